@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, EngineError, Mistake
+from weftwork.study.plan.order import Counted, PlanOrder
 from weftwork.study.plan.space import SEARCHED, PossiblePlan, Space, candidates, parts
 from weftwork.study.pool.pool import workers_for
 from weftwork.study.pool.side_by_side import worker_processes
@@ -41,21 +43,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Counted", "Ranked", "Search", "search", "section_with", "with_plan"]
 
-MARGIN: Final = 0.04  # chosen: closed forms were at most 3.1 % above the flow engine in all plans that were looked at
+MARGIN: Final = 0.03  # chosen: closed forms were at most 2.8 % above the flow engine, in all plans that were looked at
 BEST: Final = 10
 PLACED: Final = 3  # chosen: plans whose ranks are placed in other ways too
 FEW_WAYS: Final = 60  # chosen: to spread the GPUs; with fewer, counting takes less time than starting workers
 _COUNTING_BYTES: Final = 300_000_000  # chosen: the closed forms of half a million plans, and the program
 MOST_RUNS: Final = 60  # chosen: of the flow engine; plans that are left although they may be as good are counted
 MOST_CLOUD: Final = 2_000  # chosen: dots that a figure still tells apart; more would make its page slow
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Counted:
-    """A plan with its closed form."""
-
-    candidate: PossiblePlan
-    time: IterationTime
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,7 +189,8 @@ def search(
             raise located(scenario, _no_plan(space))
         counted = _distinct(sorted(counted, key=lambda one: (one.time.total_ps, one.candidate.memory_bytes)))
         counted_s = time.perf_counter()
-        best, unsure = _run_best(scenario, counted, processes, told)
+        order = PlanOrder(counted, setting.closed_forms())
+        best, unsure = _run_best(scenario, order, processes, told)
         if "placement" not in fixed:
             best += _placed(scenario, fabric, best[:PLACED], processes, told)
     own, mistakes = _own(scenario, setting, best) if has_own else (None, ())
@@ -208,7 +203,7 @@ def search(
         counted=len(counted),
         pruned=dict(space.pruned.most_common()),
         unsure=unsure,
-        front=tuple(_front(counted)),
+        front=tuple(order.front()),
         cloud=tuple(counted[:: -(-len(counted) // MOST_CLOUD)]),
         limit_bytes=section.memory_bytes or setting.gpu.memory_bytes,
         closed_s=counted_s - begin_s,
@@ -287,24 +282,29 @@ def _counted_part(part: _Part) -> tuple[list[Counted], Counter[str]]:
     )
 
 
-def _run_best(
-    scenario: Scenario, counted: Sequence[Counted], processes: Workers, told: Told
-) -> tuple[list[Ranked], int]:
+def _run_best(scenario: Scenario, order: PlanOrder, processes: Workers, told: Told) -> tuple[list[Ranked], int]:
     """Run plans on the flow engine until no other can be faster; with how many were not run although they could be."""
-    asked = [(with_plan(scenario, one.candidate.keys), one) for one in counted[:MOST_RUNS]]
+    plans = order.by_time()
+    first = list(islice(plans, MOST_RUNS))
+    asked = [(with_plan(scenario, one.candidate.keys), one) for one in first]
     fit = workers_for(processes.count, prepare(asked[0][0]).estimate.memory_bytes) if processes.count > 1 else 1
     told("running", 0, len(asked))
     best: list[Ranked] = []
-    limit_ps = float("inf")
+    unsure = 0
     for ranked in processes.answers(_run, asked, at_once=fit):
         best.append(ranked)
         told("running", len(best), len(asked))
         limit_ps = (1 + MARGIN) * min(one.iteration_ps for one in best)
-        left = counted[len(best) :]
-        if len(best) >= BEST and left and left[0].time.total_ps > limit_ps:
+        if len(best) == len(asked):
+            unsure = sum(1 for _ in _within(plans, limit_ps))
+        elif len(best) >= BEST and first[len(best)].time.total_ps > limit_ps:
             break
-    unsure = sum(one.time.total_ps <= limit_ps for one in counted[len(best) :])
     return sorted(best, key=lambda one: one.iteration_ps), unsure
+
+
+def _within(plans: Iterator[Counted], limit_ps: float) -> Iterator[Counted]:
+    """The next plans in order, up to a time."""
+    return takewhile(lambda one: one.time.total_ps <= limit_ps, plans)
 
 
 def _placed(scenario: Scenario, fabric: Fabric, best: Sequence[Ranked], processes: Workers, told: Told) -> list[Ranked]:
@@ -361,12 +361,3 @@ def _run(asked: tuple[Scenario, Counted]) -> Ranked:
         words=prepared.jobs[0].words,
         about=found.about,
     )
-
-
-def _front(counted: list[Counted]) -> list[Counted]:
-    """Plans of which none other is faster with as little memory."""
-    found: list[Counted] = []
-    for one in counted:  # by time
-        if not found or one.candidate.memory_bytes < found[-1].candidate.memory_bytes:
-            found.append(one)
-    return found

@@ -3,8 +3,8 @@
 A unit's pass is what its operations take one after the other, each collective alone on its links; a stage's pass is the
 sum over its units. The pipeline is filled and drained once and paced by its slowest stage between: m micro batches take
 sum (F_s + B_s) / v + (m - 1 / v) max (F_s + B_s) with v virtual stages. Where the schedule splits backward passes, they
-are followed one by one (`weftwork.workload.training.split_pipeline`). Gradients and parameters that hide do so behind
-the last backward and the first forward pass; what is left of them follows, and stages that end early wait.
+are followed one by one (`weftwork.workload.training.followed_pipeline`). Gradients and parameters that hide do so
+behind the last backward and the first forward pass; what is left of them follows, and stages that end early wait.
 Source: Narayanan et al., arXiv:2104.04473, sections 2.2 and 3 (bubble, interleaving).
 Leaves out: links that several groups share, queues of packets, jitter; the flow engine has the first of these.
 """
@@ -21,10 +21,10 @@ from weftwork.spec.job import Await, Collect, Compute, Loop, Notify, Operation, 
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.workload.parallelism.layout import Unit
 from weftwork.workload.training.communication import Answers, Communication, GpuCluster, TimedCollective
+from weftwork.workload.training.followed_pipeline import FollowedPipeline, PassTimes
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.programs import Stage, stages_of
 from weftwork.workload.training.schedule import Kind
-from weftwork.workload.training.split_pipeline import PassTimes, SplitPipeline
 from weftwork.workload.training.stage import EXPERT_DONE, EXPERT_GO, UnitOperations
 
 __all__ = ["ClosedForms", "IterationTime"]
@@ -65,15 +65,16 @@ class ClosedForms:
     cluster: GpuCluster
     placement: Placement
     _passes_ps: Memo = field(default_factory=dict, init=False)
-    _ends_ps: dict[SplitPipeline, tuple[int, ...]] = field(default_factory=dict, init=False)
+    _ends_ps: dict[FollowedPipeline, tuple[int, ...]] = field(default_factory=dict, init=False)
     _answers: Answers = field(default_factory=Answers, init=False)
 
-    def iteration(self, plan: Parallelism) -> IterationTime:
+    def iteration(self, plan: Parallelism, *, follows: bool = False) -> IterationTime:
         """Say how long an iteration of a plan takes.
 
         Parameters
         ----------
         plan : that `weftwork.workload.parallelism.refuse.reasons` has nothing against; of the placement's ranks
+        follows : whether virtual stages are followed pass by pass too, which tells how much longer unequal ones take
 
         Raises
         ------
@@ -91,24 +92,25 @@ class ClosedForms:
         units = UnitOperations(model=self.model, plan=plan, kernels=kernels, communication=calls)
         key = _alike(plan, calls)
         kinds: dict[tuple[object, ...], _StageTimes] = {}
+        is_followed = plan.has_split_backward or (follows and plan.virtual_stages > 1)
         stages = []
         for stage in stages_of(units):  # those with the same units take as long
-            parts = stage.counted if plan.has_mirror else (stage.held,)
+            parts = stage.counted if is_followed else (stage.held,)
             alike = tuple(frozenset(units.items()) for units in parts)
             kind = (alike, stage.stage == 0, stage.stage == plan.pipeline - 1)
             if kind not in kinds:
                 kinds[kind] = _StageTimes(stage=stage, calls=calls, key=key, known_ps=self._passes_ps)
             stages.append(kinds[kind])
         messages_ps = _messages_ps(plan, calls)
-        if plan.has_split_backward:
-            return _of_split_stages(plan, stages, messages_ps, self._ends_ps)
+        if is_followed:
+            return _of_followed_stages(plan, stages, messages_ps, self._ends_ps)
         return _of_stages(plan, stages, messages_ps)
 
 
 def _messages_ps(plan: Parallelism, calls: Communication) -> list[int]:
-    """Messages from each stage to the next, the last one left out."""
+    """Messages from each stage to the next, and from the last one to the first."""
     at = [calls.groups.rank_at(stage) for stage in range(plan.pipeline)]
-    return [calls.message_ps(rank, other) for rank, other in pairwise(at)]
+    return [calls.message_ps(rank, other) for rank, other in pairwise([*at, at[0]])]
 
 
 def _alike(plan: Parallelism, calls: Communication) -> tuple[object, ...]:
@@ -131,29 +133,30 @@ def _alike(plan: Parallelism, calls: Communication) -> tuple[object, ...]:
 
 def _of_stages(plan: Parallelism, stages: Sequence[_StageTimes], messages_ps: Sequence[int]) -> IterationTime:
     blocking = (1 - plan.overlap.pipeline) * plan.virtual_stages
-    sent_ps = [round(2 * blocking * one) for one in (*messages_ps, *messages_ps[-1:])] or [0]  # in both directions
+    *between_ps, _ = messages_ps
+    sent_ps = [round(2 * blocking * one) for one in (*between_ps, *between_ps[-1:])] or [0]  # in both directions
     both = [one.forward_ps + one.backward_ps + sent for one, sent in zip(stages, sent_ps, strict=True)]
     passes_ps = plan.micro_batches * max(both)
-    bubble_ps = round((sum(both) - max(both)) / plan.virtual_stages) + 2 * sum(messages_ps)
+    bubble_ps = round((sum(both) - max(both)) / plan.virtual_stages) + 2 * sum(between_ps)
     pipeline_ps = passes_ps + bubble_ps
     total_ps = ahead_ps = 0
-    for one, message_ps in zip(stages, (*messages_ps, 0), strict=True):
+    for one, message_ps in zip(stages, (*between_ps, 0), strict=True):
         total_ps = max(total_ps, pipeline_ps - ahead_ps + one.end_ps)
         ahead_ps += round(one.backward_ps / plan.virtual_stages) + message_ps  # a stage ends before those in front
     end_ps = max(0, total_ps - pipeline_ps)
     return IterationTime(total_ps=total_ps, passes_ps=passes_ps, bubble_ps=bubble_ps, end_ps=end_ps)
 
 
-def _of_split_stages(
+def _of_followed_stages(
     plan: Parallelism,
     stages: Sequence[_StageTimes],
     messages_ps: Sequence[int],
-    known_ps: dict[SplitPipeline, tuple[int, ...]],
+    known_ps: dict[FollowedPipeline, tuple[int, ...]],
 ) -> IterationTime:
-    pipeline = SplitPipeline(
-        has_mirror=plan.has_mirror,
+    pipeline = FollowedPipeline(
+        schedule=plan.schedule,
         micro_batches=plan.micro_batches,
-        times=tuple(one.split_times for one in stages),
+        times=tuple(one.pass_times for one in stages),
         messages_ps=tuple(messages_ps),
         blocking=1 - plan.overlap.pipeline,
     )
@@ -166,7 +169,7 @@ def _of_split_stages(
     else:
         total_ps = max(end + one.end_ps for end, one in zip(ends_ps, stages, strict=True))
     each = plan.micro_batches // 2 if plan.has_mirror else plan.micro_batches
-    passes_ps = max(each * sum(part.forward_ps + part.backward_ps for part in one.split_times) for one in stages)
+    passes_ps = max(each * sum(part.forward_ps + part.backward_ps for part in one.pass_times) for one in stages)
     return IterationTime(
         total_ps=total_ps,
         passes_ps=passes_ps,
@@ -200,7 +203,7 @@ class _StageTimes:
         return self._sum_ps("backward", self.units)
 
     @cached_property
-    def split_times(self) -> tuple[PassTimes, ...]:
+    def pass_times(self) -> tuple[PassTimes, ...]:
         """One micro batch through each virtual stage, by the kinds of passes of a schedule that splits them."""
         return tuple(
             PassTimes(
@@ -222,11 +225,23 @@ class _StageTimes:
         end_ps = _elapsed_ps(self.stage.end(), self.calls) + self.stage.exchange_ps
         if hidden <= 0 or self._is_sharded:
             return end_ps
-        count = max(1, self.units.total())
-        behind = (count - 1) / count  # the first unit has to end before its gradients can go
-        left = max(0.0, hidden * self._data_ps(1) - behind * self.backward_ps)
-        left += max(0.0, hidden * self._data_ps(0) - behind * self.forward_ps)
+        left = max(0.0, hidden * self._data_ps(1) - self._behind * self.backward_ps)
+        left += max(0.0, hidden * self._data_ps(0) - self._behind * self.forward_ps)
         return end_ps + round(left)
+
+    @property
+    def _behind(self) -> float:
+        """Passes of one micro batch behind which gradients of the last one hide, or parameters for the first one.
+
+        The first unit has to end before its gradients can go. Between the last passes of two virtual stages there are
+        those of as many micro batches as there are stages.
+        """
+        plan = self.stage.plan
+        count = max(1, self.units.total())
+        if plan.virtual_stages == 1:
+            return (count - 1) / count
+        others = (plan.virtual_stages - 1) / plan.virtual_stages
+        return others * min(plan.pipeline, plan.micro_batches) + max(0.0, 1 - others - 1 / count)
 
     def _data_ps(self, which: int) -> int:
         """All parameters gathered (0), or all gradients added (1), once."""

@@ -16,7 +16,7 @@ from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain
 from weftwork.study.validation.row_scenario import write_row
 from weftwork.workload.training.closed_form import IterationTime
 
-ABOVE = 0.04  # the margin of a search: what a closed form may be above the flow engine
+ABOVE = 0.03  # the margin of a search: what a closed form may be above the flow engine
 CASES = [*vtrain_multi_node()[::8], *sc21()[::2], *bridge("dense-fp8")[0][::6]]
 
 
@@ -63,6 +63,25 @@ def test_a_bubble_is_that_of_one_f_one_b(tmp_path: Path) -> None:
     assert 0.8 * alone_ps < one.bubble_ps < 1.05 * alone_ps  # the last stage, with the head, is the longest
     messages_ps = (3 * found[3].bubble_ps - one.bubble_ps) / 2  # b(v) = b / v + messages
     assert found[2].bubble_ps == pytest.approx((one.bubble_ps - messages_ps) / 2 + messages_ps, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "tensor: 4, pipeline: 4, virtual_stages: 5, micro_batch: 2",
+        "tensor: 2, pipeline: 8, virtual_stages: 3, balanced_ends: true",
+        "tensor: 8, pipeline: 2, virtual_stages: 7",
+        "tensor: 4, pipeline: 4, schedule: zb-h1",
+        "tensor: 2, pipeline: 4, schedule: dualpipe, micro_batch: 2",
+    ],
+)
+def test_passes_that_are_followed_take_as_long_as_in_the_flow_engine(plan: str, tmp_path: Path) -> None:
+    """Unequal virtual stages, of which the plain closed form misses up to 16 %, and split backward passes."""
+    prepared = scenario(tmp_path, plan)
+    (job,) = prepared.jobs
+    setting = training_setting(prepared.scenario, prepared.fabric, job.section)
+    found = setting.closed_forms().iteration(job.plan, follows=True)
+    assert -0.09 < found.total_ps / flow_ps(prepared) - 1 < ABOVE
 
 
 def test_answers_are_shared_and_stay_those_of_each_plan(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
-"""When the stages of a pipeline end whose schedule splits backward passes: ZB-H1 and DualPipe.
+"""When the stages of a pipeline end, pass by pass: for schedules that split backward passes, and for unequal chunks.
 
 Passes of each stage run in the order of `weftwork.workload.training.schedule`, each as soon as the one before it has
 ended and what it waits for has come. Once a pipeline is full, every further micro batch takes about as long as the one
 before: exactly so where stages are alike. So the first few for each stage are followed one by one, the others counted.
-Source: Qi et al., arXiv:2401.10241; DeepSeek-V3, arXiv:2412.19437, section 3.2.1.
+Source: Qi et al., arXiv:2401.10241; DeepSeek-V3, arXiv:2412.19437, section 3.2.1; Narayanan et al., arXiv:2104.04473.
 Leaves out: messages that wait for each other.
 """
 
@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from weftwork.spec.training import Parallelism
+from weftwork.spec.training import Parallelism, PipelineSchedule
 from weftwork.workload.training.schedule import Pass, passes
 
-__all__ = ["PassTimes", "SplitPipeline"]
+__all__ = ["FollowedPipeline", "PassTimes"]
 
-FOLLOWED: Final = 4  # micro batches for each stage; chosen: ends of random pipelines are within 1 % of the whole walk
+FOLLOWED: Final = 4  # micro batches for each stage; chosen: ends of random pipelines are within 2 % of the whole walk
 KINDS: Final = ("forward", "backward", "input", "weights")
 
 
@@ -44,19 +44,19 @@ class PassTimes:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SplitPipeline:
+class FollowedPipeline:
     """A pipeline with its times.
 
     Attributes
     ----------
-    has_mirror : whether it is DualPipe's, with two virtual stages each, and not ZB-H1's
+    schedule : of `weftwork.spec.training.PipelineSchedule`
     micro_batches : of one iteration
     times : of each stage, of each of its virtual stages
-    messages_ps : from each stage to the next, the last one left out
+    messages_ps : from each stage to the next, and from the last one to the first
     blocking : share of a message for which its sender waits
     """
 
-    has_mirror: bool
+    schedule: PipelineSchedule
     micro_batches: int
     times: tuple[tuple[PassTimes, ...], ...]
     messages_ps: tuple[int, ...]
@@ -64,23 +64,30 @@ class SplitPipeline:
 
     def ends_ps(self) -> tuple[int, ...]:
         """When each stage has ended its last pass, from the begin of the iteration."""
-        step = 2 if self.has_mirror else 1  # DualPipe sends them in pairs, one from each end
-        few = FOLLOWED * len(self.times)  # for DualPipe even, as its micro batches are
-        if self.micro_batches <= few + step:
+        stages = len(self.times)
+        step = 1  # micro batches that a full pipeline takes at a time
+        if self.schedule == "dualpipe":
+            step = 2
+        elif len(self.times[0]) > 1:
+            step = stages
+        few = FOLLOWED * stages  # a multiple of every step
+        if self.schedule == "gpipe" or self.micro_batches <= few + step:
             return _followed(self)
+        few += (self.micro_batches - few) % step
         ends = _followed(replace(self, micro_batches=few))
         later = _followed(replace(self, micro_batches=few + step))
         more = (self.micro_batches - few) // step
         return tuple(end + more * (after - end) for end, after in zip(ends, later, strict=True))
 
 
-def _followed(pipeline: SplitPipeline) -> tuple[int, ...]:
+def _followed(pipeline: FollowedPipeline) -> tuple[int, ...]:
     """Follow every pass of every stage."""
     stages, messages_ps, blocking = len(pipeline.times), pipeline.messages_ps, pipeline.blocking
     waited_ps = [round(blocking * message) for message in messages_ps]
-    orders = _orders(stages, pipeline.micro_batches, has_mirror=pipeline.has_mirror)
+    virtual_stages = len(pipeline.times[0])
+    orders = _orders(pipeline.schedule, stages, virtual_stages, pipeline.micro_batches)
     times = [[taken for one in stage for taken in one.by_kind] for stage in pipeline.times]
-    came_ps = [-1] * (2 * stages * pipeline.micro_batches)  # by message; -1: not yet
+    came_ps = [-1] * (2 * stages * virtual_stages * pipeline.micro_batches)  # by message; -1: not yet
     now_ps, done = [0] * stages, [0] * stages
     waiting = list(range(stages))
     while waiting:
@@ -114,9 +121,15 @@ _Block = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
 @lru_cache(maxsize=64)  # chosen: a search asks for tens of lengths, each for many plans
-def _orders(stages: int, count: int, *, has_mirror: bool) -> tuple[tuple[_Block, ...], ...]:
+def _orders(schedule: PipelineSchedule, stages: int, virtual_stages: int, count: int) -> tuple[tuple[_Block, ...], ...]:
     """What each stage does, block by block."""
-    plan = Parallelism(pipeline=stages, global_batch=count, schedule="dualpipe" if has_mirror else "zb-h1")
+    has_mirror = schedule == "dualpipe"
+    plan = Parallelism(
+        pipeline=stages,
+        virtual_stages=1 if has_mirror else virtual_stages,
+        global_batch=count,
+        schedule=schedule,
+    )
     found = []
     for stage in range(stages):
         blocks: list[tuple[Pass, ...]] = []
@@ -125,24 +138,51 @@ def _orders(stages: int, count: int, *, has_mirror: bool) -> tuple[tuple[_Block,
                 blocks[-1] += (one,)
             else:
                 blocks.append((one,))
-        found.append(tuple(_block(block, stage, stages) for block in blocks))
+        found.append(tuple(_block(block, _StagePlace(stage, stages, virtual_stages, has_mirror)) for block in blocks))
     return tuple(found)
 
 
-def _block(block: tuple[Pass, ...], stage: int, stages: int) -> _Block:
+@dataclass(frozen=True, slots=True)
+class _StagePlace:
+    """A stage of a pipeline."""
+
+    stage: int
+    stages: int
+    virtual_stages: int
+    has_mirror: bool
+
+    @property
+    def parts(self) -> int:
+        """Of the model, one after the other."""
+        return self.stages if self.has_mirror else self.stages * self.virtual_stages
+
+    def part(self, virtual_stage: int) -> int:
+        """Which of them a virtual stage is."""
+        if self.has_mirror:
+            return self.stages - 1 - self.stage if virtual_stage else self.stage
+        return virtual_stage * self.stages + self.stage
+
+    def link(self, virtual_stage: int, towards: int) -> int:
+        """Which message goes to the next part, or to the one before."""
+        other = self.stage + (-towards if self.has_mirror and virtual_stage else towards)
+        if not 0 <= other < self.stages:
+            return self.stages - 1  # between the last stage and the first
+        return min(self.stage, other)
+
+
+def _block(block: tuple[Pass, ...], place: _StagePlace) -> _Block:
     needed: list[int] = []
     given: list[tuple[int, int]] = []
     for one in block:
         if one.kind == "weights":  # what it needs is on this stage, from a pass before
             continue
         is_forward = one.kind == "forward"
-        part = stages - 1 - stage if one.virtual_stage else stage
+        part, parts = place.part(one.virtual_stage), place.parts
         towards = 1 if is_forward else -1
-        base = 2 * one.micro_batch * stages + (0 if is_forward else stages)
-        if 0 <= part - towards < stages:
+        base = 2 * one.micro_batch * parts + (0 if is_forward else parts)
+        if 0 <= part - towards < parts:
             needed.append(base + part)
-        if 0 <= part + towards < stages:
-            neighbour = stage - towards if one.virtual_stage else stage + towards
-            given.append((base + part + towards, min(stage, neighbour)))
+        if 0 <= part + towards < parts:
+            given.append((base + part + towards, place.link(one.virtual_stage, towards)))
     works = tuple(len(KINDS) * one.virtual_stage + KINDS.index(one.kind) for one in block)
     return tuple(needed), works, tuple(given)

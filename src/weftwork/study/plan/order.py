@@ -1,0 +1,84 @@
+"""Counted plans in the order of their times, where times are made sharper only as far as the order needs it.
+
+A closed form takes virtual stages as if they held as many layers each; to follow their passes takes many times as long
+and tells what unequal ones lose. That is never much less, so that plans are followed when it would be their turn.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from weftwork.study.plan.space import PossiblePlan
+    from weftwork.workload.training.closed_form import ClosedForms, IterationTime
+
+__all__ = ["Counted", "PlanOrder"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counted:
+    """A plan with its closed form."""
+
+    candidate: PossiblePlan
+    time: IterationTime
+
+
+class PlanOrder:
+    """Plans by time.
+
+    Parameters
+    ----------
+    counted : by closed forms that take virtual stages as equal
+    closed : that follows them
+    """
+
+    def __init__(self, counted: Sequence[Counted], closed: ClosedForms) -> None:
+        self._counted = counted
+        self._closed = closed
+        self._sharp: dict[int, Counted] = {
+            place: one for place, one in enumerate(counted) if one.candidate.plan.virtual_stages == 1
+        }
+
+    def by_time(self) -> Iterator[Counted]:
+        """All plans, the fastest first; of two that take as long, the one that needs less memory."""
+        heap = self._heap()
+        while heap:
+            found = self._popped(heap)
+            if found is not None:
+                yield found
+
+    def front(self) -> list[Counted]:
+        """Plans of which none other is faster with as little memory, the fastest first."""
+        found: list[Counted] = []
+        heap = self._heap()
+        while heap:
+            if found and heap[0][1] >= found[-1].candidate.memory_bytes:
+                heapq.heappop(heap)
+                continue
+            one = self._popped(heap)
+            if one is not None:
+                found.append(one)
+        return found
+
+    def _heap(self) -> list[tuple[int, int, int]]:
+        heap = [
+            (self._sharp.get(place, one).time.total_ps, one.candidate.memory_bytes, place)
+            for place, one in enumerate(self._counted)
+        ]
+        heapq.heapify(heap)
+        return heap
+
+    def _popped(self, heap: list[tuple[int, int, int]]) -> Counted | None:
+        """Take the first plan; None where it had to be followed, and has got another place."""
+        _, memory_bytes, place = heapq.heappop(heap)
+        if place in self._sharp:
+            return self._sharp[place]
+        candidate = self._counted[place].candidate
+        time = self._closed.iteration(candidate.plan, follows=True)
+        self._sharp[place] = Counted(candidate=candidate, time=time)
+        heapq.heappush(heap, (time.total_ps, memory_bytes, place))
+        return None

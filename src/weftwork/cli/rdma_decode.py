@@ -18,6 +18,7 @@ from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.pcapng import read_capture
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from weftwork.rdma.capture import PacketRow
@@ -152,14 +153,26 @@ def _table(*columns: tuple[str, bool]) -> Table:
 
 
 def _flow_table(flows: list[CaptureFlow]) -> Table:
-    table = _table(
-        *[("flow", False), ("packets", True), ("messages", True), ("bytes", True), ("again", True), ("NAKs", True)],
-        *[("RNR", True), ("CNPs", True), ("late", True), ("missing", True), ("bad ICRC", True)],
-    )
+    """A row for each flow; of the kinds of trouble, those that any of them has."""
+    counts: dict[str, Callable[[CaptureFlow], int]] = {
+        "packets": lambda flow: flow.packets,
+        "messages": lambda flow: flow.messages,
+        "bytes": lambda flow: flow.payload_bytes,
+    }
+    trouble: dict[str, Callable[[CaptureFlow], int]] = {
+        "again": lambda flow: flow.sent_again,
+        "NAKs": lambda flow: flow.naks.total(),
+        "RNR": lambda flow: flow.rnr_naks,
+        "CNPs": lambda flow: flow.cnps,
+        "marked": lambda flow: flow.marked,
+        "late": lambda flow: flow.late,
+        "missing": lambda flow: flow.missing,
+        "bad ICRC": lambda flow: flow.wrong_icrc,
+    }
+    counts |= {name: of for name, of in trouble.items() if any(of(flow) for flow in flows)}
+    table = _table(("flow", False), *((name, True) for name in counts))
     for flow in flows:
-        counts = (flow.packets, flow.messages, flow.payload_bytes, flow.sent_again, flow.naks.total(), flow.rnr_naks)
-        more = (flow.cnps, flow.late, flow.missing, flow.wrong_icrc)
-        table.add_row(str(flow.key), *(f"{count:,}" for count in counts + more))
+        table.add_row(str(flow.key), *(f"{of(flow):,}" for of in counts.values()))
     return table
 
 

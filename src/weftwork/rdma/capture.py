@@ -108,7 +108,7 @@ class CaptureExplainer:
             name, detail = self._pause(found.pause, source)
         elif found.transport is not None:
             transport = found.transport
-            name = f"CM {found.cm.NAME}" if found.cm is not None else transport.shape.name
+            name = f"CM {found.cm.NAME}" if found.cm is not None else _name(transport)
             detail = cm_words(found.cm) if found.cm is not None else header_words(transport)
             qp, psn, payload_bytes = transport.bth.destination_qp, transport.bth.psn, len(transport.payload)
             self._transport(found, transport, FlowKey(source, destination, qp), notes)
@@ -223,7 +223,7 @@ class CaptureExplainer:
             return
         if aeth.kind is AethKind.NAK:
             words = NAK_WORDS.get(aeth.value, f"code {aeth.value}")
-            self._note(notes, words, f"NAK: {words}, from PSN {psn:#x} on")
+            self._note(notes, words, f"{words}, wants PSN {psn:#x}" if aeth.value == Nak.PSN_SEQUENCE_ERROR else words)
             if answered is not None:
                 answered.naks[words] += 1
                 answered.requests.nak(psn)
@@ -243,6 +243,14 @@ class CaptureExplainer:
             responses.skip_to(psn)
         verdict, missing = responses.see(psn)
         self._order(flow, verdict, missing, notes)
+
+
+def _name(packet: TransportPacket) -> str:
+    """Name of the opcode; of an ACK that refuses, the name of that."""
+    aeth = packet.find(Aeth)
+    if packet.shape.operation != Opcode.ACKNOWLEDGE or aeth is None or aeth.kind is AethKind.ACK:
+        return packet.shape.name
+    return packet.shape.name.replace("ACK", aeth.kind.name.replace("_", " "))
 
 
 def _ends(found: Dissection) -> tuple[str, str]:

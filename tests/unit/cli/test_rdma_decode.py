@@ -33,24 +33,9 @@ def test_the_culprit_comes_first_then_flows_then_packets(tmp_path: Path, capsys:
         "1 flow, 1 message",
         f"to blame  1 NAK with PSN sequence error, 3 packets sent again in {FLOW}: {WHY} (first: packet 4)",
     ]
-    assert lines[4].split() == [
-        "flow",
-        "packets",
-        "messages",
-        "bytes",
-        "again",
-        "NAKs",
-        "RNR",
-        "CNPs",
-        "late",
-        "missing",
-        "bad",
-        "ICRC",
-    ]
-    assert (
-        lines[5]
-        == "10.0.0.1 -> 10.0.0.2 QP 0x22        6         1  1,536      3     1    0     0     0        0         0"
-    )
+    # of the kinds of trouble, those that there are
+    assert lines[4].split() == ["flow", "packets", "messages", "bytes", "again", "NAKs"]
+    assert lines[5].removeprefix(FLOW).split() == ["6", "1", "1,536", "3", "1"]
     rows = [line.split() for line in lines[8:]]
     assert [row[0] for row in rows if row[0].isdigit()] == list("12345678")
     assert rows[1][:6] == ["2", "1.000", "10.0.0.1", "10.0.0.2", "0x22", "0x66"]

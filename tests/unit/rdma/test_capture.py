@@ -69,7 +69,8 @@ def test_a_loss_is_told_with_the_nak_and_what_was_sent_again() -> None:
     packets = write("a", 100, 6)
     rows, seen = explained([*packets[:2], *packets[3:], nak("b", 102), *packets[2:], answer("b", 105)])
     assert rows[2].notes == ("1 PSN missing in front of it",)
-    assert rows[5].notes == ("NAK: PSN sequence error, from PSN 0x66 on",)
+    assert rows[5].notes == ("PSN sequence error, wants PSN 0x66",)
+    assert rows[5].name == "RC NAK"
     assert [row.notes for row in rows[6:10]] == [("sent again",)] * 4
     found = flow(seen)
     assert (found.sent_again, found.missing, found.messages, found.acks) == (4, 0, 1, 1)
@@ -142,6 +143,7 @@ def test_a_refusal_is_named_by_its_code(code: Nak, words: str) -> None:
 def test_a_receiver_without_buffers_is_told_with_its_timer() -> None:
     packets = write("a", 100, 1)
     rows, seen = explained([*packets, answer("b", 100, AethKind.RNR_NAK, 14), *packets, answer("b", 100)])
+    assert rows[1].name == "RC RNR NAK"
     assert rows[1].notes == ("receiver not ready: wait 1.28 ms",)
     assert kinds(seen) == [("rnr", 2)]
     assert (flow(seen).rnr_naks, flow(seen).sent_again) == (1, 1)

@@ -14,7 +14,14 @@ from weftwork.wire.cm import CM_MESSAGES, CmReply, CmRequest, decode_cm
 from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.hpcc_int import IntPath
 from weftwork.wire.mad import MAD_BYTES
-from weftwork.wire.pcap import LINK_ETHERNET, LINK_INFINIBAND, LINK_RAW_IP, CapturedPacket
+from weftwork.wire.pcap import (
+    LINK_ETHERNET,
+    LINK_INFINIBAND,
+    LINK_LINUX_COOKED,
+    LINK_LINUX_COOKED_2,
+    LINK_RAW_IP,
+    CapturedPacket,
+)
 from weftwork.wire.pcapng import encode_pcapng, read_capture
 
 MANY = settings(max_examples=case_count(plain=200, deep=2_000))
@@ -37,7 +44,7 @@ PACKETS = st.builds(
     st.integers(0, 2**64 - 1),
     st.binary(max_size=100),
     st.integers(0, 2_000),
-    st.sampled_from([LINK_ETHERNET, LINK_INFINIBAND, LINK_RAW_IP, 105]),
+    st.sampled_from([LINK_ETHERNET, LINK_INFINIBAND, LINK_RAW_IP, LINK_LINUX_COOKED, LINK_LINUX_COOKED_2, 105]),
     TEXT,
     TEXT,
 )

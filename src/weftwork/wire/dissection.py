@@ -26,7 +26,7 @@ from weftwork.wire.ip import PROTOCOL_UDP, IpHeader, Ipv4Header, Ipv6Header, dec
 from weftwork.wire.lrh import LRH_BYTES, NEXT_HEADER_BTH, NEXT_IS_GRH, Lrh
 from weftwork.wire.mad import GENERAL_SERVICES_QP
 from weftwork.wire.opcodes import SHAPES, TransportService
-from weftwork.wire.pcap import LINK_ETHERNET, LINK_INFINIBAND, LINK_RAW_IP
+from weftwork.wire.pcap import LINK_ETHERNET, LINK_INFINIBAND, LINK_LINUX_COOKED, LINK_LINUX_COOKED_2, LINK_RAW_IP
 from weftwork.wire.pfc import PriorityPause
 from weftwork.wire.transport import TransportPacket
 from weftwork.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES, UdpHeader
@@ -84,9 +84,10 @@ class Dissection:
 def dissect(packet: CapturedPacket) -> Dissection:
     """Read a captured packet as far as its bytes allow; no bytes raise an error."""
     found = Dissection()
-    read = {LINK_ETHERNET: _ethernet, LINK_INFINIBAND: _native, LINK_RAW_IP: _ip}.get(packet.link_type)
+    read = _BY_LINK.get(packet.link_type)
     if read is None:
-        found.problem = f"link type {packet.link_type} is not Ethernet (1), raw IP (101) or InfiniBand (247)"
+        known = "Ethernet (1), raw IP (101), Linux cooked (113, 276) or InfiniBand (247)"
+        found.problem = f"link type {packet.link_type} is not {known}"
         return found
     captured_bytes = len(packet.data)
     missing_bytes = min(packet.original_bytes, _MAXIMUM_BYTES) - captured_bytes
@@ -101,14 +102,27 @@ def dissect(packet: CapturedPacket) -> Dissection:
 
 def _ethernet(found: Dissection, data: memoryview, captured_bytes: int) -> None:
     found.ethernet, rest = EthernetHeader.decode(data)
-    behind_bytes = captured_bytes - found.ethernet.size_bytes
-    if found.ethernet.ethertype in {ETHERTYPE_IPV4, ETHERTYPE_IPV6}:
-        _ip(found, rest, behind_bytes)
-    elif found.ethernet.ethertype == ETHERTYPE_ROCE_V1:
+    _by_ethertype(found, found.ethernet.ethertype, rest, captured_bytes - found.ethernet.size_bytes)
+
+
+def _cooked(found: Dissection, data: memoryview, captured_bytes: int) -> None:
+    header, rest = split(data, 16, "Linux cooked")
+    _by_ethertype(found, int.from_bytes(header[14:16], "big"), rest, captured_bytes - 16)
+
+
+def _cooked_2(found: Dissection, data: memoryview, captured_bytes: int) -> None:
+    header, rest = split(data, 20, "Linux cooked")
+    _by_ethertype(found, int.from_bytes(header[:2], "big"), rest, captured_bytes - 20)
+
+
+def _by_ethertype(found: Dissection, ethertype: int, data: memoryview, captured_bytes: int) -> None:
+    if ethertype in {ETHERTYPE_IPV4, ETHERTYPE_IPV6}:
+        _ip(found, data, captured_bytes)
+    elif ethertype == ETHERTYPE_ROCE_V1:
         found.kind = Carrier.ROCE_V1
-        _global(found, rest, behind_bytes, icrc, rest)
-    elif found.ethernet.ethertype == ETHERTYPE_MAC_CONTROL:
-        found.pause, _ = PriorityPause.decode(rest)
+        _global(found, data, captured_bytes, icrc, data)
+    elif ethertype == ETHERTYPE_MAC_CONTROL:
+        found.pause, _ = PriorityPause.decode(data)
         found.kind = Carrier.PFC
 
 
@@ -168,3 +182,12 @@ def _transport(
     is_management = found.transport.shape.service is TransportService.UD and bth.destination_qp == GENERAL_SERVICES_QP
     if is_management and is_whole:
         _, found.cm = decode_cm(found.transport.payload)
+
+
+_BY_LINK: Final[dict[int, Callable[[Dissection, memoryview, int], None]]] = {
+    LINK_ETHERNET: _ethernet,
+    LINK_RAW_IP: _ip,
+    LINK_LINUX_COOKED: _cooked,
+    LINK_LINUX_COOKED_2: _cooked_2,
+    LINK_INFINIBAND: _native,
+}

@@ -14,10 +14,21 @@ from weftwork.wire.fields import MalformedPacket
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LINK_ETHERNET", "LINK_INFINIBAND", "LINK_RAW_IP", "CapturedPacket", "is_pcap", "read_pcap"]
+__all__ = [
+    "LINK_ETHERNET",
+    "LINK_INFINIBAND",
+    "LINK_LINUX_COOKED",
+    "LINK_LINUX_COOKED_2",
+    "LINK_RAW_IP",
+    "CapturedPacket",
+    "is_pcap",
+    "read_pcap",
+]
 
 LINK_ETHERNET = 1
 LINK_RAW_IP = 101
+LINK_LINUX_COOKED = 113  # what tcpdump makes of `-i any`: 16 bytes, the last two an EtherType
+LINK_LINUX_COOKED_2 = 276  # the same, newer: 20 bytes, the first two an EtherType
 LINK_INFINIBAND = 247  # begins with the local route header
 
 # magic number as bytes: byte order of the file, nanoseconds in a unit of its times

@@ -17,7 +17,13 @@ from weftwork.wire.infiniband import ETHERTYPE_ROCE_V1, NativePacket, RoceV1Pack
 from weftwork.wire.ip import MORE_FRAGMENTS, Ipv4Header, Ipv6Header
 from weftwork.wire.lrh import Lrh
 from weftwork.wire.opcodes import Opcode
-from weftwork.wire.pcap import LINK_INFINIBAND, LINK_RAW_IP, CapturedPacket
+from weftwork.wire.pcap import (
+    LINK_INFINIBAND,
+    LINK_LINUX_COOKED,
+    LINK_LINUX_COOKED_2,
+    LINK_RAW_IP,
+    CapturedPacket,
+)
 from weftwork.wire.pfc import PriorityPause
 from weftwork.wire.transport import TransportPacket
 
@@ -50,6 +56,16 @@ def test_tags_padding_and_check_sequences_change_nothing() -> None:
     assert found.ethernet.vlan == VlanTag(priority=3, vlan_id=7)
     assert (found.kind, found.problem, found.has_wrong_icrc) == (Carrier.ROCE_V2, "", False)
     assert dissect(whole(WRITE[14:], LINK_RAW_IP)).transport == dissect(whole(WRITE)).transport
+
+
+def test_captures_of_any_interface_are_read() -> None:
+    """tcpdump -i any puts a header of its own in place of Ethernet's (LINUX_SLL and LINUX_SLL2 of tcpdump.org)."""
+    sll = bytes.fromhex("00000001000602000000000100000800")
+    sll2 = bytes.fromhex("0800000000000002000100060200000000010000")
+    wanted = dissect(whole(WRITE)).transport
+    assert dissect(whole(sll + WRITE[14:], LINK_LINUX_COOKED)).transport == wanted
+    assert dissect(whole(sll2 + WRITE[14:], LINK_LINUX_COOKED_2)).transport == wanted
+    assert dissect(whole(sll[:15], LINK_LINUX_COOKED)).problem == "Linux cooked: found 15 bytes, wanted at least 16"
 
 
 def test_rocev1_and_native_packets_are_read() -> None:

@@ -191,6 +191,8 @@ class CaptureExplainer:
             flow.last_read = packet.bth.psn, reth.dma_bytes
         verdict, missing = flow.requests.see(packet.bth.psn, psns)
         self._order(flow, verdict, missing, notes)
+        if verdict is Verdict.SENT_AGAIN and shape.operation == Opcode.READ_REQUEST:
+            flow.read_responses.nak(packet.bth.psn)
         is_new = verdict is not Verdict.SENT_AGAIN or missing < 0
         if shape.ends_message and is_new:
             flow.messages += 1

@@ -13,7 +13,7 @@ from weftwork.wire.ib import psn_add, psn_compare
 
 __all__ = ["PATH_MTUS_BYTES", "PsnOrder", "Verdict"]
 
-PATH_MTUS_BYTES: Final = (256, 512, 1024, 2048, 4096)  # IBTA vol. 1, table 19
+PATH_MTUS_BYTES: Final = (256, 512, 1024, 2048, 4096)  # enum ib_mtu in Linux ib_verbs.h
 _MOST_MISSING: Final = 1 << 14  # chosen: a jump beyond it is a new conversation rather than a loss
 
 
@@ -36,7 +36,7 @@ class PsnOrder:
     def __init__(self) -> None:
         self.expected: frozenset[int] = frozenset()
         self.missing: set[int] = set()
-        self.asked: int | None = None
+        self.asked: tuple[int, int] | None = None
         self.first: int | None = None
 
     @property
@@ -62,8 +62,8 @@ class PsnOrder:
             self.expected = frozenset({psn})
 
     def nak(self, psn: int) -> None:
-        """The receiver asks for all packets from this PSN on."""
-        self.asked = psn
+        """Somebody asks for all packets from this PSN to the last that was sent by now."""
+        self.asked = psn, self.last if self.last is not None else psn
 
     def see(self, psn: int, psns: frozenset[int] = frozenset({1})) -> tuple[Verdict, int]:
         """Take a packet.
@@ -100,8 +100,10 @@ class PsnOrder:
         if psn not in self.missing:
             return Verdict.SENT_AGAIN, 0
         self.missing.discard(psn)
-        is_asked = self.asked is not None and psn_compare(psn, self.asked) >= 0
-        return (Verdict.SENT_AGAIN if is_asked else Verdict.LATE), -1
+        return (Verdict.SENT_AGAIN if self._is_asked(psn) else Verdict.LATE), -1
+
+    def _is_asked(self, psn: int) -> bool:
+        return self.asked is not None and psn_compare(psn, self.asked[0]) >= 0 >= psn_compare(psn, self.asked[1])
 
     def _ahead(self, psn: int) -> int:
         # relative to the first PSN that is known to be free, so that a wrap changes nothing

@@ -517,7 +517,7 @@ CM_MESSAGES: Final[dict[int, type[CmMessage]]] = {
         CmServiceRequest,
         CmServiceReply,
     )
-}  # by the attribute of the datagram (IBTA vol. 1, table 105)
+}  # by the attribute of the datagram (CM_REQ_ATTR_ID and so on in Linux ib_cm.h)
 
 
 def encode_cm(message: CmMessage, transaction: int) -> bytes:

@@ -212,7 +212,7 @@ class AtomicEth(NamedTuple):
 
 
 class AtomicAckEth(NamedTuple):
-    """The answer to an atomic request (IBTA vol. 1, 9.5.3).
+    """The answer to an atomic request (IBTA vol. 1, 9.3).
 
     Parameters
     ----------

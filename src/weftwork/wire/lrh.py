@@ -15,8 +15,8 @@ __all__ = ["LRH_BYTES", "NEXT_HEADER_BTH", "NEXT_IS_BTH", "NEXT_IS_GRH", "Lrh"]
 
 LRH_BYTES = 8  # IBTA vol. 1, 7.7
 NEXT_HEADER_BTH = 0x1B  # IBTA vol. 1, 8.3: next header of GRH
-NEXT_IS_BTH = 0b10  # IBTA vol. 1, table 11: local transport
-NEXT_IS_GRH = 0b11  # IBTA vol. 1, table 11: global transport
+NEXT_IS_BTH = 0b10  # IB_LNH_IBA_LOCAL in Linux ib_pack.h: local transport
+NEXT_IS_GRH = 0b11  # IB_LNH_IBA_GLOBAL in Linux ib_pack.h: global transport
 
 _LRH = Struct(">BBHHH")
 

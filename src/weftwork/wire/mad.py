@@ -22,10 +22,10 @@ __all__ = [
 
 MAD_BYTES = 256  # IBTA vol. 1, 13.4.2
 MAD_HEADER_BYTES = 24  # IBTA vol. 1, 13.4.3
-CM_CLASS = 0x07  # IBTA vol. 1, table 109; IB_MGMT_CLASS_CM
-GENERAL_SERVICES_QP = 1  # IBTA vol. 1, 13.5.1
-GENERAL_SERVICES_QUEUE_KEY = 0x80010000  # IBTA vol. 1, 10.2.5; IB_QP1_QKEY
-_SEND = 0x03  # IBTA vol. 1, table 107; IB_MGMT_METHOD_SEND
+CM_CLASS = 0x07  # IB_MGMT_CLASS_CM in Linux ib_mad.h
+GENERAL_SERVICES_QP = 1  # IB_QP1 in Linux ib_mad.h
+GENERAL_SERVICES_QUEUE_KEY = 0x80010000  # IB_QP1_QKEY in Linux ib_mad.h
+_SEND = 0x03  # IB_MGMT_METHOD_SEND in Linux ib_mad.h
 
 _MAD = Struct(">BBBBHHQHHI")
 
@@ -47,7 +47,7 @@ class MadHeader(NamedTuple):
     attribute: int
     transaction: int
     management_class: int = CM_CLASS
-    class_version: int = 2  # IBTA vol. 1, 12.6; IB_CM_CLASS_VERSION
+    class_version: int = 2  # IB_CM_CLASS_VERSION in Linux ib_cm.h
     method: int = _SEND
     base_version: int = 1
     status: int = 0

@@ -2,7 +2,7 @@
 
 Source: IBTA vol. 1, 9.2.1 and annexes A17 (CNP) and A14 (XRC), as encoded in Linux include/rdma/ib_pack.h and
 drivers/infiniband/sw/rxe/rxe_opcode.c.
-Leaves out: the opcodes of vendors (0xC0 to 0xFF), and RESYNC of reliable datagrams.
+Leaves out: the opcodes of vendors (0xC0 to 0xFF), and RESYNC and FLUSH of reliable datagrams.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Opcode(IntEnum):
 
 
 class TransportService(IntEnum):
-    """The upper three bits of an opcode (IBTA vol. 1, table 38)."""
+    """The upper three bits of an opcode (IBTA vol. 1, 9.2.1)."""
 
     RC = 0
     UC = 1
@@ -123,7 +123,7 @@ class OpcodeShape(NamedTuple):
 
 _F, _M, _L, _O = Position.FIRST, Position.MIDDLE, Position.LAST, Position.ONLY
 _Row = tuple[str, Position, tuple[type[ExtendedHeader], ...], bool]
-# IBTA vol. 1, table 38: name, position, extended headers, whether a payload may follow.
+# IBTA vol. 1, 9.2.1: name, position, extended headers, whether a payload may follow.
 _RC: Final[dict[Opcode, _Row]] = {
     Opcode.SEND_FIRST: ("SEND first", _F, (), True),
     Opcode.SEND_MIDDLE: ("SEND middle", _M, (), True),

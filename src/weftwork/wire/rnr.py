@@ -1,6 +1,6 @@
 """The time that a receiver without a receive buffer asks its sender to wait.
 
-Source: IBTA vol. 1, table 46; ib_rvt_rnr_table in Linux drivers/infiniband/sw/rdmavt/qp.c.
+Source: IBTA vol. 1, 9.7.5.2.8, as encoded in ib_rvt_rnr_table in Linux drivers/infiniband/sw/rdmavt/qp.c.
 Leaves out: how often a sender tries again.
 """
 

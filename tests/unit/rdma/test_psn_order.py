@@ -33,6 +33,8 @@ def test_what_fills_a_gap_after_a_nak_was_sent_again() -> None:
     order.nak(6)
     assert [order.see(psn) for psn in (6, 7, 8, 9, 10)] == [(AGAIN, -1)] * 2 + [(AGAIN, 0)] * 2 + [(ORDER, 0)]
     assert order.missing == set()
+    # the NAK is about what was sent before it: a packet that is overtaken later is late
+    assert [order.see(psn) for psn in (12, 11)] == [(GAP, 1), (LATE, -1)]
 
 
 def test_a_read_takes_the_psns_of_its_responses() -> None:

@@ -14,6 +14,7 @@ from weftwork.wire.ib import psn_add, psn_compare
 __all__ = ["PATH_MTUS_BYTES", "PsnOrder", "Verdict"]
 
 PATH_MTUS_BYTES: Final = (256, 512, 1024, 2048, 4096)  # enum ib_mtu in Linux ib_verbs.h
+_MOST_KEPT: Final = 1 << 18  # chosen: missing PSNs of a flow, so that a made-up capture takes megabytes at most
 _MOST_MISSING: Final = 1 << 14  # chosen: a jump beyond it is a new conversation rather than a loss
 
 
@@ -94,6 +95,8 @@ class PsnOrder:
         if ahead > 0:
             # of several values that a READ may have taken, the largest leaves the fewest PSNs to be missing
             begin = max((one for one in self.expected if psn_compare(psn, one) > 0), key=self._ahead)
+            if len(self.missing) > _MOST_KEPT:
+                self.missing.clear()
             self.missing.update(psn_add(begin, step) for step in range(psn_compare(psn, begin)))
             self.expected = following
             return Verdict.GAP, psn_compare(psn, begin)

@@ -49,6 +49,13 @@ def test_a_read_takes_the_psns_of_its_responses() -> None:
     assert order.see(120) == (GAP, 4)  # no path MTU explains it; the smallest leaves four
 
 
+def test_a_flow_of_gaps_alone_takes_no_endless_memory() -> None:
+    order = PsnOrder()
+    for number in range(40):
+        assert order.see(number * 10_000)[0] is (GAP if number else ORDER)
+    assert len(order.missing) < 300_000
+
+
 def test_a_connection_says_where_it_starts() -> None:
     order = PsnOrder()
     order.start(7)

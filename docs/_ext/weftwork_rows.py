@@ -325,6 +325,15 @@ def _tables() -> Iterator[str]:
         )
 
 
+def _leaves(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - typer's own class
+    """Yield the commands of a group and of the groups in it, each by all its words."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _leaves(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
+
+
 def _commands() -> Iterator[str]:
     from weftwork.cli.commands import app
 
@@ -332,15 +341,15 @@ def _commands() -> Iterator[str]:
     yield from _table(
         ["command", "what it does"],
         (
-            [f"[{_code(f'weftwork {name}')}](#weftwork-{name})", _cell(command.help)]
-            for name, command in group.commands.items()
+            [f"[{_code(f'weftwork {name}')}](#weftwork-{name.replace(' ', '-')})", _cell(command.help)]
+            for name, command in _leaves(group)
         ),
     )
-    for name, command in group.commands.items():
+    for name, command in _leaves(group):
         arguments = [one for one in command.params if one.param_type_name == "argument"]
         options = ["[OPTIONS]"] if len(arguments) < len(command.params) else []
         usage = " ".join(["weftwork", name, *options, *map(_metavar, arguments)])
-        yield f"(weftwork-{name})="
+        yield f"(weftwork-{name.replace(' ', '-')})="
         yield f"## weftwork {name}\n"
         yield _sentence(_cell(command.help)) + "\n"
         yield f"```text\n{usage}\n```\n"

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetFrame, EthernetHeader, VlanTag
-from weftwork.wire.ib import CNP_BODY, Aeth, AethKind, Bth, Opcode, cnp_bth
+from weftwork.wire.extended import Aeth, AethKind
+from weftwork.wire.ib import CNP_BODY, Bth, cnp_bth
 from weftwork.wire.ip import Ipv4Header, Ipv6Header
+from weftwork.wire.opcodes import Opcode
 from weftwork.wire.pfc import PriorityPause
 from weftwork.wire.rocev2 import RoceV2Packet, rocev2_packet
 from weftwork.wire.udp import UdpHeader, udp_checksum

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetFrame, EthernetHeader
-from weftwork.wire.ib import CNP_BODY, Aeth, AethKind, Bth, Nak, Opcode, cnp_bth
+from weftwork.wire.extended import Aeth, AethKind, Nak
+from weftwork.wire.ib import CNP_BODY, Bth, cnp_bth
 from weftwork.wire.ip import ECN_CE
+from weftwork.wire.opcodes import Opcode
 from weftwork.wire.pfc import PriorityPause
 from weftwork.wire.rocev2 import rocev2_packet
 

@@ -17,7 +17,7 @@ from weftwork.engine.reference.port import Port
 from weftwork.engine.reference.sender import Sender
 from weftwork.engine.reference.shared_buffer import SharedBuffer
 from weftwork.engine.reference.switch import SwitchNode
-from weftwork.wire.ib import code_to_credits
+from weftwork.wire.credits import code_to_credits
 
 __all__ = ["DECISIONS", "watched"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Protocol
 
@@ -12,12 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weftwork.wire.ethernet import ETHERTYPE_VLAN, EthernetFrame, EthernetHeader, VlanTag
+from weftwork.wire.extended import HEADER_BYTES, Aeth, AethKind
 from weftwork.wire.fields import MalformedPacket
-from weftwork.wire.ib import PSN_MODULUS, Aeth, AethKind, Bth, psn_add, psn_compare
+from weftwork.wire.ib import PSN_MODULUS, Bth, psn_add, psn_compare
 from weftwork.wire.icrc import append_icrc, check_icrc
+from weftwork.wire.infiniband import NativePacket, RoceV1Packet
 from weftwork.wire.ip import Ipv4Header, Ipv6Header, decode_ip, internet_checksum
+from weftwork.wire.lrh import NEXT_HEADER_BTH, NEXT_IS_BTH, NEXT_IS_GRH, Lrh
+from weftwork.wire.opcodes import SHAPES
 from weftwork.wire.pfc import PriorityPause
 from weftwork.wire.rocev2 import RoceV2Packet, rocev2_packet
+from weftwork.wire.transport import TransportPacket, transport_packet
 from weftwork.wire.udp import ROCE_V2_PORT, UdpHeader
 
 
@@ -158,6 +164,92 @@ def almost_rocev2(data: bytes) -> bytes:
     return append_icrc(packet) if len(data) >= 12 else packet + bytes(4)
 
 
+GRHS = st.builds(
+    Ipv6Header,
+    source=st.builds(IPv6Address, bits(128)),
+    destination=st.builds(IPv6Address, bits(128)),
+    payload_bytes=st.just(0),
+    next_header=st.just(NEXT_HEADER_BTH),
+    dscp=bits(6),
+    flow_label=bits(20),
+)
+LRHS = st.builds(
+    Lrh,
+    destination_lid=bits(16),
+    source_lid=bits(16),
+    packet_words=bits(11),
+    next_header=bits(2),
+    virtual_lane=bits(4),
+    service_level=bits(4),
+    link_version=bits(4),
+    reserved2=bits(2),
+    reserved5=bits(5),
+)
+
+
+def rocev1(grh: Ipv6Header, bth: Bth, body: bytes) -> RoceV1Packet:
+    return RoceV1Packet(grh=replace(grh, payload_bytes=16 + len(body)), bth=bth, body=body)
+
+
+def native(lrh: Lrh, grh: Ipv6Header | None, bth: Bth, body: bytes) -> NativePacket:
+    grh = grh and replace(grh, payload_bytes=16 + len(body))
+    words = (8 + (40 if grh else 0) + 16 + len(body)) // 4
+    lrh = lrh._replace(packet_words=words, next_header=NEXT_IS_GRH if grh else NEXT_IS_BTH)
+    return NativePacket(lrh=lrh, grh=grh, bth=bth, body=body)
+
+
+WITHOUT_UDP = st.one_of(st.builds(rocev1, GRHS, BTH, BODIES), st.builds(native, LRHS, st.none() | GRHS, BTH, BODIES))
+
+
+@st.composite
+def transport_packets(draw: st.DrawFn) -> TransportPacket:
+    """Draw a packet of any opcode with any values in its headers."""
+    opcode = draw(st.sampled_from(sorted(SHAPES)))
+    shape = SHAPES[opcode]
+    size_bytes = shape.headers_bytes
+    block = draw(st.binary(min_size=size_bytes, max_size=size_bytes))
+    rest = memoryview(block)
+    headers = []
+    for kind in shape.headers:
+        header, rest = kind.decode(rest)
+        headers.append(header)
+    payload = draw(st.binary(max_size=40)) if shape.has_payload else b""
+    return transport_packet(draw(BTH)._replace(opcode=opcode), tuple(headers), payload)
+
+
+@given(packet=WITHOUT_UDP, behind=st.binary(max_size=40))
+def test_a_packet_without_udp_comes_back_and_leaves_the_rest(
+    packet: RoceV1Packet | NativePacket, behind: bytes
+) -> None:
+    decoded, rest = type(packet).decode(packet.encode() + behind)
+    assert decoded == packet
+    assert bytes(rest) == behind
+
+
+@MANY
+@given(packet=transport_packets())
+def test_a_transport_packet_comes_back_with_its_headers_and_without_its_padding(packet: TransportPacket) -> None:
+    decoded, rest = TransportPacket.decode(packet.encode())
+    assert decoded == packet
+    assert list(map(type, decoded.headers)) == list(map(type, packet.headers))
+    assert not rest
+
+
+@given(data=st.data(), packet=WITHOUT_UDP)
+def test_a_damaged_packet_without_udp_is_read_to_the_bit_or_refused(
+    data: st.DataObject, packet: RoceV1Packet | NativePacket
+) -> None:
+    encoded = bytearray(packet.encode())
+    for _ in range(data.draw(st.integers(1, 3))):
+        encoded[data.draw(st.integers(0, len(encoded) - 1))] = data.draw(bits(8))
+    cut = bytes(encoded[: data.draw(st.integers(0, len(encoded)))])
+    try:
+        record, rest = type(packet).decode(cut)
+    except MalformedPacket:
+        return
+    assert record.encode() + bytes(rest) == cut
+
+
 DECODERS: list[Callable[[bytes], tuple[Record, memoryview]]] = [
     VlanTag.decode,
     EthernetHeader.decode,
@@ -168,8 +260,12 @@ DECODERS: list[Callable[[bytes], tuple[Record, memoryview]]] = [
     decode_ip,
     UdpHeader.decode,
     Bth.decode,
-    Aeth.decode,
     RoceV2Packet.decode,
+    Lrh.decode,
+    RoceV1Packet.decode,
+    NativePacket.decode,
+    TransportPacket.decode,
+    *(kind.decode for kind in HEADER_BYTES),
 ]
 
 

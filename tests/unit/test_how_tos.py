@@ -66,3 +66,8 @@ def test_a_file_of_your_own_from_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     # the parameter counts, and a quarter of the queueing delay still fills the link
     first, short = (summary(tmp_path, run, "fct_max_ps") for run in ("first", "short"))
     assert first < short < 1.1 * first
+
+
+def test_a_capture_is_written_and_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow("capture.md", tmp_path, monkeypatch)
+    assert (tmp_path / "lost.pcapng").stat().st_size > 9 * 1024

@@ -32,6 +32,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Read what RDMA puts on the wire.")
+app.add_typer(rdma, name="rdma")
+
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 # lists are named here: `weftwork.cli.list` hides the built-in once it is imported, and typer reads annotations later
 Lost = Annotated[
@@ -408,6 +411,20 @@ def _validate(
         write_rows(sets or [], is_full=is_full, as_json=as_json, folder=scenarios)
         return
     validate_sets(sets or [], is_full=is_full, as_json=as_json, to=page)
+
+
+@rdma.command("decode")
+def _rdma_decode(
+    *,
+    file: Annotated[Path, typer.Argument(help="Capture of packets, as pcapng or pcap.")],
+    limit: Annotated[int, typer.Option(min=0, help="Rows of the table of packets.")] = 40,
+    is_noted: Annotated[bool, typer.Option("--noted", help="In the table only packets that stand out.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Explain a capture packet by packet: ICRC, order of PSNs, what was sent again, and why."""
+    from weftwork.cli.rdma_decode import decode
+
+    decode(file, limit=limit, is_noted=is_noted, as_json=as_json)
 
 
 @app.command("list")

@@ -43,6 +43,7 @@ from weftwork.topology.digits import destination_numbers, port_strides
 from weftwork.topology.hashes import hashed_by_tier
 from weftwork.topology.layers import layers_of
 from weftwork.topology.routing import attachments, routes
+from weftwork.wire.hpcc_int import TELEMETRY_BYTES, TELEMETRY_HOP_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,9 +60,6 @@ __all__ = [
     "placement_mistakes", "port_delays_ps", "switch_rows", "with_what_is_asked",
 ]  # fmt: skip
 
-# INT as Li et al. lay it out, SIGCOMM 2019, doi:10.1145/3341302.3342085, figure 7: nHop and pathID, then 64 bits a hop.
-TELEMETRY_BYTES: Final = 2
-TELEMETRY_HOP_BYTES: Final = 8
 MAX_ROUTES: Final = 1 << 28  # chosen: nodes x leaves of a route table, 4 bytes each, and twice that while it is made
 MAX_RANKS: Final = 1 << 23  # a flow's identity keeps 24 bits for each rank, and is an int64
 

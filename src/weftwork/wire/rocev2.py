@@ -12,8 +12,9 @@ from typing import Self
 
 from weftwork.base.errors import UsageError
 from weftwork.wire.ethernet import ETHERNET_HEADER_BYTES, FCS_BYTES, MINIMUM_FRAME_BYTES
+from weftwork.wire.extended import AETH_BYTES, RETH_BYTES
 from weftwork.wire.fields import MalformedPacket, check_fits
-from weftwork.wire.ib import AETH_BYTES, BTH_BYTES, CNP_BODY, RETH_BYTES, Bth
+from weftwork.wire.ib import BTH_BYTES, CNP_BODY, Bth
 from weftwork.wire.icrc import ICRC_BYTES, append_icrc, check_icrc
 from weftwork.wire.ip import ECN_NOT_ECT, IpHeader, Ipv4Header, Ipv6Header, decode_ip, ip_header_bytes
 from weftwork.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES, UdpHeader

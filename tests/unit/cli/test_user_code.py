@@ -97,7 +97,7 @@ def test_every_command_is_judged_here() -> None:
     refuses = {name for name, one in commands.items() if any("--no-user-code" in option.opts for option in one.params)}
     assert reads == refuses == {*RUN_BY, "plan"}
     assert set(commands) == set(RUN_BY) | {
-        "plan", "test", "new", "import", "compare", "report", "validate", "list", "explain", "schema",
+        "plan", "test", "new", "import", "compare", "report", "validate", "rdma", "list", "explain", "schema",
     }  # fmt: skip
 
 

@@ -7,25 +7,11 @@ from typing import Any
 import pytest
 
 from weftwork.base.errors import UsageError
+from weftwork.wire.credits import CREDITS_BY_CODE, NO_CREDIT_COUNT, code_to_credits, credits_to_code
+from weftwork.wire.extended import AETH_BYTES, Aeth, AethKind, Nak
 from weftwork.wire.fields import MalformedPacket
-from weftwork.wire.ib import (
-    AETH_BYTES,
-    BTH_BYTES,
-    CNP_BODY,
-    CREDITS_BY_CODE,
-    NO_CREDIT_COUNT,
-    PSN_MODULUS,
-    Aeth,
-    AethKind,
-    Bth,
-    Nak,
-    Opcode,
-    cnp_bth,
-    code_to_credits,
-    credits_to_code,
-    psn_add,
-    psn_compare,
-)
+from weftwork.wire.ib import BTH_BYTES, CNP_BODY, PSN_MODULUS, Bth, cnp_bth, psn_add, psn_compare
+from weftwork.wire.opcodes import Opcode
 
 
 def test_every_field_of_the_bth_has_its_bits() -> None:

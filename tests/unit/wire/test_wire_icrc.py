@@ -6,9 +6,11 @@ from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 
+from weftwork.wire.extended import Aeth, AethKind
 from weftwork.wire.fields import MalformedPacket
-from weftwork.wire.ib import Aeth, AethKind, Bth, Opcode
+from weftwork.wire.ib import Bth
 from weftwork.wire.icrc import append_icrc, check_icrc, icrc
+from weftwork.wire.opcodes import Opcode
 from weftwork.wire.rocev2 import RoceV2Packet, rocev2_packet
 
 # A CNP captured on a ConnectX-4 Lx, from its IP header on, published in the tests of scapy (test/contrib/roce.uts).

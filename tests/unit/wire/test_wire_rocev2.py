@@ -9,10 +9,12 @@ import pytest
 
 from weftwork.base.errors import UsageError
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetFrame, EthernetHeader
+from weftwork.wire.extended import RETH_BYTES, Aeth, AethKind
 from weftwork.wire.fields import MalformedPacket
-from weftwork.wire.ib import CNP_BODY, RETH_BYTES, Aeth, AethKind, Bth, Opcode, cnp_bth
+from weftwork.wire.ib import CNP_BODY, Bth, cnp_bth
 from weftwork.wire.icrc import append_icrc
 from weftwork.wire.ip import MORE_FRAGMENTS, Ipv4Header
+from weftwork.wire.opcodes import Opcode
 from weftwork.wire.rocev2 import (
     RoceV2Packet,
     cnp_frame_bytes,

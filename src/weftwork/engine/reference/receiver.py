@@ -17,7 +17,7 @@ from weftwork.engine.reference.ordering import Assembly
 from weftwork.engine.reference.packet import Packet, PacketKind
 from weftwork.engine.reference.timers import PolicyTimers
 from weftwork.policies.interface import OFF, CongestionControl, Kind
-from weftwork.wire.ib import credits_to_code
+from weftwork.wire.credits import credits_to_code
 
 __all__ = ["EarlyPacket", "ReceiveQueue", "Receiver"]
 

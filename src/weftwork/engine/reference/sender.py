@@ -21,7 +21,7 @@ from weftwork.engine.reference.selective_repeat import Scoreboard
 from weftwork.engine.reference.signals import News, SenderSignals
 from weftwork.engine.reference.steps import SenderSteps
 from weftwork.policies.interface import OFF, Kind
-from weftwork.wire.ib import code_to_credits
+from weftwork.wire.credits import code_to_credits
 
 __all__ = ["Sender"]
 

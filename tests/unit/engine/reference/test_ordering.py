@@ -21,7 +21,7 @@ from weftwork.engine.reference.simulation import run
 from weftwork.engine.waits import WAIT_KINDS, WAIT_STATES
 from weftwork.spec.job import Milestone, Peer, Receive, Send, Size, Wait
 from weftwork.spec.transport import Transport
-from weftwork.wire.ib import credits_to_code
+from weftwork.wire.credits import credits_to_code
 
 FULL_PS = (4096 + 62 + 16 + 20) * BYTE_PS
 NEXT_PS = (4096 + 62 + 20) * BYTE_PS

@@ -27,7 +27,7 @@ from weftwork.engine.reference.clock import Agenda, Phase
 from weftwork.engine.reference.packet import HopTelemetry, Packet, PacketKind
 from weftwork.engine.reference.receiver import Receiver
 from weftwork.policies.interface import OFF, Kind
-from weftwork.wire.ib import credits_to_code
+from weftwork.wire.credits import credits_to_code
 
 
 @dataclass

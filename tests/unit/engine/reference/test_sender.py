@@ -20,7 +20,7 @@ from helpers.driven_sender import ACK, CNP, CREDIT, NAK, TIMEOUT_PS, drive
 from weftwork.base.clock import NEVER_PS, US_PS
 from weftwork.engine.reference.packet import PacketKind
 from weftwork.policies.interface import NO_WINDOW_BYTES, OFF
-from weftwork.wire.ib import credits_to_code
+from weftwork.wire.credits import credits_to_code
 
 # What leaves
 

@@ -1,0 +1,273 @@
+"""Explain a capture of RDMA packets: what each packet is, what was lost and sent again, and who is to blame.
+
+Source: IBTA vol. 1, 9.7 (reliable service), annex A17 (RoCEv2, CNP), as encoded in ``weftwork.wire``.
+Leaves out: unreliable datagrams beyond counting, what the payload means, and what was not captured.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from weftwork.rdma.flows import CaptureFlow, CaptureFlows, FlowKey
+from weftwork.rdma.packet_words import cm_words, header_words
+from weftwork.rdma.psn_order import PATH_MTUS_BYTES, Verdict
+from weftwork.wire.dissection import Carrier, Dissection, dissect
+from weftwork.wire.extended import Aeth, AethKind, Nak, Reth
+from weftwork.wire.ib import psn_compare
+from weftwork.wire.ip import ECN_CE
+from weftwork.wire.opcodes import Opcode, Position, TransportService
+from weftwork.wire.pfc import PFC_PRIORITIES
+from weftwork.wire.rnr import rnr_timer_us
+
+if TYPE_CHECKING:
+    from weftwork.wire.opcodes import OpcodeShape
+    from weftwork.wire.pcap import CapturedPacket
+    from weftwork.wire.pfc import PriorityPause
+    from weftwork.wire.transport import TransportPacket
+
+__all__ = ["NAK_WORDS", "CaptureExplainer", "PacketRow"]
+
+NAK_WORDS: Final[dict[int, str]] = {
+    Nak.PSN_SEQUENCE_ERROR: "PSN sequence error",
+    Nak.INVALID_REQUEST: "invalid request",
+    Nak.REMOTE_ACCESS_ERROR: "remote access error",
+    Nak.REMOTE_OPERATIONAL_ERROR: "remote operational error",
+    Nak.INVALID_RD_REQUEST: "invalid RD request",
+}
+_RELIABLE: Final = {TransportService.RC, TransportService.RD, TransportService.XRC}
+_ORDERED: Final = {*_RELIABLE, TransportService.UC}
+
+
+class PacketRow(NamedTuple):
+    """A packet in words.
+
+    Parameters
+    ----------
+    number : in the capture, from 1
+    time_ns : as captured
+    source, destination : IP addresses, GIDs, LIDs or MAC addresses, whatever the packet has
+    name : such as ``RC WRITE first`` or ``PFC pause``
+    destination_qp, psn : None where the packet has none
+    size_bytes : on the link
+    payload_bytes : of a message
+    detail : the values in its headers
+    notes : what stands out, such as ``sent again``
+    """
+
+    number: int
+    time_ns: int
+    source: str
+    destination: str
+    name: str
+    destination_qp: int | None
+    psn: int | None
+    size_bytes: int
+    payload_bytes: int
+    detail: str
+    notes: tuple[str, ...]
+
+
+class CaptureExplainer:
+    """Takes the packets of a capture in their order and keeps what a summary needs.
+
+    Parameters
+    ----------
+    kinds : packets by what carries them
+    flows : of RDMA
+    first_at : number of the first packet with a kind of trouble, by that kind
+    pauses : PFC frames that stop at least a priority, by MAC address of the sender
+    unread : packets of RDMA that could not be read to their end
+    unmatched : counts of answers whose flow is not known, by their name
+    """
+
+    def __init__(self) -> None:
+        self.packets = 0
+        self.kinds: Counter[Carrier] = Counter()
+        self.flows = CaptureFlows()
+        self.first_at: dict[str, int] = {}
+        self.pauses: Counter[str] = Counter()
+        self.unread = 0
+        self.unmatched: Counter[str] = Counter()
+        self.first_ns: int | None = None
+        self.last_ns = 0
+
+    def explain(self, packet: CapturedPacket) -> PacketRow:
+        """Take the next packet and put it into words."""
+        self.packets += 1
+        self.first_ns = packet.time_ns if self.first_ns is None else min(self.first_ns, packet.time_ns)
+        self.last_ns = max(self.last_ns, packet.time_ns)
+        found = dissect(packet)
+        self.kinds[found.kind] += 1
+        notes: list[str] = []
+        source, destination = _ends(found)
+        name, detail = found.kind.value, ""
+        qp = psn = None
+        payload_bytes = 0
+        if found.pause is not None:
+            name, detail = self._pause(found.pause, source)
+        elif found.transport is not None:
+            transport = found.transport
+            name = f"CM {found.cm.NAME}" if found.cm is not None else _name(transport)
+            detail = cm_words(found.cm) if found.cm is not None else header_words(transport)
+            qp, psn, payload_bytes = transport.bth.destination_qp, transport.bth.psn, len(transport.payload)
+            self._transport(found, transport, FlowKey(source, destination, qp), notes)
+        if found.problem and found.kind is not Carrier.OTHER:
+            self.unread += 1
+            self._note(notes, "unread", f"not read to its end: {found.problem}")
+        elif found.kind is Carrier.OTHER:
+            detail = found.problem or _what_else(found)
+        return PacketRow(
+            number=self.packets,
+            time_ns=packet.time_ns,
+            source=source,
+            destination=destination,
+            name=name,
+            destination_qp=qp,
+            psn=psn,
+            size_bytes=packet.original_bytes,
+            payload_bytes=payload_bytes,
+            detail=detail,
+            notes=tuple(notes),
+        )
+
+    def _note(self, notes: list[str], kind: str, text: str) -> None:
+        self.first_at.setdefault(kind, self.packets)
+        notes.append(text)
+
+    def _pause(self, pause: PriorityPause, source: str) -> tuple[str, str]:
+        enabled = [p for p in range(PFC_PRIORITIES) if pause.is_enabled(p)]
+        words = ", ".join(f"priority {p} {pause.quanta[p]} quanta" for p in enabled) or "no priority"
+        if not any(pause.quanta[p] for p in enabled):
+            return "PFC resume", words
+        self.pauses[source] += 1
+        self.first_at.setdefault("pause", self.packets)
+        return "PFC pause", words
+
+    def _transport(self, found: Dissection, packet: TransportPacket, key: FlowKey, notes: list[str]) -> None:
+        flow = self.flows.at(key)
+        flow.packets += 1
+        if found.ip is not None and found.ip.ecn == ECN_CE:
+            flow.marked += 1
+            self._note(notes, "marked", "marked by a switch (ECN)")
+        if found.icrc_wanted is None:
+            notes.append("cut short by the capture, ICRC not checked")
+        elif found.has_wrong_icrc:
+            flow.wrong_icrc += 1
+            words = f"ICRC is {found.icrc_found:#010x}, should be {found.icrc_wanted:#010x}"
+            self._note(notes, "icrc", words)
+            return  # a receiver drops it, so that it says nothing about the order
+        if found.cm is not None:
+            self.flows.connection(key.source, key.destination, found.cm)
+        shape = packet.shape
+        if shape.service is TransportService.CNP:
+            self._congestion(key, notes)
+        elif shape.is_response:
+            self._response(key, packet, shape, notes)
+        elif shape.service in _ORDERED:
+            self._request(flow, packet, shape, notes)
+        else:
+            flow.payload_bytes += len(packet.payload)
+            flow.messages += 1
+
+    def _congestion(self, key: FlowKey, notes: list[str]) -> None:
+        self._note(notes, "cnp", f"tells QP {key.destination_qp:#x} to slow down")
+        answered = self.flows.answered(key, None)
+        if answered is None:
+            self.unmatched["CNP"] += 1
+        else:
+            answered.cnps += 1
+
+    def _request(self, flow: CaptureFlow, packet: TransportPacket, shape: OpcodeShape, notes: list[str]) -> None:
+        payload_bytes = len(packet.payload)
+        flow.payload_bytes += payload_bytes
+        if shape.position in {Position.FIRST, Position.MIDDLE}:
+            flow.learn_path_mtu(payload_bytes)
+        psns = frozenset({1})
+        reth = packet.find(Reth)
+        if shape.operation == Opcode.READ_REQUEST and reth is not None:
+            sizes_bytes = (flow.path_mtu_bytes,) if flow.path_mtu_bytes else PATH_MTUS_BYTES
+            psns = frozenset(max(-(-reth.dma_bytes // size_bytes), 1) for size_bytes in sizes_bytes)
+            flow.last_read = packet.bth.psn, reth.dma_bytes
+        verdict, missing = flow.requests.see(packet.bth.psn, psns)
+        self._order(flow, verdict, missing, notes)
+        if verdict is Verdict.SENT_AGAIN and shape.operation == Opcode.READ_REQUEST:
+            flow.read_responses.nak(packet.bth.psn)
+        is_new = verdict is not Verdict.SENT_AGAIN or missing < 0
+        if shape.ends_message and is_new:
+            flow.messages += 1
+
+    def _order(self, flow: CaptureFlow, verdict: Verdict, missing: int, notes: list[str]) -> None:
+        flow.missing += missing
+        if verdict is Verdict.SENT_AGAIN:
+            flow.sent_again += 1
+            self._note(notes, "sent again", "sent again")
+        elif verdict is Verdict.LATE:
+            flow.late += 1
+            self._note(notes, "late", "late: packets behind it came first")
+        elif verdict is Verdict.GAP:
+            self._note(notes, "gap", f"{missing} PSN{'' if missing == 1 else 's'} missing in front of it")
+        elif verdict is Verdict.NEW_START:
+            notes.append("PSN far from the last: a new connection, or packets that were not captured")
+
+    def _response(self, key: FlowKey, packet: TransportPacket, shape: OpcodeShape, notes: list[str]) -> None:
+        psn = packet.bth.psn
+        answered = self.flows.answered(key, psn)
+        aeth = packet.find(Aeth)
+        if answered is None:
+            self.unmatched[shape.name] += 1
+        if packet.payload and answered is not None:
+            answered.payload_bytes += len(packet.payload)
+            if shape.position in {Position.FIRST, Position.MIDDLE}:
+                answered.learn_path_mtu(len(packet.payload))
+            self._read_response(answered, psn, shape, notes)
+        if aeth is None:
+            return
+        if aeth.kind is AethKind.NAK:
+            words = NAK_WORDS.get(aeth.value, f"code {aeth.value}")
+            self._note(notes, words, f"{words}, wants PSN {psn:#x}" if aeth.value == Nak.PSN_SEQUENCE_ERROR else words)
+            if answered is not None:
+                answered.naks[words] += 1
+                answered.requests.nak(psn)
+        elif aeth.kind is AethKind.RNR_NAK:
+            self._note(notes, "rnr", f"receiver not ready: wait {rnr_timer_us(aeth.value) / 1000:g} ms")
+            if answered is not None:
+                answered.rnr_naks += 1
+                answered.requests.nak(psn)
+        elif answered is not None and shape.operation == Opcode.ACKNOWLEDGE:
+            answered.acks += 1
+
+    def _read_response(self, flow: CaptureFlow, psn: int, shape: OpcodeShape, notes: list[str]) -> None:
+        responses = flow.read_responses
+        last = responses.last
+        # other requests take PSNs between two READs
+        if shape.starts_message and (last is None or psn_compare(psn, last) > 0):
+            responses.skip_to(psn)
+        verdict, missing = responses.see(psn)
+        self._order(flow, verdict, missing, notes)
+
+
+def _name(packet: TransportPacket) -> str:
+    """Name of the opcode; of an ACK that refuses, the name of that."""
+    aeth = packet.find(Aeth)
+    if packet.shape.operation != Opcode.ACKNOWLEDGE or aeth is None or aeth.kind is AethKind.ACK:
+        return packet.shape.name
+    return packet.shape.name.replace("ACK", aeth.kind.name.replace("_", " "))
+
+
+def _ends(found: Dissection) -> tuple[str, str]:
+    if found.ip is not None:
+        return str(found.ip.source), str(found.ip.destination)
+    if found.lrh is not None:
+        return f"LID {found.lrh.source_lid}", f"LID {found.lrh.destination_lid}"
+    if found.ethernet is not None:
+        return found.ethernet.source.hex(":"), found.ethernet.destination.hex(":")
+    return "", ""
+
+
+def _what_else(found: Dissection) -> str:
+    if found.udp is not None:
+        return f"UDP {found.udp.source_port} to {found.udp.destination_port}"
+    if found.ip is not None:
+        return "IP"
+    return "" if found.ethernet is None else f"EtherType {found.ethernet.ethertype:#06x}"

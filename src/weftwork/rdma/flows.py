@@ -1,0 +1,142 @@
+"""Flows of a capture: the packets to one queue pair from one sender, and which two make a connection.
+
+Source: IBTA vol. 1, 9.7 (responses carry PSNs of the requester) and 12.6 (a REQ and a REP name the queue pairs).
+Leaves out: queue pairs that are destroyed and made again under the same number without a REQ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from weftwork.rdma.psn_order import PsnOrder
+from weftwork.wire.cm import CmReply, CmRequest
+from weftwork.wire.ib import psn_add, psn_compare
+
+if TYPE_CHECKING:
+    from weftwork.wire.cm import CmMessage
+
+__all__ = ["CaptureFlow", "CaptureFlows", "FlowKey"]
+
+
+class FlowKey(NamedTuple):
+    """What is visible of a flow: a packet does not name the queue pair that sends it."""
+
+    source: str
+    destination: str
+    destination_qp: int
+
+    def __str__(self) -> str:
+        return f"{self.source} -> {self.destination} QP {self.destination_qp:#x}"
+
+
+@dataclass(slots=True)
+class CaptureFlow:
+    """What was seen of a flow. Responses to it count here, not in the flow that carries them.
+
+    Parameters
+    ----------
+    key : its ends
+    packets : requests, responses and notifications that it carries
+    payload_bytes : in SEND and WRITE packets and READ responses, those sent again included
+    messages : SENDs, WRITEs, READs and atomics that were seen to end
+    sent_again, late, missing : packets by ``Verdict``; of ``missing``, PSNs
+    marked : packets with the ECN mark of a switch
+    wrong_icrc : packets whose ICRC is wrong
+    acks, naks, rnr_naks, cnps : answers to this flow; of ``naks``, by code
+    path_mtu_bytes : size of full packets, as far as one was seen
+    last_read : PSN and size in bytes of the last READ request
+    """
+
+    key: FlowKey
+    packets: int = 0
+    payload_bytes: int = 0
+    messages: int = 0
+    sent_again: int = 0
+    late: int = 0
+    missing: int = 0
+    marked: int = 0
+    wrong_icrc: int = 0
+    acks: int = 0
+    naks: Counter[str] = field(default_factory=Counter)
+    rnr_naks: int = 0
+    cnps: int = 0
+    path_mtu_bytes: int | None = None
+    last_read: tuple[int, int] = (0, 0)
+    requests: PsnOrder = field(default_factory=PsnOrder)
+    read_responses: PsnOrder = field(default_factory=PsnOrder)
+
+    def learn_path_mtu(self, path_mtu_bytes: int) -> None:
+        """Take the payload of a packet that others of its message follow; it says how many PSNs a READ takes."""
+        if self.path_mtu_bytes is None and path_mtu_bytes:
+            psn, size_bytes = self.last_read
+            self.requests.narrow(psn_add(psn, max(-(-size_bytes // path_mtu_bytes), 1)))
+        self.path_mtu_bytes = path_mtu_bytes or None
+
+
+class CaptureFlows:
+    """All flows, and the pairs of flows that are the two directions of a connection."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[FlowKey, CaptureFlow] = {}
+        self._by_ends: dict[tuple[str, str], list[CaptureFlow]] = {}
+        self._back: dict[FlowKey, FlowKey] = {}
+        self._asked: dict[tuple[str, int], CmRequest] = {}
+        self._agreed: set[tuple[str, int, str, int]] = set()
+
+    def at(self, key: FlowKey) -> CaptureFlow:
+        """The flow with this key, new where it was not seen before."""
+        if key not in self.by_key:
+            self.by_key[key] = CaptureFlow(key)
+            self._by_ends.setdefault((key.source, key.destination), []).append(self.by_key[key])
+        return self.by_key[key]
+
+    def answered(self, by: FlowKey, psn: int | None) -> CaptureFlow | None:
+        """Find the flow that a response or notification answers.
+
+        Parameters
+        ----------
+        by : key of the packet that answers
+        psn : that it carries, or None where it carries none
+
+        Returns
+        -------
+        the flow, or None where none or several are possible
+        """
+        if by in self._back:
+            return self.at(self._back[by])
+        flows = self._by_ends.get((by.destination, by.source), [])
+        there = [flow for flow in flows if flow.requests.last is not None]
+        if psn is not None:
+            there = [flow for flow in there if _has_sent(flow.requests, psn)]
+        if len(there) != 1:
+            return None
+        if psn is not None:
+            self._pair(by, there[0].key)
+        return there[0]
+
+    def connection(self, source: str, destination: str, message: CmMessage) -> None:
+        """Take a message of communication management: a REQ and its REP name both queue pairs and their first PSNs."""
+        if isinstance(message, CmRequest):
+            self._asked[source, message.local_comm_id] = message
+        elif isinstance(message, CmReply):
+            asked = self._asked.get((destination, message.remote_comm_id))
+            agreed = source, message.local_comm_id, destination, message.remote_comm_id
+            if asked is None or agreed in self._agreed:
+                return
+            self._agreed.add(agreed)
+            there = FlowKey(destination, source, message.local_qpn)
+            back = FlowKey(source, destination, asked.local_qpn)
+            self._pair(there, back)
+            self.at(there).requests.start(asked.starting_psn)
+            self.at(back).requests.start(message.starting_psn)
+
+    def _pair(self, one: FlowKey, other: FlowKey) -> None:
+        self._back[one] = other
+        self._back[other] = one
+
+
+def _has_sent(requests: PsnOrder, psn: int) -> bool:
+    first, last = requests.first, requests.last
+    return first is not None and last is not None and psn_compare(first, psn) <= 0 <= psn_compare(last, psn)

@@ -29,6 +29,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.version import VERSION
 from weftwork.study.pool.pool import RETRIES, lost_outcome, remove_unfinished
 from weftwork.study.pool.work import PoolOutcome, is_whole
+from weftwork.study.prepare.shared_parts import share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -236,6 +237,7 @@ def _work(task: Task, point: PoolPoint, mark: Path, folder: Path, version: str) 
         os.chdir(folder)  # scenario and files of one's own are named from here
     except OSError as error:
         return _Apart(reason=f"{machine} does not see {folder}: {os.strerror(error.errno or errno.ENOENT)}; {shared}")
+    share()
     return task(point, mark.parent / point.folder)
 
 

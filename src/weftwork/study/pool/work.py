@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from weftwork.base.errors import CodeError, ConfigError, EngineError
 from weftwork.store.runs import open_run
 from weftwork.study.pool.point import scenario_of
+from weftwork.study.prepare.shared_parts import share
 from weftwork.study.run.run import run_scenario
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def begin_worker(parent: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None, use_errno=True).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    share()
     if os.getppid() != parent:  # it ended before the kernel was told
         os._exit(1)
 

@@ -31,8 +31,9 @@ from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.queue_pairs import with_queue_pairs
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.routing import pinned_mistakes
+from weftwork.study.prepare.shared_parts import shared_fabric, shared_jobs
 from weftwork.study.prepare.traffic import traffic_job
-from weftwork.study.prepare.training import training_jobs, training_programs
+from weftwork.study.prepare.training import training_programs
 from weftwork.study.prepare.unjoined import refuse_unjoined
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.models.catalogue import MODELS
@@ -186,11 +187,11 @@ def located(scenario: Scenario, error: ConfigError) -> ConfigError:
 def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | None) -> Prepared:
     if fabric is None:
         refuse_amounts(scenario, amounts_asked(scenario))
-        fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
+        fabric = shared_fabric(scenario)
     transport = transport_of(scenario.transport)
     policies = policies_of(scenario)
     chosen = (policies["path_selection"], policies["port_selection"])
-    jobs, mistakes, caveats = training_jobs(scenario, fabric, placement)
+    jobs, mistakes, caveats = shared_jobs(scenario, fabric, placement)
     caveats |= ignored_keys(scenario, fabric, reorders=_reorders(chosen)) | ignored_fields(scenario, transport)
     job, sent, series, taken = None, None, None, None
     late: list[Mistake] = []  # told behind those of transport and faults

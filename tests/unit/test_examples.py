@@ -337,15 +337,21 @@ def _of_which_oversubscription(cases: dict) -> None:
 
 def _of_plan_405b(cases: dict) -> None:
     paper = cases.pop("TP8 PP16x8 DP128 ZeRO2 mb1 balanced")
+    best = next(iter(cases.values()))
     times = [case.took_s for case in cases.values()]
     assert times == sorted(times)
-    assert times[-1] / times[0] == pytest.approx(1.012, abs=0.001)
-    assert paper.took_s / times[0] == pytest.approx(1.030, abs=0.001)
+    assert times[-1] / best.took_s == pytest.approx(1.015, abs=0.001)
+    assert paper.took_s / best.took_s == pytest.approx(1.143, abs=0.001)
     assert paper.mfu == pytest.approx(0.46, abs=0.001)
+    for kind, lost_s in (("bubble", 0.43), ("tensor traffic", 0.41), ("stage messages", 0.05), ("computing", -0.115)):
+        assert paper.spent_s[kind] - best.spent_s[kind] == pytest.approx(lost_s, abs=0.005)
+    for case in cases.values():
+        assert case.spent_s["tensor traffic"] < 0.5 * paper.spent_s["tensor traffic"]
+        assert case.spent_s["bubble"] < 0.6 * paper.spent_s["bubble"]
+        assert case.spent_s["computing"] > paper.spent_s["computing"]
     for case in (paper, *cases.values()):
         assert sum(case.spent_s.values()) == pytest.approx(case.took_s, rel=1e-6)
-        assert case.spent_s["tensor traffic"] <= paper.spent_s["tensor traffic"]
-        assert case.memory_gb <= paper.memory_gb < 80
+        assert 64 < case.memory_gb < 80
 
 
 def _of_slow_nic_by_plan(cases: dict) -> None:

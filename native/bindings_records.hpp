@@ -168,7 +168,8 @@ WEFTWORK_RECORD(SeriesRow, "SERIES_DTYPE", at_ps, kind, index, value);
 WEFTWORK_RECORD(EventRow, "EVENT_DTYPE", at_ps, kind, place, detail);
 WEFTWORK_RECORD(CaptureRow, "CAPTURE_DTYPE", at_ps, port, kind, traffic_class, source, destination, channel, seq,
                 attempt, origin, target, size_bytes, payload_bytes, entropy, hops, marked, asks_ack, cut, msn,
-                credit_code, amount, refused);
+                credit_code, amount, refused, hop_count, hop_queue_bytes, hop_tx_bytes, hop_rate_bps, hop_at_ps,
+                hop_port);
 WEFTWORK_RECORD(Counters, "COUNTERS", packet_hops, data_sent, retransmissions, acks_sent, naks_sent, cnps_sent,
                 credits_sent, probes_sent, timeouts, queue_pair_errors, out_of_order_discards, duplicates,
                 drop_no_route, drop_link_down, drop_link_loss, drop_corrupted, drop_buffer_full, drop_egress_threshold,

@@ -22,6 +22,20 @@ inline bool is_captured(const State& s, PortId port) {
   return std::ranges::any_of(s.captured, [&](const CapturedPort& place) { return place.port == port.value; });
 }
 
+/// What switches have written into a data packet, or into the one that an answer echoes.
+inline void copy_telemetry(const State& s, Packet* packet, CaptureRow& row) {
+  const std::size_t count = recorded_hops(packet);
+  row.hop_count = static_cast<std::int64_t>(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Hop& hop = hops(packet, s.wide)[i];
+    row.hop_queue_bytes[i] = hop.queue_bytes();
+    row.hop_tx_bytes[i] = hop.tx_bytes();
+    row.hop_rate_bps[i] = s.rates.rate_bps(hop.rate());
+    row.hop_at_ps[i] = hop.at_ps;
+    row.hop_port[i] = hop.port();
+  }
+}
+
 /// A packet, filled but for its arrival, starts at `port`.
 [[gnu::noinline]] inline void capture_packet(State& s, PortId port, TrafficClass klass, Packet* packet, Ps at_ps) {
   if (!is_captured(s, port)) return;
@@ -33,28 +47,30 @@ inline bool is_captured(const State& s, PortId port) {
   const std::int64_t request_bytes = s.wide && kind == PacketKind::kRequest ? wide(packet).request_bytes : 0;
   const bool refuses = kind == PacketKind::kNak && has(packet->flags, kHasEcho);
   const std::int64_t refused = refuses ? std::int64_t{ext.refused} : -1;
-  keep_captured(s, {.at_ps = at_ps,
-                    .port = port.value,
-                    .kind = static_cast<std::int64_t>(kind),
-                    .traffic_class = klass.value,
-                    .source = source,
-                    .destination = destination,
-                    .channel = channel,
-                    .seq = packet->seq,
-                    .attempt = packet->attempt,
-                    .origin = origin_port(s, qp, packet).value,
-                    .target = packet->destination_port.value,
-                    .size_bytes = packet->bytes,
-                    .payload_bytes = kind == PacketKind::kData ? ext.payload_bytes : 0,
-                    .entropy = entropy_of(s, qp, packet),
-                    .hops = counts_switches(*packet) ? ext.hops : 0,
-                    .marked = has(packet->flags, kMarked) ? 1 : 0,
-                    .asks_ack = has(packet->flags, kAckRequest) ? 1 : 0,
-                    .cut = has(packet->flags, kCut) ? 1 : 0,
-                    .msn = answers ? ext.msn : 0,
-                    .credit_code = answers ? ext.credit_code : 0,
-                    .amount = kind == PacketKind::kCredit ? ext.credit_bytes : request_bytes,
-                    .refused = refused});
+  CaptureRow row{.at_ps = at_ps,
+                 .port = port.value,
+                 .kind = static_cast<std::int64_t>(kind),
+                 .traffic_class = klass.value,
+                 .source = source,
+                 .destination = destination,
+                 .channel = channel,
+                 .seq = packet->seq,
+                 .attempt = packet->attempt,
+                 .origin = origin_port(s, qp, packet).value,
+                 .target = packet->destination_port.value,
+                 .size_bytes = packet->bytes,
+                 .payload_bytes = kind == PacketKind::kData ? ext.payload_bytes : 0,
+                 .entropy = entropy_of(s, qp, packet),
+                 .hops = counts_switches(*packet) ? ext.hops : 0,
+                 .marked = has(packet->flags, kMarked) ? 1 : 0,
+                 .asks_ack = has(packet->flags, kAckRequest) ? 1 : 0,
+                 .cut = has(packet->flags, kCut) ? 1 : 0,
+                 .msn = answers ? ext.msn : 0,
+                 .credit_code = answers ? ext.credit_code : 0,
+                 .amount = kind == PacketKind::kCredit ? ext.credit_bytes : request_bytes,
+                 .refused = refused};
+  if (s.in.has_telemetry && (answers || kind == PacketKind::kData)) copy_telemetry(s, packet, row);
+  keep_captured(s, row);
 }
 
 /// A flow-control frame starts at `port`.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "packet/policy.hpp"
 
 namespace weftwork {
 
@@ -38,6 +39,10 @@ struct CaptureRow {
   std::int64_t size_bytes, payload_bytes, entropy, hops, marked, asks_ack, cut, msn, credit_code;
   std::int64_t amount;   // CREDIT, REQUEST and credit between links: bytes; pause: quanta
   std::int64_t refused;  // NAK: number of the packet that caused it
+  // DATA, ACK and NAK under telemetry: what switches have written, in the order of the path
+  std::int64_t hop_count = 0;
+  std::int64_t hop_queue_bytes[kHops] = {}, hop_tx_bytes[kHops] = {}, hop_rate_bps[kHops] = {};
+  std::int64_t hop_at_ps[kHops] = {}, hop_port[kHops] = {};
 };
 inline constexpr std::int64_t kCapturedPause = 7;  // behind the kinds of packets
 inline constexpr std::int64_t kCapturedCredit = 8;

@@ -213,8 +213,9 @@ def test_tshark_reads_times_names_and_comments(tmp_path: Path) -> None:
     [
         {"faults": "[{at: 0s, link: host1-leaf0, event: lossy, loss: 0.02}]"},
         {"transport.congestion_control": "none", "fabric.switch.buffer": "300KB"},
+        {"transport.congestion_control": "hpcc", "fabric.switch.telemetry": "true"},
     ],
-    ids=["lossy", "paused"],
+    ids=["lossy", "paused", "telemetry"],
 )
 def test_tshark_reads_the_capture_of_a_run_as_it_was_simulated(tmp_path: Path, overrides: dict[str, str]) -> None:
     scenario = tmp_path / "captured.yaml"

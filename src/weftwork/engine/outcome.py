@@ -10,6 +10,7 @@ import numpy as np
 
 from weftwork.base.clock import NEVER_PS
 from weftwork.engine.waits import DEADLOCK_DTYPE, WAIT_DTYPE
+from weftwork.policies.interface import HOPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -166,6 +167,12 @@ CAPTURE_DTYPE: Final = np.dtype(  # a frame that started at a port; what its kin
         ("credit_code", np.int64),  # ACK, NAK, where receivers give credits
         ("amount", np.int64),  # CREDIT, REQUEST, LINK CREDIT: bytes; PAUSE: quanta
         ("refused", np.int64),  # NAK: number of the packet that caused it; -1: none
+        ("hop_count", np.int64),  # DATA, ACK, NAK: switches that have written telemetry, or into the packet echoed
+        ("hop_queue_bytes", np.int64, (HOPS,)),
+        ("hop_tx_bytes", np.int64, (HOPS,)),
+        ("hop_rate_bps", np.int64, (HOPS,)),
+        ("hop_at_ps", np.int64, (HOPS,)),
+        ("hop_port", np.int64, (HOPS,)),
     ]
 )
 

@@ -16,7 +16,8 @@ from weftwork.engine.reference import simulation as reference
 SEEDS = (*range(30), 37, 44, 45, 56, 76, 100)  # the last ones have REQUESTs and CNPs
 SMALL_SEEDS = (3, 7, 19)
 ALL = 10_000_000
-SEEN_AT_LEAST = {"DATA": 1_000, "ACK": 500, "NAK": 20, "CNP": 20, "CREDIT": 20, "PROBE": 1, "REQUEST": 5, "PAUSE": 50}
+SEEN_AT_LEAST = {"DATA": 1_000, "ACK": 500, "NAK": 20, "CNP": 20, "CREDIT": 20, "PROBE": 1, "REQUEST": 5, "PAUSE": 50,
+                 "telemetry": 500}  # fmt: skip
 
 pytestmark = pytest.mark.sanitize
 
@@ -58,7 +59,9 @@ def test_both_engines_capture_the_same_and_nothing_moves(seed: int) -> None:
 def test_the_plans_above_have_frames_of_every_kind() -> None:
     seen: Counter[str] = Counter()
     for seed in SEEDS:
-        seen.update(CAPTURE_KINDS[kind] for kind in _captured(seed, _all_ports(seed)).captured["kind"].tolist())
+        rows = _captured(seed, _all_ports(seed)).captured
+        seen.update(CAPTURE_KINDS[kind] for kind in rows["kind"].tolist())
+        seen["telemetry"] += int(rows["hop_count"].sum())
     assert {kind: seen[kind] for kind, least in SEEN_AT_LEAST.items() if seen[kind] < least} == {}
 
 
@@ -71,5 +74,5 @@ def test_a_limit_keeps_the_earliest_of_both_directions(seed: int) -> None:
     of_link = everything[np.isin(everything["port"], ends)]
     for run in (packet.run, reference.run):
         kept = run(plan, capture=CaptureRequest(ports=ends, packet_limit=5))
-        assert kept.captured.tolist() == of_link[:5].tolist()
+        assert np.array_equal(kept.captured, of_link[:5])
         assert kept.captured_left_out == len(of_link) - 5

@@ -9,7 +9,8 @@ from __future__ import annotations
 from weftwork.engine.capture import CaptureRequest
 from weftwork.engine.outcome import CAPTURE_KINDS
 from weftwork.engine.reference.clock import Clock
-from weftwork.engine.reference.packet import Packet, PacketKind
+from weftwork.engine.reference.packet import HopTelemetry, Packet, PacketKind
+from weftwork.policies.interface import HOPS
 
 __all__ = ["Tap"]
 
@@ -22,7 +23,7 @@ class Tap:
     def __init__(self, request: CaptureRequest, clock: Clock) -> None:
         self.request = request
         self.clock = clock
-        self.rows: list[tuple[int, ...]] = []
+        self.rows: list[tuple[int | list[int], ...]] = []
 
     def packet(self, port: int, packet: Packet) -> None:
         """Note a packet that starts now."""
@@ -38,6 +39,7 @@ class Tap:
             *(int(packet.is_marked), int(packet.asks_ack), int(cause is not None and cause.is_cut)),
             *(packet.msn, packet.credit_code, amount.get(kind, 0)),
             -1 if told is None else told.seq,
+            *_telemetry([] if cause is None else cause.hops),
         )
         self.rows.append(row)
 
@@ -46,5 +48,13 @@ class Tap:
         kind = CAPTURE_KINDS.index("LINK CREDIT" if is_credit else "PAUSE")
         nothing_else = (0,) * 7  # flow, numbers and ends
         self.rows.append(
-            (self.clock.now_ps, port, kind, traffic_class, *nothing_else, size_bytes, *(0,) * 8, amount, -1)
-        )
+            (*(self.clock.now_ps, port, kind, traffic_class), *nothing_else, size_bytes, *(0,) * 8, amount, -1,
+             *_telemetry([]))
+        )  # fmt: skip
+
+
+def _telemetry(hops: list[HopTelemetry]) -> tuple[int | list[int], ...]:
+    """What switches have written, in columns of equal length."""
+    told = [(hop.queue_bytes, hop.tx_bytes, hop.rate_bps, hop.at_ps, hop.port) for hop in hops]
+    filled = told + [(0, 0, 0, 0, 0)] * (HOPS - len(told))
+    return len(told), *(list(column) for column in zip(*filled, strict=True))

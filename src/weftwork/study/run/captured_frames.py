@@ -11,7 +11,7 @@ Leaves out: the frame check sequence, as captures do; what RoCEv2 has no field f
 from __future__ import annotations
 
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,15 @@ from weftwork.study.run.passed_switches import PassedSwitches
 from weftwork.wire.credits import NO_CREDIT_COUNT
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, FCS_BYTES, EthernetHeader
 from weftwork.wire.extended import Aeth, AethKind, Nak, Reth
+from weftwork.wire.hpcc_int import (
+    QUEUE_UNIT_BYTES,
+    RATES_BPS,
+    SENT_UNIT_BYTES,
+    TELEMETRY_BYTES,
+    TELEMETRY_HOP_BYTES,
+    IntHop,
+    IntPath,
+)
 from weftwork.wire.ib import BTH_BYTES, CNP_BODY, PSN_MODULUS, Bth, cnp_bth, psn_add
 from weftwork.wire.icrc import ICRC_BYTES
 from weftwork.wire.ip import ECN_CE, ECN_ECT0, ECN_NOT_ECT, Ipv4Header
@@ -45,6 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CapturedFrames"]
 
+_OTHER_RATE: Final = 15  # of no rate in `RATES_BPS`
 _LOCAL: Final = bytes([0x02, 0x00])
 _PS_PER_NS: Final = 1_000
 _FIRST_TTL: Final = 64  # RFC 1700, "IP time to live": the recommended default, as `Ipv4Header`
@@ -118,12 +128,10 @@ class CapturedFrames:
 
     def __iter__(self) -> Iterator[CapturedPacket]:
         """Every frame but credit between links, which Ethernet does not have."""
-        names = self.rows.dtype.names or ()
-        for kind, values in zip(self.kinds.tolist(), self.rows.tolist(), strict=True):
+        for index, (kind, row) in enumerate(zip(self.kinds.tolist(), _records(self.rows), strict=True)):
             if kind == "LINK CREDIT":
                 continue
-            row = dict(zip(names, values, strict=True))
-            data = self._pause(row) if kind == "PAUSE" else self._packet(kind, row)
+            data = self._pause(row) if kind == "PAUSE" else self._packet(kind, row) + self._telemetry(kind, index)
             is_cut = kind == "DATA" and bool(row["cut"])
             yield CapturedPacket(
                 time_ns=row["at_ps"] // _PS_PER_NS,
@@ -202,6 +210,37 @@ class CapturedFrames:
         bth = Bth(Opcode.ACKNOWLEDGE, queue_pair, psn_add(psn, -1) if is_ack else psn, becn=bool(row["marked"]))
         return bth, aeth.encode()
 
+    # Telemetry
+
+    @property
+    def _shows_telemetry(self) -> bool:
+        """Whether there is telemetry, in the format and of the size of HPCC."""
+        sizes_bytes = self.transport.telemetry_bytes, self.transport.telemetry_hop_bytes
+        return self.engine_input.has_telemetry and sizes_bytes == (TELEMETRY_BYTES, TELEMETRY_HOP_BYTES)
+
+    def _telemetry_bytes(self, hop_count: Any) -> Any:  # noqa: ANN401 - a number or an array of them
+        return (TELEMETRY_BYTES + TELEMETRY_HOP_BYTES * hop_count) if self._shows_telemetry else 0 * hop_count
+
+    def _telemetry(self, kind: str, index: int) -> bytes:
+        """The block behind the IP packet, where Ethernet has its trailer; empty where the packet carries none."""
+        row = self.rows[index]
+        is_answer = kind in ("ACK", "NAK") and row["size_bytes"] > self.transport.ack_bytes
+        if not self._shows_telemetry or not (is_answer or kind == "DATA"):
+            return b""
+        count = int(row["hop_count"])
+        columns = (row[f"hop_{name}"][:count].tolist() for name in ("rate_bps", "at_ps", "tx_bytes", "queue_bytes"))
+        hops = tuple(
+            IntHop(
+                rate_code=RATES_BPS.index(rate_bps) if rate_bps in RATES_BPS else _OTHER_RATE,
+                time_ns=at_ps // _PS_PER_NS % (1 << 24),
+                sent_units=tx_bytes // SENT_UNIT_BYTES % (1 << 20),
+                queue_units=min(queue_bytes // QUEUE_UNIT_BYTES, 0xFFFF),
+            )
+            for rate_bps, at_ps, tx_bytes, queue_bytes in zip(*columns, strict=True)
+        )
+        path_id = int(np.bitwise_xor.reduce(row["hop_port"][:count], initial=0)) % (1 << 12)
+        return IntPath(path_id, hops).encode()
+
     # What RoCEv2 has no field for
 
     def _comment(self, kind: str, row: dict[str, int]) -> str:
@@ -239,7 +278,8 @@ class CapturedFrames:
             (own, f"{own:,} CREDIT, PROBE or REQUEST: opcodes 0xc0 to 0xc2, left to vendors; amounts are comments"),
             (cut, f"{cut:,} packets cut by switches: the first bytes of the whole packet, as a capture cut short"),
             (told, f"{told:,} NAKs that name the packet which caused them: a comment"),
-            (unnamed_data, f"telemetry and other fields of policies in DATA, up to {unnamed_data} bytes: left out"),
+            (self._shows_telemetry, "telemetry: the block of HPCC behind the IP packet, as RoCEv2 has no place for it"),
+            (unnamed_data, f"fields of policies in DATA, up to {unnamed_data} bytes: left out"),
             (unnamed_answers, f"echoes in ACKs and NAKs, up to {unnamed_answers} bytes: left out"),
             (len(of["LINK CREDIT"]), f"{len(of['LINK CREDIT']):,} frames of credit between links: left out"),
             (padded, f"{padded:,} payloads that are no multiple of 4 bytes: padded, which was not simulated"),
@@ -257,19 +297,26 @@ class CapturedFrames:
         """Most bytes that the simulation counts beyond the frame of RoCEv2, in DATA that was not cut and in answers."""
         whole = data[data["cut"] == 0]
         most = [0]
-        for row in whole.tolist():
-            named = dict(zip(whole.dtype.names or (), row, strict=True))
-            is_first = self._place(named).is_first
-            frame_bytes = rocev2_data_frame_bytes(named["payload_bytes"], first=is_first)
-            most.append(named["size_bytes"] - frame_bytes)
-        ack_bytes = rocev2_ack_frame_bytes()
-        return max(most), max([0, *(answers["size_bytes"] - ack_bytes).tolist()])
+        for row in _records(whole):
+            frame_bytes = rocev2_data_frame_bytes(row["payload_bytes"], first=self._place(row).is_first)
+            most.append(row["size_bytes"] - frame_bytes - self._telemetry_bytes(row["hop_count"]))
+        is_told = answers["size_bytes"] > self.transport.ack_bytes
+        telemetry_bytes = np.where(is_told, self._telemetry_bytes(answers["hop_count"]), 0)
+        beyond = answers["size_bytes"] - rocev2_ack_frame_bytes() - telemetry_bytes
+        return max(most), max([0, *beyond.tolist()])
 
     def _answers_between(self) -> int:
         """How many packets left a switch whose passed switches nobody counted."""
         is_counted = np.isin(self.kinds, ("DATA", "REQUEST", "PAUSE", "LINK CREDIT"))
         ports = np.unique(self.rows["port"][~is_counted])
         return sum(self.passed.is_of_switch(port) for port in ports.tolist())
+
+
+def _records(rows: NDArray[np.void]) -> Iterator[dict[str, int]]:
+    """Rows by the names of their numbers, without what switches have written."""
+    names = [name for name in rows.dtype.names or () if not rows.dtype[name].shape]
+    columns = [rows[name].tolist() for name in names]
+    return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
 def _flow(row: dict[str, int]) -> int:

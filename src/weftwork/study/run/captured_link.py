@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_PACKETS", "MOST_PACKETS", "CapturedLink", "capture_request", "refuse_capture", "written_capture"]
 
 DEFAULT_PACKETS: Final = 10_000  # chosen: 42 MB of 4 KiB packets, which Wireshark opens at once
-MOST_PACKETS: Final = 1_000_000  # chosen: 4 GB of 4 KiB packets, and 400 MB of memory while the run goes on
+MOST_PACKETS: Final = 1_000_000  # chosen: 4 GB of 4 KiB packets, and 1 GB of memory while the run goes on
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 

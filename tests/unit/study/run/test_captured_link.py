@@ -23,6 +23,7 @@ from weftwork.study.run.execute import execute
 from weftwork.study.run.run import run_scenario
 from weftwork.wire.dissection import Carrier, Dissection, dissect
 from weftwork.wire.ethernet import FCS_BYTES
+from weftwork.wire.hpcc_int import IntPath
 from weftwork.wire.ip import ECN_CE, Ipv4Header
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.pcap import CapturedPacket
@@ -168,9 +169,27 @@ def test_what_rocev2_cannot_say_is_a_comment_or_left_out_and_named(file: Path) -
     assert any(one.comment.startswith("NAK of PSN") for one in packets)
     words = ("transmission numbers", "CREDIT, PROBE or REQUEST", "cut by switches", "NAKs that name")
     assert [word for word in words if not any(word in note for note in notes)] == []
-    _, _, of_telemetry = captured(file, TELEMETRY)
-    assert any("telemetry" in note for note in of_telemetry)
-    assert any("echoes" in note for note in of_telemetry)
+    _, _, of_timestamps = captured(file, {"transport.congestion_control": "swift"})
+    assert [word for word in ("fields of policies", "echoes") if not any(word in n for n in of_timestamps)] == []
+
+
+def test_telemetry_lies_behind_the_ip_packet(file: Path) -> None:
+    outcome, packets, notes = captured(file, TELEMETRY, "leaf1-spine0")
+    assert [len(one.data) + FCS_BYTES for one in packets] == outcome.captured["size_bytes"].tolist()
+    hops = set()
+    for row, one in zip(outcome.captured, packets, strict=True):
+        found = dissect(one)
+        assert found.ip is not None
+        block, rest = IntPath.decode(bytes(one.data)[14 + found.ip.size_bytes + found.ip.payload_bytes :])
+        count = int(row["hop_count"])
+        assert (len(block.hops), len(rest)) == (count, 0)
+        assert [hop.rate_bps for hop in block.hops] == [100 * 10**9] * count
+        assert [hop.time_ns for hop in block.hops] == (row["hop_at_ps"][:count] // 1_000).tolist()
+        assert [hop.queue_units for hop in block.hops] == (row["hop_queue_bytes"][:count] // 80).tolist()
+        assert [hop.sent_units for hop in block.hops] == (row["hop_tx_bytes"][:count] // 128).tolist()
+        hops.add(count)
+    assert hops == {1, 3}  # data leaves leaf1; ACKs echo a whole path
+    assert any("telemetry" in note for note in notes)
 
 
 def test_credit_between_links_is_counted_and_left_out(file: Path) -> None:
@@ -199,7 +218,8 @@ def test_a_port_is_one_direction_of_its_link_and_a_limit_keeps_the_earliest(file
     both, up, down = (captured(file, {}, link)[0].captured for link in (LINK, UP, DOWN))
     assert len(up)
     assert len(down)
-    assert sorted(both.tolist()) == sorted([*up.tolist(), *down.tolist()])
+    apart = np.concatenate([up, down])
+    assert np.array_equal(both, apart[np.lexsort((apart["port"], apart["at_ps"]))])
     run = run_scenario(
         file, out=file.parent / "few", what_if="none", capture=CapturedLink(name=LINK, packets=7), seeds=2
     )

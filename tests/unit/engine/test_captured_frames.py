@@ -69,6 +69,7 @@ def test_the_plans_above_have_frames_of_every_kind() -> None:
 def test_a_limit_keeps_the_earliest_of_both_directions(seed: int) -> None:
     plan = random_plan(seed)
     everything = _captured(seed, _all_ports(seed)).captured
+    assert np.all(np.diff(everything["at_ps"]) >= 0)
     busiest = int(np.bincount(everything["port"]).argmax())
     ends = (busiest, int(plan.port_peer[busiest]))
     of_link = everything[np.isin(everything["port"], ends)]

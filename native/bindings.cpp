@@ -157,6 +157,8 @@ weftwork::Input input_of(nb::dict arrays) {
   in.path = path_of(arrays["path_selection"]);
   in.port = port_of(arrays["port_selection"]);
   in.series = series_of(arrays["series"]);
+  in.capture = {ids_of<weftwork::PortId>(arrays["capture"]["ports"]),
+                number<std::int64_t>(arrays["capture"], "row_limit")};
   return in;
 }
 
@@ -243,6 +245,21 @@ class PacketEngine {
   }
 
   [[nodiscard]] std::int64_t events_left_out() const { return engine_.state().events_left_out; }
+
+  /// What started at the captured ports: the first rows of each, port after port.
+  [[nodiscard]] auto captured() const {
+    std::vector<weftwork::CaptureRow> found;
+    for (const weftwork::CapturedPort& each : engine_.state().captured)
+      found.insert(found.end(), each.rows.begin(), each.rows.end());
+    return table<weftwork::CaptureRow>(found.size(), [&](weftwork::CaptureRow& row, std::size_t i) { row = found[i]; });
+  }
+
+  /// How many more started there.
+  [[nodiscard]] std::int64_t captured_left_out() const {
+    std::int64_t count = 0;
+    for (const weftwork::CapturedPort& each : engine_.state().captured) count += each.left_out;
+    return count;
+  }
 
   /// What every port did in each bin; asked for once, at the end of the run or where it was interrupted.
   [[nodiscard]] auto timeline() {
@@ -354,6 +371,8 @@ NB_MODULE(_native, module) {
       .def("series_every_ps", &PacketEngine::series_every_ps)
       .def("events", &PacketEngine::events)
       .def("events_left_out", &PacketEngine::events_left_out)
+      .def("captured", &PacketEngine::captured)
+      .def("captured_left_out", &PacketEngine::captured_left_out)
       .def("timeline", &PacketEngine::timeline)
       .def("timeline_bin_ps", &PacketEngine::timeline_bin_ps)
       .def("paths", &PacketEngine::paths)

@@ -166,6 +166,10 @@ WEFTWORK_RECORD(QueuePairRow, "QUEUE_PAIR_DTYPE", source, destination, channel);
 WEFTWORK_RECORD(MilestoneRecord, "MILESTONE_DTYPE", rank, name, at_ps);
 WEFTWORK_RECORD(SeriesRow, "SERIES_DTYPE", at_ps, kind, index, value);
 WEFTWORK_RECORD(EventRow, "EVENT_DTYPE", at_ps, kind, place, detail);
+WEFTWORK_RECORD(CaptureRow, "CAPTURE_DTYPE", at_ps, port, kind, traffic_class, source, destination, channel, seq,
+                attempt, origin, target, size_bytes, payload_bytes, entropy, hops, marked, asks_ack, cut, msn,
+                credit_code, amount, refused, hop_count, hop_queue_bytes, hop_tx_bytes, hop_rate_bps, hop_at_ps,
+                hop_port);
 WEFTWORK_RECORD(Counters, "COUNTERS", packet_hops, data_sent, retransmissions, acks_sent, naks_sent, cnps_sent,
                 credits_sent, probes_sent, timeouts, queue_pair_errors, out_of_order_discards, duplicates,
                 drop_no_route, drop_link_down, drop_link_loss, drop_corrupted, drop_buffer_full, drop_egress_threshold,
@@ -190,8 +194,8 @@ using Records =
     std::tuple<OpRow, DigitRow, GpuRow, StreamRow, InstantRow, PinRow, SwitchRow, NicRow, TransportRow,
                flow::CollectRow, flow::AxisRow, flow::WireSizes, Signal, PortSignal, Candidate, SenderState,
                ReceiverState, PathState, MessageRow, PortRow, TimelineRow, PathRow, QueuePairRow, MilestoneRecord,
-               SeriesRow, EventRow, Counters, TierRow, LaneRow, ActorRow, RouteRow, flow::Hop, flow::Carried,
-               flow::MilestoneRow, flow::SegmentRow, flow::ActivityRow, WaitRow, DeadlockRow>;
+               SeriesRow, EventRow, CaptureRow, Counters, TierRow, LaneRow, ActorRow, RouteRow, flow::Hop,
+               flow::Carried, flow::MilestoneRow, flow::SegmentRow, flow::ActivityRow, WaitRow, DeadlockRow>;
 
 template <typename T, typename List>
 inline constexpr bool kIsAmong = false;

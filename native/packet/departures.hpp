@@ -169,6 +169,8 @@ inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps 
       if (s.in.has_telemetry && view.row.telemetry != 0) stamp_telemetry(s, port, packet, out.bytes, at_ps);
       if (s.in.has_path_load && view.row.telemetry != 0) write_load(s, port, packet, out.bytes, at_ps);
     }
+    if (!s.captured.empty()) [[unlikely]]
+      capture_packet(s, port, klass, packet, at_ps);
     transmit(s, out, packet, at_ps);
     if (view.node.in_order_for != 0) [[unlikely]] {
       if (s.link_credits) {

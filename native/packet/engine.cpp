@@ -65,7 +65,8 @@ std::size_t stride_of(const Input& in) {
   const bool entropy =
       in.path.step != nullptr && (several_hashes || has_layers(in) || in.congestion.receive != nullptr);
   const bool replies = in.transport.end_to_end_credits > 0 || in.transport.selective_repeat != 0;
-  return echo || entropy || origin || replies || in.extended ? kExtendedStride : kPlainStride;
+  const bool captured = !in.capture.ports.empty();
+  return echo || entropy || origin || replies || captured || in.extended ? kExtendedStride : kPlainStride;
 }
 
 void build_ports(State& s) {
@@ -227,6 +228,7 @@ Engine::Engine(Input input)
       has_layers(input_) || (!port.plain_ecmp && (port.via || port.always || port.at_delivery || port.non_minimal));
   s.entropy_per_packet = s.extended && input_.path.step != nullptr;
   s.path_sample = input_.series.path_sample;
+  for (const PortId captured : input_.capture.ports) s.captured.push_back({.port = captured.value, .rows = {}});
   s.moves = s.extended && has_failover(input_);
   s.keys.resize(1024);
   s.histogram.resize(2049);

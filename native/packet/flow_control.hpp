@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 
+#include "packet/capture.hpp"
 #include "packet/state.hpp"
 
 namespace weftwork {
@@ -19,6 +20,8 @@ inline void start_frame(State& s, PortId port, Ps at_ps) {
   auto& waiting = s.frames_waiting[port];
   ControlFrame frame = waiting.front();
   waiting.pop();
+  if (!s.captured.empty()) [[unlikely]]
+    capture_frame(s, port, frame, at_ps);
   out.frame_waits = !waiting.empty();
   out.free_at_ps = at_ps + s.serialisation(out, s.in.transport.pause_frame_bytes);
   frame.at_ps = out.free_at_ps + out.delay_ps;

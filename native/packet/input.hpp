@@ -29,6 +29,12 @@ struct StateField {
   bool is_float = false;  // else an int64
 };
 
+/// Ports whose frames are captured; none: nothing.
+struct CaptureRequest {
+  std::vector<PortId> ports;
+  std::int64_t row_limit = 0;  // of each port
+};
+
 /// What is recorded over time: the state of chosen ports and queue pairs every `every_ps` (0: nothing), events, a
 /// timeline of all ports, and the path of every `path_sample`-th data packet.
 struct SeriesRequest {
@@ -92,6 +98,7 @@ struct Input {
   PathPolicy path;
   PortPolicy port;
   SeriesRequest series;
+  CaptureRequest capture;
 
   [[nodiscard]] JobTables job_tables() const { return {tables, digits, rank_program.size()}; }
   [[nodiscard]] std::size_t columns() const {

@@ -154,6 +154,8 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
     pace_segment(qp, line_bytes, at_ps);
   else
     sender.next_send_at_ps = at_ps + gap_ps(qp, line_bytes);
+  if (!s.captured.empty()) [[unlikely]]
+    capture_packet(s, port, message.klass, slot, at_ps);
   transmit(s, out, slot, at_ps);
   if (s.has_host_processor) [[unlikely]]
     out.free_at_ps = std::max(out.free_at_ps, at_ps + host_cost_ps(transport, payload));
@@ -187,6 +189,8 @@ inline void start_nic_port(State& s, PortId port, Ps at_ps) {
     queue.bytes -= packet->bytes;
     queue.departure = s.pool.next(packet);
     if (queue.departure == queue.tail) out.pending = 0;
+    if (!s.captured.empty()) [[unlikely]]
+      capture_packet(s, port, control, packet, at_ps);
     transmit(s, out, packet, at_ps);
     if (s.link_credits) take_credit(s, port, control, packet->bytes);
   } else if (QueuePair* qp = next_sender(s, nic, port, at_ps); qp != nullptr) {

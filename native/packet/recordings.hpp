@@ -2,8 +2,10 @@
 /// part of the model: nothing that a packet meets depends on it.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "base/clock.hpp"
+#include "packet/policy.hpp"
 
 namespace weftwork {
 
@@ -26,6 +28,30 @@ struct EventRow {
   std::int64_t kind;
   std::int64_t place;   // port; kTimeout, kGoBack: queue pair
   std::int64_t detail;  // kPause, kResume: class; kDrop: reason, in the order of Counters
+};
+
+/// A frame that started at a captured port. What its kind does not have is 0, and `refused` -1.
+struct CaptureRow {
+  Ps at_ps;
+  std::int64_t port, kind;  // kind: of the packet, or of the frame: kCapturedPause, kCapturedCredit
+  std::int64_t traffic_class, source, destination, channel, seq, attempt;
+  std::int64_t origin, target;  // NIC ports of this packet
+  std::int64_t size_bytes, payload_bytes, entropy, hops, marked, asks_ack, cut, msn, credit_code;
+  std::int64_t amount;   // CREDIT, REQUEST and credit between links: bytes; pause: quanta
+  std::int64_t refused;  // NAK: number of the packet that caused it
+  // DATA, ACK and NAK under telemetry: what switches have written, in the order of the path
+  std::int64_t hop_count = 0;
+  std::int64_t hop_queue_bytes[kHops] = {}, hop_tx_bytes[kHops] = {}, hop_rate_bps[kHops] = {};
+  std::int64_t hop_at_ps[kHops] = {}, hop_port[kHops] = {};
+};
+inline constexpr std::int64_t kCapturedPause = 7;  // behind the kinds of packets
+inline constexpr std::int64_t kCapturedCredit = 8;
+
+/// What starts at one port: its first rows, and how many more there were.
+struct CapturedPort {
+  std::int64_t port;
+  std::vector<CaptureRow> rows;
+  std::int64_t left_out = 0;
 };
 
 struct Counters {

@@ -102,6 +102,7 @@ struct State {
   std::vector<SeriesRow> series;
   std::vector<EventRow> events;
   std::int64_t events_left_out = 0;
+  std::vector<CapturedPort> captured;                 // empty where nobody asks
   IdVector<QueuePairId, std::vector<PathUse>> paths;  // only of those that have sent a packet of the sample
   Counters count;
   std::size_t next_instant = 0;

@@ -89,6 +89,15 @@ def _run(  # noqa: PLR0913 - the options, all by name
         ),
     ] = WhatIf.AUTO,
     sources: Annotated[bool, typer.Option("--sources", help="Write out what each figure rests on.")] = False,
+    capture: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LINK", help="Write the packets of a link (leaf0-spine1) or port (leaf0->spine1): pcapng."
+        ),
+    ] = None,
+    capture_packets: Annotated[
+        int | None, typer.Option(metavar="N", help="Packets that --capture keeps, the earliest; 10,000 by default.")
+    ] = None,
     settings: Settings = None,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
@@ -106,6 +115,8 @@ def _run(  # noqa: PLR0913 - the options, all by name
             has_sources=sources,
             settings=settings,
             user_code=not no_user_code,
+            capture=capture,
+            capture_packets=capture_packets,
             as_json=as_json,
         )
     )

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from weftwork.base.errors import ConfigError, Mistake
 from weftwork.cli.console import console
 from weftwork.cli.leave import FAILED
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.report.answer import details, finished, print_answer
+from weftwork.report.captured import print_capture
 from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.report.words import has_clock_ended
+from weftwork.study.run.captured_link import DEFAULT_PACKETS, CapturedLink
 from weftwork.study.run.run import run_scenario
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ def run(  # noqa: PLR0913 - the options, all by name
     has_sources: bool,
     settings: Sequence[str] | None,
     user_code: bool,
+    capture: str | None,
+    capture_packets: int | None,
     as_json: bool,
 ) -> int:
     """Run a scenario and print what came out.
@@ -51,6 +56,8 @@ def run(  # noqa: PLR0913 - the options, all by name
     has_sources : whether every caveat is written out
     settings : ``key=value`` texts of ``--set``
     user_code : False refuses every Python file of the user's own that the scenario names
+    capture : link or port whose frames are written as pcapng; None: none
+    capture_packets : the most that are kept; None: `DEFAULT_PACKETS`
     as_json : one JSON object instead of words
 
     Returns
@@ -72,15 +79,28 @@ def run(  # noqa: PLR0913 - the options, all by name
             what_if=what_if,
             overrides=overrides(settings),
             user_code=user_code,
+            capture=_captured(file, capture, capture_packets),
             progress=line,
         )
     if as_json:
         typer.echo(json.dumps(run_document(result), indent=2))
     else:
         print_answer(result, console(), has_sources=has_sources)
+        for part in result.seeds or (result,):
+            print_capture(part, console())
     if result.status == "interrupted":
         return INTERRUPTED
     return FAILED if any(_is_stuck(part) for part in result.seeds or (result,)) else 0
+
+
+def _captured(file: Path, capture: str | None, packets: int | None) -> CapturedLink | None:
+    """What is captured; a limit alone is a mistake."""
+    if capture is not None:
+        return CapturedLink(name=capture, packets=DEFAULT_PACKETS if packets is None else packets)
+    if packets is not None:
+        text = "found a limit and no link to capture; give --capture LINK"
+        raise ConfigError(str(file), [Mistake(path="--capture-packets", text=text)])
+    return None
 
 
 def _is_stuck(result: Run) -> bool:
@@ -101,5 +121,6 @@ def run_document(result: Run) -> dict[str, object]:
         "lines": dict(zip(LABELS, three_lines(result), strict=True)),
         "said": details(result),
         "numbers": result.summary,
+        **({"capture": result.provenance["capture"]} if "capture" in result.provenance else {}),
         "seeds": {str(part.provenance["seed"]): str(part.path) for part in result.seeds},
     }

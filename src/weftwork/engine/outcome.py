@@ -10,6 +10,7 @@ import numpy as np
 
 from weftwork.base.clock import NEVER_PS
 from weftwork.engine.waits import DEADLOCK_DTYPE, WAIT_DTYPE
+from weftwork.policies.interface import HOPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from weftwork.base.caveat import Caveat
 
 __all__ = [
+    "CAPTURE_DTYPE",
+    "CAPTURE_KINDS",
     "COUNTERS",
     "EVENT_DTYPE",
     "EVENT_KINDS",
@@ -139,6 +142,41 @@ PATH_DTYPE: Final = np.dtype(
 )
 
 
+CAPTURE_KINDS: Final = ("DATA", "ACK", "NAK", "CNP", "CREDIT", "PROBE", "REQUEST", "PAUSE", "LINK CREDIT")
+CAPTURE_DTYPE: Final = np.dtype(  # a frame that started at a port; what its kind does not have is 0
+    [
+        ("at_ps", np.int64),  # its first bit leaves the port
+        ("port", np.int64),  # egress
+        ("kind", np.int64),  # index into CAPTURE_KINDS
+        ("traffic_class", np.int64),
+        ("source", np.int64),  # rank, of the queue pair, whichever way the packet travels
+        ("destination", np.int64),
+        ("channel", np.int64),
+        ("seq", np.int64),  # DATA: number of the packet; ACK, NAK: next expected; PROBE: first not acknowledged
+        ("attempt", np.int64),
+        ("origin", np.int64),  # NIC port that sends this packet
+        ("target", np.int64),  # NIC port that it is for
+        ("size_bytes", np.int64),  # of the frame with its check sequence
+        ("payload_bytes", np.int64),  # DATA, also when it was cut
+        ("entropy", np.int64),  # UDP source port
+        ("hops", np.int64),  # DATA, REQUEST: switches passed
+        ("marked", np.int64),  # DATA: by a switch; ACK, NAK: echoed
+        ("asks_ack", np.int64),
+        ("cut", np.int64),  # DATA: cut to its headers; ACK, NAK: caused by such a packet
+        ("msn", np.int64),  # ACK, NAK
+        ("credit_code", np.int64),  # ACK, NAK, where receivers give credits
+        ("amount", np.int64),  # CREDIT, REQUEST, LINK CREDIT: bytes; PAUSE: quanta
+        ("refused", np.int64),  # NAK: number of the packet that caused it; -1: none
+        ("hop_count", np.int64),  # DATA, ACK, NAK: switches that have written telemetry, or into the packet echoed
+        ("hop_queue_bytes", np.int64, (HOPS,)),
+        ("hop_tx_bytes", np.int64, (HOPS,)),
+        ("hop_rate_bps", np.int64, (HOPS,)),
+        ("hop_at_ps", np.int64, (HOPS,)),
+        ("hop_port", np.int64, (HOPS,)),
+    ]
+)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
     """Results of one run.
@@ -160,6 +198,8 @@ class Outcome:
     waits : `WAIT_DTYPE`, what streams still wait for; empty after a run that did all; like `deadlock` no part of the
         digest
     deadlock : `DEADLOCK_DTYPE`, the cycle of ports that ended the run, in order; empty: none did
+    captured : `CAPTURE_DTYPE` by (instant, port), empty unless asked for; not part of the digest
+    captured_left_out : how many frames more started at the captured ports
     """
 
     messages: NDArray[np.void]
@@ -177,6 +217,8 @@ class Outcome:
     caveats: dict[str, Caveat] = field(default_factory=dict)
     waits: NDArray[np.void] = field(default_factory=lambda: np.empty(0, WAIT_DTYPE))
     deadlock: NDArray[np.void] = field(default_factory=lambda: np.empty(0, DEADLOCK_DTYPE))
+    captured: NDArray[np.void] = field(default_factory=lambda: np.empty(0, CAPTURE_DTYPE))
+    captured_left_out: int = 0
 
     def digest(self) -> str:
         """SHA-256 over every completion time and counter; two runs that agree to the bit have the same."""

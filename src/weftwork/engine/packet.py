@@ -9,7 +9,7 @@ Leaves out: everything that the page leaves out; series are sampled here and hav
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +21,10 @@ from weftwork.base.errors import ConfigError, EngineError, Mistake, PolicyError
 from weftwork.base.flow_identity import flow_identity
 from weftwork.base.units import DURATION, format_quantity
 from weftwork.engine import _native
+from weftwork.engine.capture import CaptureRequest, earliest
 from weftwork.engine.columns import column
 from weftwork.engine.outcome import (
+    CAPTURE_DTYPE,
     COUNTERS,
     EVENT_DTYPE,
     EVENT_KINDS,
@@ -113,6 +115,7 @@ def run(
     *,
     series: Series | None = None,
     event_limit: int = 0,
+    capture: CaptureRequest | None = None,
     on_progress: Progress | None = None,
     on_repeat: Callable[[], object] | None = None,
 ) -> Outcome:
@@ -123,6 +126,7 @@ def run(
     engine_input : what to run
     series : what to record over time
     event_limit : how many pauses, marks, drops, timeouts and returns to record with their instants; 0: none
+    capture : frames to keep; None: none
     on_progress : called at the start and about ten times a second with simulated picoseconds, packet-hops and delivered
         bytes; a KeyboardInterrupt that it raises, or that arrives meanwhile, ends the run with what there is
     on_repeat : called where a policy's step has failed, before the run is repeated to find line and reason;
@@ -136,11 +140,15 @@ def run(
     EngineError : an invariant of the engine does not hold
     """
     keep: list[Any] = []  # compiled steps must outlive the run
+    capture = capture or CaptureRequest(ports=(), packet_limit=0)
     raw = _raw_input(engine_input, series, keep, event_limit)
+    raw["capture"] = {"ports": list(capture.ports), "row_limit": capture.packet_limit}
     engine, interrupted = _advanced(raw, on_progress)
     failure = engine.failure()
     if failure is None:
-        return _outcome(engine_input, engine, interrupted=interrupted, caveats=_series_caveats(series, engine))
+        found = _outcome(engine_input, engine, interrupted=interrupted, caveats=_series_caveats(series, engine))
+        captured, left_out = earliest(capture, _view(engine.captured(), CAPTURE_DTYPE))
+        return replace(found, captured=captured, captured_left_out=left_out + engine.captured_left_out())
     stands_still = engine.stands_still()
     del engine  # so that two runs are never in memory at once
     kind, of_receiver, call, *_ = failure

@@ -28,7 +28,7 @@ from weftwork.spec.result import TABLES, Quantity
 from weftwork.store.damage import FORMAT, damages, read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import duckdb
     import pyarrow as pa
@@ -84,7 +84,7 @@ def write_run(
     tables: Mapping[str, pa.Table],
     provenance: Mapping[str, Any],
     answer: Answer | None = None,
-    files: Mapping[str, str] = MappingProxyType({}),
+    files: Mapping[str, str | Iterable[bytes]] = MappingProxyType({}),
 ) -> Run:
     """Write a run's folder.
 
@@ -97,7 +97,7 @@ def write_run(
     tables : by the names of `weftwork.spec.result.TABLES`
     provenance : version, seed, hashes, ``status`` and so on
     answer : what it took, what limited it, who is to blame; None where nobody asked
-    files : further files of the run, name to text
+    files : further files of the run, name to text or to the pieces of a binary file
 
     Raises
     ------
@@ -107,8 +107,12 @@ def write_run(
 
     with fresh_folder(path) as folder:
         (folder / "scenario.yaml").write_text(scenario, encoding="utf-8")
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
+        for name, content in files.items():
+            if isinstance(content, str):
+                (folder / name).write_text(content, encoding="utf-8")
+                continue
+            with (folder / name).open("wb") as file:
+                file.writelines(content)
         for name, table in tables.items():
             pq.write_table(table, folder / f"{name}.parquet")
         numbers = {name: {"value": q.value, "unit": q.unit, "text": q.text} for name, q in summary.items()}

@@ -179,20 +179,24 @@ def read_capture(data: memoryview | bytes) -> Iterator[CapturedPacket]:
     return read_pcap(data) if is_pcap(data) else read_pcapng(data)
 
 
-def encode_pcapng(packets: Iterable[CapturedPacket], application: str = "weftwork") -> Iterator[bytes]:
+def encode_pcapng(
+    packets: Iterable[CapturedPacket], application: str = "weftwork", comment: str = ""
+) -> Iterator[bytes]:
     """Write packets as a pcapng file with times in nanoseconds, one block after the other.
 
     Parameters
     ----------
     packets : of any interfaces; each is described in front of its first packet
     application : that the file names as its writer
+    comment : on the whole file; empty for none
 
     Raises
     ------
     UsageError : a time that 64 bits do not hold, or a packet longer than on its link
     """
     section = Struct("<IHHq").pack(0x1A2B3C4D, 1, 0, -1)  # version 1.0, of a length that is not given
-    yield _block(_SECTION, section + _option(_APPLICATION, application.encode()) + bytes(4))
+    told = _option(_COMMENT, comment.encode()) if comment else b""
+    yield _block(_SECTION, section + told + _option(_APPLICATION, application.encode()) + bytes(4))
     numbers: dict[tuple[int, str], int] = {}
     for packet in packets:
         key = packet.link_type, packet.interface
@@ -209,8 +213,8 @@ def encode_pcapng(packets: Iterable[CapturedPacket], application: str = "weftwor
         head = Struct("<IIIII").pack(
             numbers[key], packet.time_ns >> 32, packet.time_ns & 0xFFFFFFFF, size_bytes, packet.original_bytes
         )
-        comment = _option(_COMMENT, packet.comment.encode()) + bytes(4) if packet.comment else b""
-        yield _block(_PACKET, head + bytes(packet.data) + bytes(-size_bytes % 4) + comment)
+        remark = _option(_COMMENT, packet.comment.encode()) + bytes(4) if packet.comment else b""
+        yield _block(_PACKET, head + bytes(packet.data) + bytes(-size_bytes % 4) + remark)
 
 
 def _option(code: int, value: bytes) -> bytes:

@@ -88,6 +88,12 @@ def test_what_is_written_comes_back_to_the_field() -> None:
     assert file.count(b"leaf0") == 1
 
 
+def test_a_comment_on_the_file_is_an_option_of_its_section() -> None:
+    file = b"".join(encode_pcapng([PACKET], comment="all of it"))
+    assert struct.pack("<HH", 1, 9) + b"all of it\0\0\0" in file[: file.index(b"weftwork")]
+    assert list(read_capture(file)) == [PACKET]
+
+
 def test_a_written_file_is_as_the_format_says() -> None:
     file = b"".join(encode_pcapng([CapturedPacket(1 << 32, b"abc", 4)], application="me"))
     assert file.hex() == (

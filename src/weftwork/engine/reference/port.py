@@ -19,6 +19,7 @@ from weftwork.engine.reference.clock import Agenda, Clock, Phase
 from weftwork.engine.reference.link import Wire
 from weftwork.engine.reference.link_credits import LinkCredits
 from weftwork.engine.reference.packet import Packet
+from weftwork.engine.reference.tap import Tap
 from weftwork.policies.interface import OFF
 
 __all__ = ["Node", "Port", "PortConfig"]
@@ -68,6 +69,7 @@ class Port:
     counts : by the names of `PORT_DTYPE`
     credits : of its link, or None: the link knows pauses
     frames : flow control that waits: class, and quanta or, under credits, bytes
+    tap : notes what starts here, or None
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Port:
         self.clock = clock
         self.count = count
         self.credits = link_credits
+        self.tap: Tap | None = None
         self.node: Node
         self.wire: Wire
         self.id = config.id
@@ -133,14 +136,19 @@ class Port:
         """Start a packet, which takes its credit."""
         if self.credits is not None:
             self.credits.credit_bytes[packet.traffic_class] -= packet.size_bytes
+        if self.tap is not None:
+            self.tap.packet(self.id, packet)
         self.counts["frames"] += 1
         self.counts["bytes"] += packet.size_bytes
         self.wire.carry(packet, self._occupy(packet.size_bytes))
 
     def _transmit_flow_control(self, traffic_class: int, amount: int) -> None:
         """Start a frame of quanta, or of credit."""
-        left_at_ps = self._occupy(self.config.pause_frame_bytes)
-        if self.credits is not None:
+        size_bytes, is_credit = self.config.pause_frame_bytes, self.credits is not None
+        if self.tap is not None:
+            self.tap.flow_control(self.id, traffic_class, amount, size_bytes, is_credit=is_credit)
+        left_at_ps = self._occupy(size_bytes)
+        if is_credit:
             self.counts["credit_frames"] += 1
             self.wire.carry_credit(traffic_class, amount, left_at_ps)
         else:

@@ -14,8 +14,18 @@ from operator import itemgetter
 
 import numpy as np
 
+from weftwork.engine.capture import CaptureRequest, earliest
 from weftwork.engine.instants import LOSS_PARTS
-from weftwork.engine.outcome import COUNTERS, MESSAGE_DTYPE, MILESTONE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
+from weftwork.engine.outcome import (
+    CAPTURE_DTYPE,
+    COUNTERS,
+    MESSAGE_DTYPE,
+    MILESTONE_DTYPE,
+    PORT_DTYPE,
+    SERIES_DTYPE,
+    Outcome,
+    ending,
+)
 from weftwork.engine.packet_input import Instant, PacketInput
 from weftwork.engine.reference.clock import Phase
 from weftwork.engine.reference.deadlock import DeadlockWatch
@@ -32,6 +42,7 @@ from weftwork.engine.reference.queue_pair import QueuePair
 from weftwork.engine.reference.server import Link, ServerLane, ServerLink
 from weftwork.engine.reference.shared_buffer import BufferConfig
 from weftwork.engine.reference.switch import SwitchConfig, SwitchNode
+from weftwork.engine.reference.tap import Tap
 from weftwork.engine.reference.waits import waits_of
 from weftwork.spec.fabric import SWITCH
 
@@ -40,12 +51,15 @@ __all__ = ["Simulation", "run"]
 Progress = Callable[[int, int, int], object]
 
 
-def run(engine_input: PacketInput, *, on_progress: Progress | None = None) -> Outcome:
+def run(
+    engine_input: PacketInput, *, capture: CaptureRequest | None = None, on_progress: Progress | None = None
+) -> Outcome:
     """Run an engine input to its end.
 
     Parameters
     ----------
     engine_input : what to run
+    capture : frames to keep; None: none
     on_progress : called at the start and now and then with simulated picoseconds, packet-hops and delivered bytes; a
         KeyboardInterrupt that it raises, or that arrives meanwhile, ends the run with what there is
 
@@ -53,7 +67,7 @@ def run(engine_input: PacketInput, *, on_progress: Progress | None = None) -> Ou
     ------
     PolicyError : a policy's step failed or wrote what no engine can obey; with file and line
     """
-    simulation = Simulation(engine_input)
+    simulation = Simulation(engine_input, capture)
     with suppress(KeyboardInterrupt):
         simulation.run(on_progress)
     return simulation.outcome()
@@ -72,10 +86,11 @@ class Simulation:
     down : ids of the ports that were down at the last FAILOVER
     counters : what the parts count, by the names of `COUNTERS`; links and lanes know the rest themselves
     watch : whether the run has ended in a deadlock
+    tap : at the captured ports
     was_interrupted : `run` did not come to its end
     """
 
-    def __init__(self, engine_input: PacketInput) -> None:
+    def __init__(self, engine_input: PacketInput, capture: CaptureRequest | None = None) -> None:
         self.engine_input = engine_input
         self.clock = EventHeap()
         self.counters = dict.fromkeys(COUNTERS, 0)
@@ -97,6 +112,9 @@ class Simulation:
             OneWayLink(_link_config(engine_input, port), self.clock, self.ports[int(engine_input.port_peer[port])])
             for port in range(len(engine_input.port_peer))
         ]
+        self.tap = Tap(capture or CaptureRequest(ports=(), packet_limit=0), self.clock)
+        for captured in self.tap.request.ports:
+            self.ports[captured].tap = self.tap
         self.switches: dict[int, SwitchNode] = {}
         self.nics: dict[int, NicPort] = {}
         for node, kind in enumerate(engine_input.node_kind.tolist()):
@@ -259,6 +277,7 @@ class Simulation:
             until_ps=self.engine_input.until_ps,
             has_clock_ended=bool(self.clock) and not self.was_interrupted and not len(self.watch.cycle),
         )
+        captured, captured_left_out = earliest(self.tap.request, np.array(self.tap.rows, CAPTURE_DTYPE))
         streams = [stream for of_rank in self.job.streams for stream in of_rank]
         return Outcome(
             messages=np.array(messages, MESSAGE_DTYPE),
@@ -270,6 +289,8 @@ class Simulation:
             simulated_ps=simulated_ps,
             waits=waits_of(streams, self.carrier, has_receives=self.engine_input.has_receives),
             deadlock=self.watch.cycle,
+            captured=captured,
+            captured_left_out=captured_left_out,
         )
 
 

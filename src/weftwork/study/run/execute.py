@@ -21,6 +21,7 @@ from weftwork.study.results.ending import is_done
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from weftwork.engine.capture import CaptureRequest
     from weftwork.engine.flow.outcome import FlowOutcome
     from weftwork.engine.outcome import Outcome
     from weftwork.study.prepare.estimate import Estimate
@@ -77,7 +78,11 @@ class Execution:
 
 
 def execute(
-    prepared: Prepared, on_progress: Callable[[Progress], None] | None = None, *, what_if: Extent = "auto"
+    prepared: Prepared,
+    on_progress: Callable[[Progress], None] | None = None,
+    *,
+    what_if: Extent = "auto",
+    capture: CaptureRequest | None = None,
 ) -> Execution:
     """Run what was prepared on the engine that its scenario names.
 
@@ -87,8 +92,9 @@ def execute(
     on_progress : called at the start and about ten times a second; may raise KeyboardInterrupt to stop the run
     what_if : which other worlds are simulated besides: ``auto``: those that cost less than the run itself; ``all``;
         ``none``
+    capture : frames to keep of the run itself, which is on packets; None: none
     """
-    found = _run(prepared, on_progress)
+    found = _run(prepared, on_progress, capture)
     if not is_done(prepared, found):
         return found
     found = replace(found, suspects=tuple(suspects(prepared, found)))
@@ -109,7 +115,9 @@ def execute(
     return replace(found, worlds=tuple(others), refused=tuple(refused))
 
 
-def _run(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> Execution:
+def _run(
+    prepared: Prepared, on_progress: Callable[[Progress], None] | None, capture: CaptureRequest | None = None
+) -> Execution:
     """One run of one engine."""
     interrupted = is_repeat = False
     told_hops = failed_hops = 0
@@ -154,13 +162,14 @@ def _run(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> 
             prepared.engine_input,
             series=prepared.series,
             event_limit=EVENT_LIMIT,
+            capture=capture,
             on_progress=told,
             on_repeat=repeats,
         )
         return Execution(outcome=outcome, interrupted=interrupted)
     from weftwork.engine.reference.simulation import Simulation
 
-    simulation = Simulation(prepared.engine_input)
+    simulation = Simulation(prepared.engine_input, capture)
     try:
         simulation.run(told)
     except KeyboardInterrupt:

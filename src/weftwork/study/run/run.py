@@ -22,13 +22,14 @@ from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
 from weftwork.study.prepare.prepare import located, prepare, read_scenario
 from weftwork.study.results.results import Results, results
+from weftwork.study.run.captured_link import CapturedLink, capture_request, refuse_capture, written_capture
 from weftwork.study.run.execute import Execution, Progress, execute
 from weftwork.study.run.interrupts import Interrupt, interrupts
 from weftwork.study.run.own_files import own_files
 from weftwork.study.run.seeds import mean_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from weftwork.spec.fabric import Fabric
     from weftwork.study.prepare.prepared import Prepared
@@ -48,6 +49,7 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
     overrides: Mapping[str, str] | None = None,
     fabric: Fabric | None = None,
     user_code: bool = True,
+    capture: CapturedLink | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Run a scenario and write its run folder.
@@ -66,6 +68,7 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
     fabric : built in Python, in place of the whole section of a scenario's file; it is kept as ``fabric.json`` in the
         run folder, and ``fabric`` of the provenance says so
     user_code : whether a file may name Python files, which are then run; False refuses each one outside the package
+    capture : a link whose frames are written as pcapng into the run folder; of several seeds, into that of each
     progress : called about ten times a second
 
     Returns
@@ -97,14 +100,16 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
     if not 0 <= first <= MAX_SEED - (seeds - 1):
         text = f"found seeds {first} to {first + seeds - 1}, wanted all of them from 0 to {MAX_SEED}"
         raise ConfigError(scenario.source, [Mistake(path="engine.seed", text=text)])
+    if capture is not None:
+        refuse_capture(scenario, capture)
     folder = new_folder(scenario.name) if out is None else Path(out)
     refuse_existing(folder)
     if given is not None:
         scenario = placed(scenario, folder)
     with interrupts() as interrupt:
         if seeds == 1:
-            return _run_one(_with_seed(scenario, first), folder, interrupt, progress, given, what_if)
-        return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress, given, what_if)
+            return _run_one(_with_seed(scenario, first), folder, interrupt, progress, given, what_if, capture)
+        return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress, given, what_if, capture)
 
 
 def _want_types(scenario: object, out: object, seed: object, seeds: object, what_if: object, overrides: object) -> None:
@@ -135,6 +140,7 @@ def _run_one(
     progress: Callable[[Progress], None] | None,
     given: GivenFabric | None,
     what_if: Extent,
+    capture: CapturedLink | None,
 ) -> Run:
     started = datetime.now(UTC)
     clock = time.perf_counter()
@@ -148,7 +154,8 @@ def _run_one(
     try:
         prepared = prepare(scenario, fabric=None if given is None else given.fabric)
         prepared_at_s = time.perf_counter()
-        execution = execute(prepared, on_progress, what_if=what_if)
+        request = None if capture is None else capture_request(prepared, capture)
+        execution = execute(prepared, on_progress, what_if=what_if, capture=request)
     except ConfigError as error:
         raise located(scenario, error) from error
     simulated_at_s = time.perf_counter()
@@ -156,8 +163,13 @@ def _run_one(
         execution = replace(execution, interrupted=True)
     found = _found(prepared, execution, interrupt)
     interrupt.keep()
+    files: dict[str, str | Iterable[bytes]] = {} if given is None else {FABRIC_FILE: given.text}
+    captured: dict[str, Any] = {}
+    if capture is not None:
+        captured["capture"], files[capture.file] = written_capture(prepared, execution.outcome, capture)
     provenance = _provenance(prepared, found.status) | {
         **_origin(given),
+        **captured,
         "caveats": caveats_to_json(found.caveats),
         "digest": found.digest,
         "started": started.isoformat(timespec="seconds"),
@@ -179,7 +191,7 @@ def _run_one(
         answer=found.answer,
         tables=found.tables,
         provenance=provenance,
-        files={} if given is None else {FABRIC_FILE: given.text},
+        files=files,
     )
 
 
@@ -210,6 +222,7 @@ def _run_several(
     progress: Callable[[Progress], None] | None,
     given: GivenFabric | None,
     what_if: Extent,
+    capture: CapturedLink | None,
 ) -> Run:
     started = datetime.now(UTC)
     clock = time.perf_counter()
@@ -246,7 +259,7 @@ def _run_several(
     def run(place: int, where: Path) -> Run:
         told = _part(progress, place, len(seeds))
         return _run_one(
-            _with_seed(scenario, seeds[place]), where / f"seed-{seeds[place]}", interrupt, told, given, what_if
+            _with_seed(scenario, seeds[place]), where / f"seed-{seeds[place]}", interrupt, told, given, what_if, capture
         )
 
     with fresh_folder(folder) as fresh:

@@ -1,0 +1,34 @@
+"""What a run says of the link that it has captured.
+
+Leaves out: what is in the capture; `weftwork rdma decode` explains it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from weftwork.report.words import plural
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weftwork.store.runs import Run
+
+__all__ = ["print_capture"]
+
+
+def print_capture(run: Run, console: Console) -> None:
+    """Write how many packets were captured, how many were left out, and what has no wire form; nothing without one."""
+    if "capture" not in run.provenance:
+        return
+    capture = run.provenance["capture"]
+    packets, left_out = plural(capture["packets"], "packet"), capture["left_out"]
+    rest = f"; {left_out:,} later ones left out, see --capture-packets" if left_out else ""
+    console.print(
+        Text(f"capture: {packets} of {capture['link']} in {run.path / capture['file']}{rest}"), soft_wrap=True
+    )
+    if capture["without_wire_form"]:
+        text = f"without a wire form in RoCEv2: {'; '.join(capture['without_wire_form'])}"
+        console.print(Text(text, style="dim"), soft_wrap=True)

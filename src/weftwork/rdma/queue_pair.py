@@ -169,6 +169,7 @@ class RdmaQueuePair:
         self._flow: UdpFlow | None = None
         self._owes_cnp = False
         self._tells_drained = False
+        self._owes_flush = False
         self._paced_until_ps: int | None = None
 
     # Verbs
@@ -318,6 +319,9 @@ class RdmaQueuePair:
 
     def next_datagram(self, now_ps: int) -> Datagram | None:
         """Make the next packet that may go now: a CNP, an answer, a request; or None."""
+        if self._owes_flush:
+            self._owes_flush = False
+            self.flush()
         if self._owes_cnp and self._flow is not None:
             self._owes_cnp = False
             self.counters["np_cnp_sent"] += 1
@@ -426,7 +430,10 @@ class RdmaQueuePair:
         cq.add(wc)
         if cq.is_overrun and not was_overrun:
             self.host.tell(AsyncEvent(event_type=EventType.CQ_ERR, qp_num=self.qp_num))
+        if cq.is_overrun and self.state is not QpState.ERR:
             self.state = QpState.ERR
+            self._owes_flush = True  # later, since a half of this queue pair is at work on its entries
+            self.host.wake(self)
             self.host.tell(AsyncEvent(event_type=EventType.QP_FATAL, qp_num=self.qp_num))
 
     def went_wrong(self, event: QpEvent) -> None:

@@ -447,10 +447,12 @@ def test_a_channel_is_told_once_and_of_solicited_messages_alone_where_asked() ->
 def test_an_overrun_completion_queue_is_told_and_ends_the_queue_pair() -> None:
     pair = Pair()
     pair.qps[0].send_cq = small = pair.nics[0].create_cq(1)
+    pair.post_recv(0, 5, 0, 8)
     for _ in range(3):
         pair.post(0, W.RDMA_WRITE, sg_list=(pair.sge(0, 0, 8),), **pair.remote(0, 0))
     assert pair.run()
     assert small.is_overrun
+    assert [(wc.wr_id, wc.status) for wc in pair.poll(0)] == [(5, WcStatus.WR_FLUSH_ERR)]
     assert pair.qps[0].state is QpState.ERR
     first = pair.nics[0].next_event()
     assert first is not None

@@ -46,6 +46,7 @@ class Pair:
         limits: NicLimits | None = None,
         nic: dict[str, Any] | None = None,
         srq: bool = False,
+        ipv6: bool = False,
         **attr: Any,
     ) -> None:
         self.wire = wire if wire is not None else BadWire()
@@ -57,7 +58,8 @@ class Pair:
         self.drop: set[int] = set()  # which of the datagrams sent are lost, counted from 0
         self.order = 0
         self.last_sent_ps = 0
-        addresses = (bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2)))
+        front = b"\xfd" + bytes(14) if ipv6 else bytes((10, 0, 0))
+        addresses = (front + b"\1", front + b"\2")
         self.nics = [
             RdmaNic(address, random=random.Random(index + 1), limits=limits, **(nic or {}))
             for index, address in enumerate(addresses)

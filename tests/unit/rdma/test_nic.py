@@ -17,6 +17,7 @@ from helpers.rdma_pair import ALL, BadWire, Pair
 from weftwork.base.errors import UsageError
 from weftwork.policies.load import load
 from weftwork.rdma.completion import CompletionChannel
+from weftwork.rdma.datagram import ip_header
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.queue_pair import EventType, NicLimits
 from weftwork.rdma.states import AFTER, MODIFY
@@ -36,9 +37,11 @@ from weftwork.rdma.verbs import (
 )
 from weftwork.wire.extended import Reth
 from weftwork.wire.ib import Bth
+from weftwork.wire.icrc import check_icrc
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.rocev2 import rocev2_packet
 from weftwork.wire.transport import TransportPacket
+from weftwork.wire.udp import UdpHeader
 
 W = WrOpcode
 OK = WcStatus.SUCCESS
@@ -559,3 +562,16 @@ def test_a_read_goes_on_behind_what_has_arrived() -> None:
         Reth(pair.mrs[1].addr + 256 * done, pair.mrs[1].rkey, 256 * (5 - done)) for done in (0, 2)
     ]
     assert pair.buffers[0][: 5 * 256] == data
+
+
+def test_ipv6_carries_the_same() -> None:
+    pair = Pair(ipv6=True)
+    pair.buffers[0][:700] = data = random.Random(7).randbytes(700)
+    pair.post(0, W.RDMA_WRITE, sg_list=(pair.sge(0, 0, 700),), **pair.remote(0, 0))
+    assert pair.run()
+    assert statuses(pair, 0) == [OK]
+    assert pair.buffers[1][:700] == data
+    request = pair.sent[0]
+    front = ip_header(request, len(request.parts[0]))
+    udp = UdpHeader(source_port=request.source_port, destination_port=4791, payload_bytes=len(request.parts[0]))
+    check_icrc(front + udp.encode() + request.parts[0])  # raises where it is wrong

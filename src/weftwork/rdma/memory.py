@@ -1,0 +1,250 @@
+"""Memory that RDMA may touch: protection domains, regions, windows, and the checks that guard them.
+
+A region lies over a buffer of the user's, at its real address, and copies nothing. A key is random and has no
+structure: who knows one key learns nothing about another. Every access, local or remote, goes through `MemoryTable`.
+Source: IBTA vol. 1, 10.6 (memory management) and 9.4.1.1 (checks of the responder).
+Leaves out: on-demand paging, fast registration, zero-based addresses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.errors import UsageError
+from weftwork.rdma.verbs import AccessFlags
+
+if TYPE_CHECKING:
+    from array import array
+    from mmap import mmap
+    from random import Random
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from weftwork.rdma.verbs import Sge
+
+    WritableBuffer = bytearray | memoryview | mmap | array[Any] | NDArray[Any] | ctypes.Array[Any]
+
+__all__ = ["MemoryRegion", "MemoryTable", "MemoryWindow", "ProtectionDomain"]
+
+_KEYS: Final = 1 << 32
+_REMOTE: Final = AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_READ | AccessFlags.REMOTE_ATOMIC
+_WRITES: Final = AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_ATOMIC
+
+
+class ProtectionDomain:
+    """Queue pairs, regions and windows that may work together; those of another domain do not exist for them."""
+
+
+class MemoryRegion:
+    """A registered buffer.
+
+    Attributes
+    ----------
+    pd : its protection domain
+    addr, length : bytes of this process
+    access : rights
+    lkey, rkey : the keys for local and for remote use
+    is_pinned : the system keeps the pages in memory
+    windows : bound to it; a region with windows cannot be deregistered
+    """
+
+    def __init__(self, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags, lkey: int, rkey: int) -> None:
+        view = buffer.data if isinstance(buffer, np.ndarray) else memoryview(buffer)
+        if view.readonly or not view.c_contiguous:
+            raise UsageError("buffer: found a read-only or scattered one, wanted writable bytes in one piece")
+        self.view: Final = view.cast("B") if view.nbytes else memoryview(bytearray())
+        self.pd: Final = pd
+        self.addr: Final = int(np.frombuffer(self.view, np.uint8).ctypes.data) if view.nbytes else 0
+        self.length: Final = view.nbytes
+        self.access: Final = access
+        self.lkey: Final = lkey
+        self.rkey: Final = rkey
+        self.windows = 0
+        self.is_pinned = _lock_pages("mlock", self.addr, self.length)
+
+    def unpin(self) -> None:
+        """Let the system page the buffer out again."""
+        if self.is_pinned:
+            _lock_pages("munlock", self.addr, self.length)
+            self.is_pinned = False
+
+
+class MemoryWindow:
+    """A range of a region under a key of its own, which can be taken back without the region.
+
+    Attributes
+    ----------
+    pd : its protection domain
+    window_type : 1, which every queue pair of the domain may use; or 2, of one queue pair
+    rkey : valid while it is bound
+    region : None while it is not bound
+    addr, length, access : of the range
+    qp_num : of type 2, the queue pair that bound it
+    """
+
+    def __init__(self, pd: ProtectionDomain, window_type: int, rkey: int) -> None:
+        self.pd: Final = pd
+        self.window_type: Final = window_type
+        self.rkey = rkey
+        self.region: MemoryRegion | None = None
+        self.addr = 0
+        self.length = 0
+        self.access = AccessFlags(0)
+        self.qp_num = 0
+
+    def unbind(self) -> None:
+        """Take the range back."""
+        if self.region is not None:
+            self.region.windows -= 1
+            self.region = None
+
+
+class MemoryTable:
+    """All regions and windows of a NIC, by key.
+
+    Parameters
+    ----------
+    random : draws the keys
+    max_regions : regions and windows together
+    """
+
+    def __init__(self, random: Random, max_regions: int) -> None:
+        self._random = random
+        self._max_regions = max_regions
+        self._local: dict[int, MemoryRegion] = {}
+        self._remote: dict[int, MemoryRegion | MemoryWindow] = {}
+
+    def register(self, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags) -> MemoryRegion:
+        """Register a buffer without a copy.
+
+        Raises
+        ------
+        UsageError : read-only or scattered, remote writing without local writing, or too many regions
+        """
+        if access & _WRITES and not access & AccessFlags.LOCAL_WRITE:  # IBTA vol. 1, 10.6.3.1
+            raise UsageError("access: found remote write or atomic alone, wanted local write with it")
+        region = MemoryRegion(pd, buffer, access, self._new_key(self._local), self._new_key(self._remote))
+        self._local[region.lkey] = region
+        self._remote[region.rkey] = region
+        return region
+
+    def deregister(self, region: MemoryRegion) -> None:
+        """Forget a region; UsageError while windows are bound to it, or if it is not registered."""
+        if region.windows:
+            raise UsageError(f"region: found {region.windows} windows bound to it, wanted none")
+        if self._local.pop(region.lkey, None) is None:
+            raise UsageError("region: found one that is not registered here")
+        self._remote.pop(region.rkey, None)
+        region.unpin()
+
+    def allocate_window(self, pd: ProtectionDomain, window_type: int) -> MemoryWindow:
+        """Make a window that is not bound yet; UsageError for a type other than 1 and 2, or too many."""
+        if window_type not in {1, 2}:
+            raise UsageError(f"window_type: found {window_type}, wanted 1 or 2")
+        window = MemoryWindow(pd, window_type, self._new_key(self._remote))
+        self._remote[window.rkey] = window
+        return window
+
+    def free_window(self, window: MemoryWindow) -> None:
+        """Forget a window, bound or not."""
+        window.unbind()
+        self._remote.pop(window.rkey, None)
+
+    def bind(
+        self, window: MemoryWindow, region: MemoryRegion, place: tuple[int, int], access: AccessFlags, qp: int
+    ) -> bool:
+        """Bind a window to a range of a region under a new key; an empty range unbinds it.
+
+        Parameters
+        ----------
+        window, region : of one protection domain
+        place : address and length of the range
+        access : rights of the peer, no more than the region allows locally
+        qp : number of the queue pair that binds
+
+        Returns
+        -------
+        False, with nothing changed, where the window may not be bound so
+        """
+        addr, length = place
+        is_known = self._local.get(region.lkey) is region and self._remote.get(window.rkey) is window
+        is_inside = region.addr <= addr and addr + length <= region.addr + region.length
+        may_write = not access & _WRITES or region.access & AccessFlags.LOCAL_WRITE
+        if not is_known or window.pd is not region.pd or not region.access & AccessFlags.MW_BIND or not may_write:
+            return False
+        if (length and not is_inside) or (window.window_type == 2 and window.region is not None):
+            return False
+        del self._remote[window.rkey]
+        window.unbind()
+        window.rkey = self._new_key(self._remote)
+        self._remote[window.rkey] = window
+        if length:
+            window.region, window.addr, window.length = region, addr, length
+            window.access, window.qp_num = access & _REMOTE, qp
+            region.windows += 1
+        return True
+
+    def invalidate(self, pd: ProtectionDomain, rkey: int, qp: int) -> bool:
+        """Make the key of a window of type 2 invalid; False where there is none that this queue pair may invalidate."""
+        window = self._remote.get(rkey)
+        if not isinstance(window, MemoryWindow) or window.window_type != 2 or window.pd is not pd:
+            return False
+        if window.region is None or window.qp_num != qp:
+            return False
+        window.unbind()
+        return True
+
+    def local(self, pd: ProtectionDomain, sge: Sge, access: AccessFlags) -> memoryview | None:
+        """Bytes that a scatter-gather element names, or None where they are not this domain's to use so."""
+        region = self._local.get(sge.lkey)
+        if region is None or region.pd is not pd or access & ~region.access:
+            return None
+        start = sge.addr - region.addr
+        if start < 0 or start + sge.length > region.length:
+            return None
+        return region.view[start : start + sge.length]
+
+    def remote(
+        self, pd: ProtectionDomain, rkey: int, addr: int, length: int, access: AccessFlags, qp: int
+    ) -> memoryview | None:
+        """Bytes that a peer asks for, or None where it may not have them.
+
+        Parameters
+        ----------
+        pd, qp : domain and number of the queue pair by which it asks
+        rkey, addr, length : what it asks for
+        access : how it wants to use them
+        """
+        found = self._remote.get(rkey)
+        if found is None or found.pd is not pd or access & ~found.access:
+            return None
+        region = found
+        if isinstance(region, MemoryWindow):
+            if region.region is None or (region.window_type == 2 and region.qp_num != qp):
+                return None
+            region = region.region
+        if addr < found.addr or addr + length > found.addr + found.length:
+            return None
+        start = addr - region.addr
+        return region.view[start : start + length]
+
+    def _new_key(self, table: dict[int, MemoryRegion] | dict[int, MemoryRegion | MemoryWindow]) -> int:
+        if len(table) >= self._max_regions:
+            raise UsageError(f"memory: found {len(table)} regions and windows, wanted fewer than max_mr")
+        key = self._random.randrange(1, _KEYS)
+        while key in table:
+            key = self._random.randrange(1, _KEYS)
+        return key
+
+
+def _lock_pages(call: str, addr: int, length: int) -> bool:
+    """Call mlock or munlock; False where the system has none or refuses, such as beyond RLIMIT_MEMLOCK."""
+    function = getattr(ctypes.CDLL(None), call, None)
+    if function is None or length == 0:
+        return False
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    return int(function(addr, length)) == 0

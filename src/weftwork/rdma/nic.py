@@ -1,0 +1,252 @@
+"""A NIC that speaks RoCEv2: five calls, and the objects of the verbs.
+
+It does no I/O and reads no clock. Whoever drives it hands datagrams in and takes datagrams out, and passes the time:
+a socket driver, a simulator and a test drive the same object.
+Source: IBTA vol. 1, chapters 9 to 11 and annex A17.
+Leaves out: sockets, extended reliable connections, multicast, the subnet manager's world.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random as randomness
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Final
+
+from weftwork.base.errors import UsageError
+from weftwork.rdma.completion import CompletionChannel, CompletionQueue
+from weftwork.rdma.datagram import BTH, SMALLEST_BYTES, Datagram, IcrcStates, UdpFlow, is_intact
+from weftwork.rdma.memory import MemoryTable, ProtectionDomain
+from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
+from weftwork.rdma.rate_control import RateControl
+from weftwork.rdma.receive_queue import RecvQueue
+from weftwork.rdma.verbs import QpState, QpType
+from weftwork.wire.ib import BTH_BYTES, PSN_MODULUS
+from weftwork.wire.icrc import ICRC_BYTES
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from weftwork.policies.load import LoadedPolicy
+
+__all__ = ["RdmaNic"]
+
+_FIRST_QP: Final = 2  # IBTA vol. 1, 3.9.3: 0 and 1 are for management
+_QP_NUMBERS: Final = 1 << 24
+_BURST: Final = 16  # chosen: packets of a queue pair before the next one's turn
+_MOST_DATAGRAMS: Final = 256  # chosen: of one call, so that arrivals are not kept waiting
+
+
+class RdmaNic:
+    """A NIC with one address.
+
+    Parameters
+    ----------
+    address : IP address, 4 or 16 bytes in network order
+    random : draws queue pair numbers, PSNs and keys; by default the system's, which nobody can guess
+    limits : on its objects
+    congestion_control : step for every connection, or None
+    line_rate_bps : of its port; congestion control starts there
+
+    Attributes
+    ----------
+    memory : regions and windows
+    counters : packets dropped before they reached a queue pair, by reason
+    """
+
+    def __init__(
+        self,
+        address: bytes,
+        *,
+        random: Random | None = None,
+        limits: NicLimits | None = None,
+        congestion_control: LoadedPolicy | None = None,
+        line_rate_bps: int = 100_000_000_000,
+    ) -> None:
+        self.address: Final = address
+        self.limits = limits if limits is not None else NicLimits()
+        self._random: Final = random if random is not None else randomness.SystemRandom()
+        self.memory = MemoryTable(self._random, self.limits.max_mr)
+        self.counters: Counter[str] = Counter()
+        self._congestion_control: Final = congestion_control
+        self._line_rate_bps: Final = line_rate_bps
+        self._qps: dict[int, RdmaQueuePair] = {}
+        self._cqs = 0
+        self._srqs = 0
+        self._ready: dict[RdmaQueuePair, None] = {}
+        self._timers: list[tuple[int, int]] = []  # instant and queue pair; of a queue pair the earliest counts
+        self._armed: dict[int, int] = {}
+        self._events: deque[AsyncEvent] = deque()
+        self._states: Final = IcrcStates()
+        self._flows: dict[tuple[bytes, int, int], UdpFlow] = {}
+
+    # Objects
+
+    def alloc_pd(self) -> ProtectionDomain:
+        """Make a protection domain."""
+        return ProtectionDomain()
+
+    def create_cq(self, cqe: int, channel: CompletionChannel | None = None) -> CompletionQueue:
+        """Make a completion queue for so many completions; UsageError beyond the limits."""
+        if not 0 < cqe <= self.limits.max_cqe or self._cqs >= self.limits.max_cq:
+            raise UsageError(
+                f"cqe: found {cqe}, wanted 1 to {self.limits.max_cqe} in at most {self.limits.max_cq} queues"
+            )
+        self._cqs += 1
+        return CompletionQueue(cqe, channel)
+
+    def create_srq(self, max_wr: int, max_sge: int = 1) -> RecvQueue:
+        """Make a shared receive queue; UsageError beyond the limits."""
+        if self._srqs >= self.limits.max_srq:
+            raise UsageError(f"shared receive queues: found {self._srqs}, which is the limit")
+        self._check_queue(max_wr, max_sge)
+        self._srqs += 1
+        return RecvQueue(max_wr, max_sge, is_shared=True)
+
+    def create_qp(
+        self,
+        pd: ProtectionDomain,
+        qp_type: QpType,
+        cqs: tuple[CompletionQueue, CompletionQueue],
+        *,
+        max_recv_wr: int = 256,
+        srq: RecvQueue | None = None,
+        sq_sig_all: bool = False,
+    ) -> RdmaQueuePair:
+        """Make a queue pair with a random number, in RESET.
+
+        Parameters
+        ----------
+        pd : protection domain
+        qp_type : transport service
+        cqs : where sends and where receives complete
+        max_recv_wr : receives that can be posted, without a shared queue
+        srq : shared queue to take receives from
+        sq_sig_all : every send completes with an entry
+
+        Raises
+        ------
+        UsageError : beyond the limits
+        """
+        if len(self._qps) >= self.limits.max_qp:
+            raise UsageError(f"queue pairs: found {len(self._qps)}, which is the limit")
+        self._check_queue(max_recv_wr, 1)
+        number = self._random.randrange(_FIRST_QP, _QP_NUMBERS)
+        while number in self._qps:
+            number = self._random.randrange(_FIRST_QP, _QP_NUMBERS)
+        queue = srq if srq is not None else RecvQueue(max_recv_wr, self.limits.max_sge)
+        qp = RdmaQueuePair(self, number, qp_type, pd, cqs, queue, sq_sig_all=sq_sig_all)
+        if self._congestion_control is not None and qp_type is not QpType.UD:
+            qp.rate = RateControl(self._congestion_control, self._line_rate_bps, qp.attr.path_mtu)
+        self._qps[number] = qp
+        return qp
+
+    def destroy_qp(self, qp: RdmaQueuePair) -> None:
+        """Forget a queue pair; its completions stay."""
+        self._qps.pop(qp.qp_num, None)
+        self._ready.pop(qp, None)
+        self._armed.pop(qp.qp_num, None)
+        qp.state = QpState.RESET
+
+    def random_psn(self) -> int:
+        """Draw a first PSN."""
+        return self._random.randrange(PSN_MODULUS)
+
+    def _check_queue(self, max_wr: int, max_sge: int) -> None:
+        if not 0 < max_wr <= self.limits.max_qp_wr or not 0 < max_sge <= self.limits.max_sge:
+            most = f"1 to {self.limits.max_qp_wr} and 1 to {self.limits.max_sge}"
+            raise UsageError(f"max_wr, max_sge: found {max_wr} and {max_sge}, wanted {most}")
+
+    # The five calls
+
+    def receive(self, datagram: Datagram, now_ps: int) -> None:
+        """Take a datagram that arrived on port 4791; whatever its bytes, nothing is raised.
+
+        Parameters
+        ----------
+        datagram : as it arrived
+        now_ps : instant, never less than before
+        """
+        payload = memoryview(datagram.payload())
+        if len(payload) < SMALLEST_BYTES or len(payload) % 4:
+            self.counters["malformed"] += 1
+            return
+        header = BTH.unpack_from(payload)
+        qp = self._qps.get(header[3] & 0xFFFFFF)
+        if qp is None:
+            self.counters["no_queue_pair"] += 1
+            return
+        if header[1] & 0xF or len(datagram.source) != len(self.address) or datagram.destination != self.address:
+            self.counters["malformed"] += 1
+            return
+        if not is_intact(datagram, payload, self._states):
+            self.counters["rx_icrc_encapsulated"] += 1
+            return
+        qp.receive(datagram, header, payload[BTH_BYTES:-ICRC_BYTES], now_ps)
+        self.wake(qp)
+
+    def datagrams_to_send(self, now_ps: int) -> list[Datagram]:
+        """Take what is to be sent now; call again until the list is empty. Views of memory hold until the next call."""
+        found: list[Datagram] = []
+        while self._ready and len(found) < _MOST_DATAGRAMS:
+            qp = next(iter(self._ready))
+            del self._ready[qp]
+            for _ in range(_BURST):
+                made = qp.next_datagram(now_ps)
+                if made is None:
+                    break
+                found.append(made)
+            else:
+                self._ready[qp] = None  # it may have more, after the others
+            self._arm(qp)
+        return found
+
+    def next_timer_ps(self) -> int | None:
+        """When to call `on_timer`, or None; ask after `datagrams_to_send`. It may find nothing due, never too late."""
+        while self._timers and self._armed.get(self._timers[0][1]) != self._timers[0][0]:
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
+    def on_timer(self, now_ps: int) -> None:
+        """Do what is due."""
+        due_ps = self.next_timer_ps()
+        while due_ps is not None and due_ps <= now_ps:
+            _, number = heapq.heappop(self._timers)
+            del self._armed[number]
+            qp = self._qps[number]
+            qp.on_timer(now_ps)
+            self.wake(qp)
+            due_ps = self.next_timer_ps()
+
+    def next_event(self) -> AsyncEvent | None:
+        """Take the next event, or None; completions are in their queues."""
+        return self._events.popleft() if self._events else None
+
+    # For queue pairs
+
+    def wake(self, qp: RdmaQueuePair) -> None:
+        """Ask the queue pair, at the next `datagrams_to_send`, what it has to send."""
+        self._ready[qp] = None
+
+    def tell(self, event: AsyncEvent) -> None:
+        """Queue an event."""
+        self._events.append(event)
+
+    def flow(self, destination: bytes, source_port: int, dscp: int) -> UdpFlow:
+        """Make a flow from here, or find it; UsageError for an address of another IP version."""
+        if len(destination) != len(self.address):
+            raise UsageError(f"address: found {len(destination)} bytes, wanted {len(self.address)} as this NIC's")
+        key = (destination, source_port, dscp)
+        if key not in self._flows:
+            if len(self._flows) >= self.limits.max_qp:
+                self._flows.clear()
+            self._flows[key] = UdpFlow(self.address, destination, source_port, self._states, dscp=dscp)
+        return self._flows[key]
+
+    def _arm(self, qp: RdmaQueuePair) -> None:
+        """Wake for the earliest timer of a queue pair; one that has moved later is found to be early and set again."""
+        at_ps = qp.next_timer_ps()
+        armed_ps = self._armed.get(qp.qp_num)
+        if at_ps is not None and (armed_ps is None or at_ps < armed_ps):
+            self._armed[qp.qp_num] = at_ps
+            heapq.heappush(self._timers, (at_ps, qp.qp_num))

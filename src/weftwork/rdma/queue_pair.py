@@ -1,0 +1,462 @@
+"""A queue pair: its state, its attributes, its work queues, and the two halves that do the work.
+
+Source: IBTA vol. 1, 10.2.4 (queue pairs), 10.3 (states), 10.8 (posting), 10.10 (errors).
+Leaves out: the protocol, see `requester`, `responder` and `unreliable`; path migration.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from weftwork.base.errors import UsageError
+from weftwork.rdma.datagram import BTH, Datagram, UdpFlow
+from weftwork.rdma.psn_order import PATH_MTUS_BYTES
+from weftwork.rdma.receive_queue import RecvQueue
+from weftwork.rdma.requester import RcRequester
+from weftwork.rdma.requests import RequestPacket, SendEntry, refused_text
+from weftwork.rdma.responder import RcResponder
+from weftwork.rdma.states import AFTER, MODIFY, PROCESSES_RECEIVES, TAKES_RECEIVES, TAKES_SENDS, QpEvent
+from weftwork.rdma.unreliable import UcResponder, UdResponder, UnreliableRequester
+from weftwork.rdma.verbs import (
+    AddressHandle,
+    QpAttr,
+    QpState,
+    QpType,
+    RecvWr,
+    SendFlags,
+    SendWr,
+    Wc,
+    WcOpcode,
+    WcStatus,
+)
+from weftwork.wire.fields import MalformedPacket, check_fits
+from weftwork.wire.ib import CNP_BODY, cnp_bth
+from weftwork.wire.ip import ECN_CE
+from weftwork.wire.opcodes import SHAPES, Opcode, TransportService
+from weftwork.wire.udp import ROCE_SOURCE_PORT_MINIMUM
+
+if TYPE_CHECKING:
+    from weftwork.rdma.completion import CompletionQueue
+    from weftwork.rdma.memory import MemoryTable, ProtectionDomain
+    from weftwork.rdma.rate_control import RateControl
+
+__all__ = ["AsyncEvent", "EventType", "NicLimits", "QpHost", "RdmaQueuePair"]
+
+_SERVICES: Final = {
+    QpType.RC: TransportService.RC,
+    QpType.UC: TransportService.UC,
+    QpType.UD: TransportService.UD,
+}
+_FRAME_OVERHEAD_BYTES: Final = 66  # Ethernet with preamble and gap 38, IPv4 20, UDP 8: of the pace, not of the packet
+
+
+class EventType(Enum):
+    """What happened beside completions (enum ibv_event_type)."""
+
+    QP_FATAL = "a queue pair failed"
+    SQ_DRAINED = "the requests in flight of a queue pair in SQD have ended"
+    SRQ_LIMIT_REACHED = "a shared receive queue has fewer receives than its limit"
+    CQ_ERR = "a completion queue was overrun"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AsyncEvent:
+    """An event of the NIC.
+
+    Parameters
+    ----------
+    event_type : what happened
+    qp_num : the queue pair at which it happened
+    """
+
+    event_type: EventType
+    qp_num: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NicLimits:
+    """Most that a NIC gives; each limit is chosen, as a bound on what one process can take.
+
+    Parameters
+    ----------
+    max_qp, max_cq, max_srq, max_mr : objects; ``max_mr`` counts regions and windows
+    max_cqe, max_qp_wr, max_sge : entries of a completion queue and of a work queue, elements of a request
+    max_inline_data : bytes of an inline request
+    max_qp_rd_atom : READs and atomics in flight of a queue pair
+    max_inflight : packets of a queue pair on their way
+    """
+
+    max_qp: int = 4096
+    max_cq: int = 4096
+    max_srq: int = 1024
+    max_mr: int = 65_536
+    max_cqe: int = 1 << 20
+    max_qp_wr: int = 16_384
+    max_sge: int = 32
+    max_inline_data: int = 1024
+    max_qp_rd_atom: int = 128
+    max_inflight: int = 256
+
+
+class QpHost(Protocol):
+    """What a queue pair needs of its NIC."""
+
+    memory: MemoryTable
+    limits: NicLimits
+
+    def wake(self, qp: RdmaQueuePair) -> None:
+        """Ask the queue pair soon what it has to send."""
+
+    def tell(self, event: AsyncEvent) -> None:
+        """Queue an event for the user."""
+
+    def flow(self, destination: bytes, source_port: int, dscp: int) -> UdpFlow:
+        """Make a flow from the address of the NIC."""
+
+
+class RdmaQueuePair:
+    """One end of a connection, or an end for datagrams.
+
+    Parameters
+    ----------
+    host : the NIC
+    qp_num : 24 bits
+    qp_type : its transport service
+    pd : protection domain
+    cqs : where sends and where receives complete
+    recv_queue : its own, or a shared one
+    sq_sig_all : every send completes with an entry, whether it asks or not
+
+    Attributes
+    ----------
+    attr : as last modified
+    state : see `states`
+    counters : by name, as mlx5 names them where it has them
+    rate : congestion control, or None
+    """
+
+    def __init__(
+        self,
+        host: QpHost,
+        qp_num: int,
+        qp_type: QpType,
+        pd: ProtectionDomain,
+        cqs: tuple[CompletionQueue, CompletionQueue],
+        recv_queue: RecvQueue,
+        *,
+        sq_sig_all: bool = False,
+    ) -> None:
+        self.host: Final = host
+        self.qp_num: Final = qp_num
+        self.qp_type: Final = qp_type
+        self.pd: Final = pd
+        self.memory: Final = host.memory
+        self.send_cq, self.recv_cq = cqs
+        self.recv_queue: Final = recv_queue
+        self.sq_sig_all: Final = sq_sig_all
+        self.attr = QpAttr()
+        self.state = QpState.RESET
+        self.counters: Counter[str] = Counter()
+        self.rate: RateControl | None = None
+        self._rc = RcResponder(self) if qp_type is QpType.RC else None
+        self._uc = UcResponder(self) if qp_type is QpType.UC else None
+        self._ud = UdResponder(self) if qp_type is QpType.UD else None
+        is_rc = qp_type is QpType.RC
+        self.requester: Final = RcRequester(self, host.limits.max_inflight) if is_rc else UnreliableRequester(self)
+        self._flow: UdpFlow | None = None
+        self._owes_cnp = False
+        self._tells_drained = False
+        self._owes_flush = False
+        self._paced_until_ps: int | None = None
+
+    # Verbs
+
+    def modify(self, state: QpState, attr: QpAttr | None = None) -> None:
+        """Go to another state.
+
+        Parameters
+        ----------
+        state : wanted
+        attr : new attributes; None keeps those that it has
+
+        Raises
+        ------
+        UsageError : no such transition, or an attribute that does not fit; nothing has changed
+        """
+        if state not in MODIFY[self.state]:
+            wanted = ", ".join(sorted(name.name for name in MODIFY[self.state]))
+            raise UsageError(f"state: found {self.state.name} to {state.name}, wanted one of {wanted}")
+        if attr is not None:
+            self._check(attr)
+            self.attr = attr
+        before, self.state = self.state, state
+        if state is QpState.RTR:
+            if self.rate is not None:
+                self.rate.mtu_bytes = self.attr.path_mtu
+            if self.qp_type is not QpType.UD:
+                port = ROCE_SOURCE_PORT_MINIMUM | (self.qp_num & 0x3FFF)
+                self._flow = self.host.flow(self.attr.remote_address, port, 0)
+            for responder in (self._rc, self._uc):
+                if responder is not None:
+                    responder.start(self.attr.rq_psn)
+        elif state is QpState.RTS and before is QpState.RTR:
+            self.requester.start(self.attr.sq_psn)
+        elif state is QpState.RESET:
+            self.requester.start(0)
+            for responder in (self._rc, self._uc):
+                if responder is not None:
+                    responder.start(0)
+            self._owes_cnp = False
+            if not self.recv_queue.is_shared:
+                self.recv_queue.clear()
+        elif state is QpState.ERR:
+            self.flush()
+        self._tells_drained = state is QpState.SQD
+        self.host.wake(self)
+
+    def _check(self, attr: QpAttr) -> None:
+        if attr.path_mtu not in PATH_MTUS_BYTES:
+            raise UsageError(f"path_mtu: found {attr.path_mtu}, wanted one of {', '.join(map(str, PATH_MTUS_BYTES))}")
+        for name, bits in (
+            *(("dest_qp_num", 24), ("rq_psn", 24), ("sq_psn", 24), ("pkey", 16), ("qkey", 32)),
+            *(("min_rnr_timer", 5), ("timeout", 5), ("retry_cnt", 3), ("rnr_retry", 3)),
+        ):
+            check_fits(name, getattr(attr, name), bits)
+        for name in ("max_rd_atomic", "max_dest_rd_atomic"):
+            if not 0 <= getattr(attr, name) <= self.host.limits.max_qp_rd_atom:
+                most = self.host.limits.max_qp_rd_atom
+                raise UsageError(f"{name}: found {getattr(attr, name)}, wanted 0 to {most}")
+
+    def post_send(self, wr: SendWr) -> None:
+        """Post a request; in SQE and ERR it is flushed.
+
+        Raises
+        ------
+        UsageError : the state takes none, the queue is full, or the request is not one of this service
+        """
+        limits = self.host.limits
+        if self.state not in TAKES_SENDS:
+            raise UsageError(f"state: found {self.state.name}, wanted RTS to post a send")
+        if len(self.requester.entries) >= limits.max_qp_wr:
+            raise UsageError(f"send queue: found {limits.max_qp_wr} requests posted, which is its limit")
+        text = refused_text(wr, self.qp_type, limits.max_sge, limits.max_inline_data)
+        if text is not None:
+            raise UsageError(text)
+        entry = SendEntry(wr, self.attr.path_mtu)
+        if wr.flags & SendFlags.INLINE:
+            entry.copy_inline(self.memory, self.pd)
+        self.requester.entries.append(entry)
+        if self.state in {QpState.SQE, QpState.ERR}:
+            self.requester.flush()
+        else:
+            self.host.wake(self)
+
+    def post_recv(self, wr: RecvWr) -> None:
+        """Post a receive; in ERR it is flushed.
+
+        Raises
+        ------
+        UsageError : the state takes none, the queue is full, or receives are taken from a shared queue
+        """
+        if self.recv_queue.is_shared or self.state not in TAKES_RECEIVES:
+            raise UsageError(f"state: found {self.state.name}, wanted INIT or later, and no shared receive queue")
+        self.recv_queue.post(wr)
+        if self.state is QpState.ERR:
+            self.flush()
+
+    # The network
+
+    def receive(
+        self, datagram: Datagram, header: tuple[int, int, int, int, int], body: memoryview, now_ps: int
+    ) -> None:
+        """Take a packet whose ICRC is right; what does not belong here is counted and dropped.
+
+        Parameters
+        ----------
+        datagram : that brought it
+        header : the five words of BTH
+        body : what follows, without ICRC
+        now_ps : instant
+        """
+        opcode, flags, pkey, _, psn_word = header
+        is_stranger = self.qp_type is not QpType.UD and datagram.source != self.attr.remote_address
+        if self.state not in PROCESSES_RECEIVES or is_stranger or (pkey ^ self.attr.pkey) & 0x7FFF:
+            self.counters["stranger" if is_stranger else "not_accepted"] += 1
+            return
+        if opcode == Opcode.CNP:
+            self.counters["rp_cnp_handled"] += 1
+            if self.rate is not None:
+                self.rate.take_cnp(now_ps)
+            return
+        shape = SHAPES.get(opcode)
+        pad_bytes = flags >> 4 & 0b11
+        if shape is None or shape.service is not _SERVICES[self.qp_type]:
+            self.counters["malformed"] += 1
+            return
+        size_bytes = len(body) - pad_bytes
+        if size_bytes < shape.headers_bytes or (size_bytes > shape.headers_bytes and not shape.has_payload):
+            self.counters["malformed"] += 1
+            return
+        body = body[:size_bytes]
+        psn, asks, solicited = psn_word & 0xFFFFFF, psn_word >> 31 == 1, flags >> 7 == 1
+        if self.rate is not None and self.rate.take_data(now_ps, len(body), is_marked=datagram.ecn == ECN_CE):
+            self._owes_cnp = True
+        if self._rc is not None and isinstance(self.requester, RcRequester):
+            if shape.is_response:
+                self.requester.receive(opcode, psn, body, now_ps)
+            else:
+                self._rc.receive(shape, psn, body, asks=asks, solicited=solicited)
+        elif self._uc is not None:
+            self._uc.receive(shape, psn, body, solicited=solicited)
+        elif self._ud is not None:
+            try:
+                self._ud.receive(shape, body, datagram, solicited=solicited)
+            except MalformedPacket:
+                self.counters["malformed"] += 1
+
+    def next_datagram(self, now_ps: int) -> Datagram | None:
+        """Make the next packet that may go now: a CNP, an answer, a request; or None."""
+        if self._owes_flush:
+            self._owes_flush = False
+            self.flush()
+        if self._owes_cnp and self._flow is not None:
+            self._owes_cnp = False
+            self.counters["np_cnp_sent"] += 1
+            return self._flow.close(cnp_bth(self.attr.dest_qp_num, self.attr.pkey).encode() + CNP_BODY)
+        if self._rc is not None and self._rc.has_answers():
+            return self._rc.next_datagram()
+        while self.requester.can_send():
+            if self.rate is None:
+                made = self.requester.next_datagram(now_ps)
+            else:
+                self.rate.wake(now_ps)
+                if not self.rate.may_send(now_ps, self._inflight_bytes()):
+                    self._paced_until_ps = self.rate.next_send_at_ps if self.rate.next_send_at_ps > now_ps else None
+                    return None
+                self._paced_until_ps = None
+                made = self.requester.next_datagram(now_ps)
+                if made is not None:
+                    size_bytes = sum(map(len, made.parts))
+                    self.rate.sent(now_ps, sum(map(len, made.parts[1:-1])), size_bytes + _FRAME_OVERHEAD_BYTES)
+            if made is not None:
+                return made
+        if self.rate is not None and not self.requester.entries:
+            self.rate.rest()
+        if self._tells_drained and self._is_drained():
+            self._tells_drained = False
+            self.host.tell(AsyncEvent(event_type=EventType.SQ_DRAINED, qp_num=self.qp_num))
+        return None
+
+    def next_timer_ps(self) -> int | None:
+        """When `on_timer` has something to do, or None."""
+        times = [self.requester.next_timer_ps()]
+        if self.rate is not None:
+            times.append(self.rate.next_timer_ps())
+            if self.requester.can_send():
+                times.append(self._paced_until_ps)
+        return min((at_ps for at_ps in times if at_ps is not None), default=None)
+
+    def on_timer(self, now_ps: int) -> None:
+        """Do what is due."""
+        if self.rate is not None:
+            self.rate.on_timer(now_ps)
+        self.requester.on_timer(now_ps)
+
+    def _inflight_bytes(self) -> int:
+        packets = self.requester.sent_end - self.requester.una if isinstance(self.requester, RcRequester) else 0
+        return packets * self.attr.path_mtu
+
+    def _is_drained(self) -> bool:
+        return all(entry.first_psn < 0 for entry in self.requester.entries)
+
+    # For the halves
+
+    def request_datagram(
+        self,
+        packet: RequestPacket,
+        psn: int,
+        *,
+        asks: bool,
+        solicited: bool,
+        flow: UdpFlow | None = None,
+        destination_qp: int = 0,
+    ) -> Datagram:
+        """Put BTH in front of a request and the ICRC behind it."""
+        via = flow if flow is not None else self._flow
+        if via is None:
+            raise UsageError("queue pair: found no peer, wanted a state of RTR or later")
+        to_qp = destination_qp if flow is not None else self.attr.dest_qp_num
+        pad_bytes = -packet.payload_bytes % 4
+        bth = BTH.pack(
+            packet.opcode | _SERVICES[self.qp_type] << 5,
+            solicited << 7 | pad_bytes << 4,
+            self.attr.pkey,
+            to_qp,
+            asks << 31 | psn,
+        )
+        return via.close(bth + packet.headers, packet.pieces, pad_bytes)
+
+    def answer_datagram(self, opcode: int, psn: int, headers: bytes, payload: memoryview | None = None) -> Datagram:
+        """Put BTH in front of an answer and the ICRC behind it."""
+        pieces = (payload,) if payload else ()
+        size_bytes = len(payload) if payload else 0
+        packet = RequestPacket(opcode, headers, pieces, size_bytes, ends_message=True)
+        return self.request_datagram(packet, psn, asks=False, solicited=False)
+
+    def flow_to(self, handle: AddressHandle) -> UdpFlow:
+        """Flow of datagrams to an address."""
+        return self.host.flow(handle.address, ROCE_SOURCE_PORT_MINIMUM | (self.qp_num & 0x3FFF), handle.dscp)
+
+    def take_receive(self) -> RecvWr | None:
+        """Oldest posted receive, or None."""
+        wr = self.recv_queue.take()
+        if self.recv_queue.is_shared and self.recv_queue.fell_below_limit():
+            self.host.tell(AsyncEvent(event_type=EventType.SRQ_LIMIT_REACHED, qp_num=self.qp_num))
+        return wr
+
+    def complete_send(self, wc: Wc) -> None:
+        """Tell the user how a request ended."""
+        self._complete(self.send_cq, wc)
+
+    def complete_receive(self, wc: Wc) -> None:
+        """Tell the user how a receive ended."""
+        self._complete(self.recv_cq, wc)
+
+    def _complete(self, cq: CompletionQueue, wc: Wc) -> None:
+        was_overrun = cq.is_overrun
+        cq.add(wc)
+        if cq.is_overrun and not was_overrun:
+            self.host.tell(AsyncEvent(event_type=EventType.CQ_ERR, qp_num=self.qp_num))
+        if cq.is_overrun and self.state is not QpState.ERR:
+            self.state = QpState.ERR
+            self._owes_flush = True  # later, since a half of this queue pair is at work on its entries
+            self.host.wake(self)
+            self.host.tell(AsyncEvent(event_type=EventType.QP_FATAL, qp_num=self.qp_num))
+
+    def went_wrong(self, event: QpEvent) -> None:
+        """Go to the state that the table says, and flush."""
+        after = AFTER[self.qp_type, event]
+        if self.state is not QpState.ERR:
+            self.state = after
+            self.host.tell(AsyncEvent(event_type=EventType.QP_FATAL, qp_num=self.qp_num))
+        self.flush()
+
+    def flush(self) -> None:
+        """End all posted work; in SQE the receives stay."""
+        self.requester.flush()
+        if self.rate is not None:
+            self.rate.rest()
+        if self.state is not QpState.ERR:
+            return
+        for responder in (self._rc, self._uc):
+            if responder is not None:
+                responder.messages.flush()
+        while not self.recv_queue.is_shared:
+            wr = self.recv_queue.take()
+            if wr is None:
+                break
+            flushed = WcStatus.WR_FLUSH_ERR
+            self.complete_receive(Wc(wr_id=wr.wr_id, status=flushed, opcode=WcOpcode.RECV, qp_num=self.qp_num))

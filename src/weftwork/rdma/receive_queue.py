@@ -1,0 +1,119 @@
+"""Posted receives: of one queue pair, or shared by several; and writing a message into one.
+
+Source: IBTA vol. 1, 10.2.9 (shared receive queues) and 10.8.3.3 (posting receives).
+Leaves out: tag matching, resizing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from weftwork.base.errors import UsageError
+from weftwork.rdma.verbs import AccessFlags, RecvWr, WcStatus
+
+if TYPE_CHECKING:
+    from weftwork.rdma.memory import MemoryTable, ProtectionDomain
+
+__all__ = ["RecvQueue", "Scatter"]
+
+
+class RecvQueue:
+    """Receives in the order of posting.
+
+    Parameters
+    ----------
+    max_wr, max_sge : limits
+    is_shared : several queue pairs take from it
+
+    Attributes
+    ----------
+    limit : a shared queue with fewer receives tells so once, see `fell_below_limit`; 0 never
+    """
+
+    def __init__(self, max_wr: int, max_sge: int, *, is_shared: bool = False) -> None:
+        self.max_wr: Final = max_wr
+        self.max_sge: Final = max_sge
+        self.is_shared: Final = is_shared
+        self.limit = 0
+        self._posted: deque[RecvWr] = deque()
+
+    def __len__(self) -> int:
+        return len(self._posted)
+
+    def post(self, wr: RecvWr) -> None:
+        """Add a receive; UsageError where the queue is full or the list too long."""
+        if len(wr.sg_list) > self.max_sge:
+            raise UsageError(f"sg_list: found {len(wr.sg_list)} elements, wanted at most {self.max_sge}")
+        if len(self._posted) >= self.max_wr:
+            raise UsageError(f"receive queue: found {self.max_wr} receives posted, which is its limit")
+        self._posted.append(wr)
+
+    def take(self) -> RecvWr | None:
+        """Oldest receive, or None."""
+        return self._posted.popleft() if self._posted else None
+
+    def clear(self) -> None:
+        """Forget all receives."""
+        self._posted.clear()
+
+    def fell_below_limit(self) -> bool:
+        """Whether the limit has just been passed; the limit is then off until it is set again."""
+        if len(self._posted) >= self.limit:
+            return False
+        self.limit = 0
+        return True
+
+
+class Scatter:
+    """A list of memory that is filled, or read, from its start.
+
+    Parameters
+    ----------
+    pieces : views of memory, in order
+    """
+
+    def __init__(self, pieces: list[memoryview]) -> None:
+        self.pieces: Final = pieces
+        self.size_bytes: Final = sum(map(len, pieces))
+
+    @classmethod
+    def of_receive(cls, memory: MemoryTable, pd: ProtectionDomain, wr: RecvWr) -> Scatter | WcStatus:
+        """Memory of a receive, or the error where some of it may not be written."""
+        pieces = []
+        for sge in wr.sg_list:
+            view = memory.local(pd, sge, AccessFlags.LOCAL_WRITE)
+            if view is None:
+                return WcStatus.LOC_PROT_ERR
+            pieces.append(view)
+        return cls(pieces)
+
+    def write(self, offset: int, data: memoryview | bytes) -> None:
+        """Copy ``data`` to ``offset``; it fits."""
+        if len(self.pieces) == 1:
+            self.pieces[0][offset : offset + len(data)] = data
+            return
+        at = 0
+        for piece in self.pieces:
+            if offset < len(piece):
+                part = data[at : at + len(piece) - offset]
+                piece[offset : offset + len(part)] = part
+                at += len(part)
+                offset = 0
+            else:
+                offset -= len(piece)
+
+    def read(self, offset: int, size_bytes: int) -> tuple[memoryview, ...]:
+        """Views of ``size_bytes`` bytes from ``offset`` on, which are there."""
+        if len(self.pieces) == 1:
+            return (self.pieces[0][offset : offset + size_bytes],)
+        found = []
+        for piece in self.pieces:
+            if size_bytes and offset < len(piece):
+                part = piece[offset : offset + size_bytes]
+                found.append(part)
+                size_bytes -= len(part)
+                offset = 0
+            else:
+                offset = max(0, offset - len(piece))
+        return tuple(found)

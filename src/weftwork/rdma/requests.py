@@ -1,0 +1,220 @@
+"""Send work requests on their way: how many packets each takes, and what each packet says.
+
+Source: IBTA vol. 1, 9.2.1 (opcodes), 9.4 (operations), annex A19 (FLUSH and ATOMIC WRITE).
+Leaves out: when a packet goes, and what comes back: see `requester`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from weftwork.base.errors import UsageError
+from weftwork.rdma.receive_queue import Scatter
+from weftwork.rdma.verbs import ATOMIC_BYTES, AccessFlags, QpType, SendFlags, SendWr, WcOpcode, WcStatus, WrOpcode
+from weftwork.wire.extended import AtomicEth, Feth, Ieth, ImmediateData, Reth
+from weftwork.wire.opcodes import Opcode
+
+if TYPE_CHECKING:
+    from weftwork.rdma.memory import MemoryTable, ProtectionDomain
+
+__all__ = ["COMPLETES_AS", "RequestPacket", "SendEntry", "refused_text"]
+
+MOST_MESSAGE_BYTES: Final = 1 << 31  # IBTA vol. 1, 9.7.2: a message has 0 to 2^31 bytes
+MOST_PSNS: Final = 1 << 22  # chosen: of a message; half of those that can be told from old ones (IBTA vol. 1, 9.7.1)
+
+# First, middle, last and only packet of a message.
+_MESSAGES: Final = {
+    WrOpcode.SEND: (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY),
+    WrOpcode.SEND_WITH_IMM: (
+        *(Opcode.SEND_FIRST, Opcode.SEND_MIDDLE),
+        *(Opcode.SEND_LAST_IMMEDIATE, Opcode.SEND_ONLY_IMMEDIATE),
+    ),
+    WrOpcode.SEND_WITH_INV: (
+        *(Opcode.SEND_FIRST, Opcode.SEND_MIDDLE),
+        *(Opcode.SEND_LAST_INVALIDATE, Opcode.SEND_ONLY_INVALIDATE),
+    ),
+    WrOpcode.RDMA_WRITE: (Opcode.WRITE_FIRST, Opcode.WRITE_MIDDLE, Opcode.WRITE_LAST, Opcode.WRITE_ONLY),
+    WrOpcode.RDMA_WRITE_WITH_IMM: (
+        *(Opcode.WRITE_FIRST, Opcode.WRITE_MIDDLE),
+        *(Opcode.WRITE_LAST_IMMEDIATE, Opcode.WRITE_ONLY_IMMEDIATE),
+    ),
+}
+_ASKS: Final = {
+    WrOpcode.RDMA_READ: Opcode.READ_REQUEST,
+    WrOpcode.ATOMIC_CMP_AND_SWP: Opcode.COMPARE_SWAP,
+    WrOpcode.ATOMIC_FETCH_AND_ADD: Opcode.FETCH_ADD,
+    WrOpcode.FLUSH: Opcode.FLUSH,
+    WrOpcode.ATOMIC_WRITE: Opcode.ATOMIC_WRITE,
+}
+ATOMICS: Final = frozenset({WrOpcode.ATOMIC_CMP_AND_SWP, WrOpcode.ATOMIC_FETCH_AND_ADD})
+_WRITES: Final = frozenset({WrOpcode.RDMA_WRITE, WrOpcode.RDMA_WRITE_WITH_IMM})
+_WITH_IMMEDIATE: Final = frozenset({WrOpcode.SEND_WITH_IMM, WrOpcode.RDMA_WRITE_WITH_IMM})
+_INLINE: Final = frozenset({*_MESSAGES, WrOpcode.ATOMIC_WRITE})
+# IBTA vol. 1, table 35: operations of a transport service.
+ALLOWED: Final = {
+    QpType.RC: frozenset({*_MESSAGES, *_ASKS, WrOpcode.LOCAL_INV}),
+    QpType.UC: frozenset({WrOpcode.SEND, WrOpcode.SEND_WITH_IMM, *_WRITES, WrOpcode.LOCAL_INV}),
+    QpType.UD: frozenset({WrOpcode.SEND, WrOpcode.SEND_WITH_IMM}),
+}
+COMPLETES_AS: Final = {
+    WrOpcode.SEND: WcOpcode.SEND,
+    WrOpcode.SEND_WITH_IMM: WcOpcode.SEND,
+    WrOpcode.SEND_WITH_INV: WcOpcode.SEND,
+    WrOpcode.RDMA_WRITE: WcOpcode.RDMA_WRITE,
+    WrOpcode.RDMA_WRITE_WITH_IMM: WcOpcode.RDMA_WRITE,
+    WrOpcode.RDMA_READ: WcOpcode.RDMA_READ,
+    WrOpcode.ATOMIC_CMP_AND_SWP: WcOpcode.COMP_SWAP,
+    WrOpcode.ATOMIC_FETCH_AND_ADD: WcOpcode.FETCH_ADD,
+    WrOpcode.LOCAL_INV: WcOpcode.LOCAL_INV,
+    WrOpcode.FLUSH: WcOpcode.FLUSH,
+    WrOpcode.ATOMIC_WRITE: WcOpcode.ATOMIC_WRITE,
+}
+
+
+class RequestPacket(NamedTuple):
+    """A packet without its BTH.
+
+    Parameters
+    ----------
+    opcode : of a reliable connection
+    headers : extended headers, encoded
+    pieces : payload
+    payload_bytes : of the pieces
+    ends_message : the last packet of its message
+    """
+
+    opcode: int
+    headers: bytes
+    pieces: tuple[memoryview, ...]
+    payload_bytes: int
+    ends_message: bool
+
+
+class SendEntry:
+    """A posted send work request.
+
+    Attributes
+    ----------
+    length : bytes of the message, or to be read
+    awaits_response : data has to come back, an ACK alone does not do
+    first_psn : not wrapped; -1 before the first packet is sent
+    packets : PSNs that it takes; 0 of a local operation
+    received : packets of its response so far
+    is_asked : it awaits a response and is on its way
+    error : it cannot be sent, for this reason
+    """
+
+    def __init__(self, wr: SendWr, path_mtu: int) -> None:
+        self.wr: Final = wr
+        self.length: Final = sum(sge.length for sge in wr.sg_list)
+        self.awaits_response: Final = wr.opcode in _ASKS
+        self.first_psn = -1
+        self.received = 0
+        self.is_asked = False
+        self.error: WcStatus | None = None
+        self.data: Scatter | None = None
+        self._mtu: Final = path_mtu
+        self.packets: Final = 0 if wr.opcode is WrOpcode.LOCAL_INV else max(1, -(-self.length // path_mtu))
+
+    @property
+    def end_psn(self) -> int:
+        """PSN behind its last one."""
+        return self.first_psn + self.packets
+
+    @property
+    def reads(self) -> bool:
+        """Whether the response brings the bytes of memory."""
+        return self.wr.opcode is WrOpcode.RDMA_READ
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether nothing but an ACK is missing."""
+        return not self.awaits_response or self.received == self.packets
+
+    def copy_inline(self, memory: MemoryTable, pd: ProtectionDomain) -> None:
+        """Copy the memory now; UsageError where it may not be read."""
+        if not self.find_memory(memory, pd) or self.data is None:
+            raise UsageError("sg_list: found memory that is not registered in this domain")
+        self.data = Scatter([memoryview(b"".join(self.data.pieces))])
+
+    def find_memory(self, memory: MemoryTable, pd: ProtectionDomain) -> bool:
+        """Look the memory up when the request starts; False where it may not be used so."""
+        if self.data is not None:
+            return True
+        access = (
+            AccessFlags.LOCAL_WRITE
+            if self.wr.opcode in ATOMICS or self.wr.opcode is WrOpcode.RDMA_READ
+            else AccessFlags(0)
+        )
+        pieces = [memory.local(pd, sge, access) for sge in self.wr.sg_list]
+        found = [piece for piece in pieces if piece is not None]
+        self.data = Scatter(found)
+        return len(found) == len(pieces)
+
+    def local_error(self, service: QpType) -> WcStatus | None:
+        """Error of a request that no peer may see, or None."""
+        is_eight = self.wr.opcode in ATOMICS or self.wr.opcode is WrOpcode.ATOMIC_WRITE
+        is_long = self.packets > MOST_PSNS or self.length > MOST_MESSAGE_BYTES
+        if is_long or (service is QpType.UD and self.packets > 1):
+            return WcStatus.LOC_LEN_ERR
+        return WcStatus.LOC_LEN_ERR if is_eight and self.length != ATOMIC_BYTES else None
+
+    def packet(self, index: int) -> RequestPacket:
+        """Packet ``index``; of a READ the request for all responses from there on."""
+        if self.awaits_response:
+            return self._question(index)
+        size_bytes = min(self._mtu, self.length - index * self._mtu)
+        is_first, is_last = index == 0, index == self.packets - 1
+        row = _MESSAGES[self.wr.opcode]
+        opcode = row[3] if is_first and is_last else row[0] if is_first else row[2] if is_last else row[1]
+        headers = b""
+        if is_first and self.wr.opcode in _WRITES:
+            headers = Reth(self.wr.remote_addr, self.wr.rkey, self.length).encode()
+        if is_last and self.wr.opcode in _WITH_IMMEDIATE:
+            headers += ImmediateData(self.wr.imm_data).encode()
+        elif is_last and self.wr.opcode is WrOpcode.SEND_WITH_INV:
+            headers += Ieth(self.wr.invalidate_rkey).encode()
+        return RequestPacket(opcode, headers, self._bytes(index * self._mtu, size_bytes), size_bytes, is_last)
+
+    def _question(self, index: int) -> RequestPacket:
+        wr, done_bytes = self.wr, index * self._mtu
+        pieces: tuple[memoryview, ...] = ()
+        if wr.opcode is WrOpcode.RDMA_READ:
+            headers = Reth(wr.remote_addr + done_bytes, wr.rkey, self.length - done_bytes).encode()
+        elif wr.opcode is WrOpcode.ATOMIC_CMP_AND_SWP:
+            headers = AtomicEth(wr.remote_addr, wr.rkey, wr.swap, wr.compare_add).encode()
+        elif wr.opcode is WrOpcode.ATOMIC_FETCH_AND_ADD:
+            headers = AtomicEth(wr.remote_addr, wr.rkey, wr.compare_add, 0).encode()
+        elif wr.opcode is WrOpcode.FLUSH:
+            flush = Feth(placement=wr.flush_placement, selectivity=wr.flush_selectivity)
+            headers = flush.encode() + Reth(wr.remote_addr, wr.rkey, wr.flush_bytes).encode()
+        else:
+            headers = Reth(wr.remote_addr, wr.rkey, ATOMIC_BYTES).encode()
+            pieces = self._bytes(0, ATOMIC_BYTES)
+        return RequestPacket(_ASKS[wr.opcode], headers, pieces, sum(map(len, pieces)), ends_message=True)
+
+    def _bytes(self, offset: int, size_bytes: int) -> tuple[memoryview, ...]:
+        return self.data.read(offset, size_bytes) if self.data is not None and size_bytes else ()
+
+
+def refused_text(wr: SendWr, service: QpType, max_sge: int, max_inline_data: int) -> str | None:
+    """Why a request cannot be posted, or None."""
+    length = sum(sge.length for sge in wr.sg_list)
+    if wr.opcode not in ALLOWED[service]:
+        return f"opcode: found {wr.opcode.name}, which {service.name} does not have"
+    if len(wr.sg_list) > max_sge:
+        return f"sg_list: found {len(wr.sg_list)} elements, wanted at most {max_sge}"
+    if wr.flags & SendFlags.INLINE and (wr.opcode not in _INLINE or length > max_inline_data):
+        return f"flags: found INLINE for {wr.opcode.name} of {length} bytes, wanted at most {max_inline_data} to send"
+    if service is QpType.UD and wr.ah is None:
+        return "ah: found none, wanted the address handle of the receiver"
+    for name, value, bits in (
+        *(("imm_data", wr.imm_data, 32), ("rkey", wr.rkey, 32), ("invalidate_rkey", wr.invalidate_rkey, 32)),
+        *(("remote_addr", wr.remote_addr, 64), ("compare_add", wr.compare_add, 64), ("swap", wr.swap, 64)),
+        *(("remote_qpn", wr.remote_qpn, 24), ("remote_qkey", wr.remote_qkey, 32), ("flush_bytes", wr.flush_bytes, 32)),
+    ):
+        if not 0 <= value < 1 << bits:
+            return f"{name}: found {value}, wanted {bits} bits"
+    if wr.opcode is WrOpcode.RDMA_READ and wr.remote_addr + length > 1 << 64:
+        return f"remote_addr: found {wr.remote_addr} and {length} bytes to read, which pass 2^64"
+    return None

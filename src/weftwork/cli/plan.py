@@ -40,7 +40,7 @@ from weftwork.study.plan.best import MOST, sweep_of_best
 from weftwork.study.plan.confirm import confirm
 from weftwork.study.plan.confirm_words import confirmation_document
 from weftwork.study.plan.search import BEST, search, section_with
-from weftwork.study.plan.words import loss, search_document, short_words
+from weftwork.study.plan.words import search_document
 from weftwork.study.prepare.prepare import read_scenario
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weftwork.study.plan.confirm import Confirmation
-    from weftwork.study.plan.search import Ranked, Search
+    from weftwork.study.plan.search import Search
 
 __all__ = ["plan"]
 
@@ -206,13 +206,12 @@ class _Told:
 def _print(
     found: Search, document: Mapping[str, Any], folder: Path, out: Console, confirmed: Confirmation | None
 ) -> None:
-    best = found.best[0]
     for text in [*plan_verdict(document), *own_plan(document)]:
         out.print(Text(text), soft_wrap=True)
     out.print()
     if confirmed is not None:
         print_confirmation(confirmed, out)
-    out.print(_table(found.best[:BEST], best))
+    out.print(_table(document["best"][:BEST]))
     out.print()
     for text in left_out(document):
         out.print(Text(text), soft_wrap=True)
@@ -233,22 +232,23 @@ def _print(
     out.print(Text(f"page: {folder / PAGE}"), soft_wrap=True)
 
 
-def _table(ranked: Sequence[Ranked], best: Ranked) -> Table:
+def _table(best: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("plan")
     for name in ("time", "tokens/s", "MFU", "memory", "exposed"):
         table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("bottleneck")
     table.add_column("loses by")
-    for one in ranked:
-        kind, more_ps = loss(one, best)
+    for one in best:
         table.add_row(
-            short_words(one.candidate.keys),
-            amount(one.iteration_ps, "ps"),
-            f"{one.numbers['tokens_per_s'].value:,.0f}",
-            amount(one.numbers["mfu"].value, "share"),
-            amount(one.candidate.memory_bytes, "B"),
-            amount(one.numbers["exposed_share"].value, "share"),
-            "" if one is best else f"{kind}, {amount(more_ps, 'ps')}",
+            one["short"],
+            amount(one["iteration_ps"], "ps"),
+            f"{one['tokens_per_s']:,.0f}",
+            amount(one["mfu"], "share"),
+            amount(one["memory_bytes"], "B"),
+            amount(one["exposed_share"], "share"),
+            one["limited_by"],
+            f"{one['loses_by']}, {amount(one['loses_ps'], 'ps')}" if "loses_by" in one else "",
         )
     return table
 

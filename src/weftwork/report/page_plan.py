@@ -204,12 +204,25 @@ def _table(document: Mapping[str, Any]) -> PageSection:
                     amount(one["mfu"], "share"),
                     amount(one["memory_bytes"], "B"),
                     amount(one["exposed_share"], "share"),
+                    one["limited_by"],
                     f"{one['loses_by']}, {amount(one['loses_ps'], 'ps')}" if "loses_by" in one else "",
                 )
             ),
         ]
         cells.append([f"<b>{text}</b>" if text else "" for text in made] if number == 1 else made)
-    head = ("", "plan", "time", "closed form", "off by", "tokens/s", "MFU", "memory", "exposed", "loses by")
+    head = (
+        "",
+        "plan",
+        "time",
+        "closed form",
+        "off by",
+        "tokens/s",
+        "MFU",
+        "memory",
+        "exposed",
+        "bottleneck",
+        "loses by",
+    )
     lead = (
         "The ten best by the flow engine. The closed form is beside each time, with what it is off by; exposed is the"
         " share of an iteration that goes to communication which nothing hides."

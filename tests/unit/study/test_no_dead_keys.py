@@ -75,7 +75,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_every_key_that_the_schema_prints_has_a_row() -> None:
-    printed = printed_keys(json_schema())
+    """But for those of a sweep, which no run has: tests/unit/study/sweep/test_no_dead_sweep_keys.py has these."""
+    printed = {key: senses for key, senses in printed_keys(json_schema()).items() if not key.startswith("sweep.")}
     rows = Counter(row.key for row in ROWS)
     missing = {key: senses - rows[key] for key, senses in printed.items() if rows[key] < senses}
     assert not missing, f"give each of these a row in {HERE.name}/rows.yaml, see CONTRIBUTING.md: {missing}"

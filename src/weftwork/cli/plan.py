@@ -163,7 +163,7 @@ def _found(file: Path, how: _How, *, fixed: frozenset[str], has_own: bool = Fals
 
 def _set_by(given: dict[str, str]) -> frozenset[str]:
     """Keys of ``training`` that ``--set`` names."""
-    named = (key for key in given if key.startswith("training."))
+    named = (key for key, text in given.items() if key.startswith("training.") and yaml.safe_load(text) is not None)
     return frozenset(key.removeprefix("training.").partition(".")[0] for key in named)
 
 
@@ -174,7 +174,9 @@ def _set_in(file: Path) -> frozenset[str]:
     except (OSError, ValueError, yaml.YAMLError):
         return frozenset()
     section = tree.get("training") if isinstance(tree, dict) else None
-    return frozenset(section) if isinstance(section, dict) else frozenset()
+    if not isinstance(section, dict):
+        return frozenset()
+    return frozenset(str(key) for key, value in section.items() if value is not None)
 
 
 class _Told:
@@ -226,7 +228,7 @@ def _print(
         out.print(Text(f"As arguments of Megatron-LM: {folder / MEGATRON_FILE}"), soft_wrap=True)
         for text in megatron_notes(document):
             out.print(Text(f"  {text}"), soft_wrap=True)
-    several = plural(min(MOST, len(found.best)), "best plan")
+    several = plural(min(MOST, len(found.best)), "best plan") if len(found.best) > 1 else "best plan"
     text = f"The {several} against any other key: weftwork sweep {folder / SWEEP_FILE} --set KEY=VALUE,VALUE"
     out.print(Text(text), soft_wrap=True)
     out.print(Text(f"page: {folder / PAGE}"), soft_wrap=True)

@@ -40,8 +40,9 @@ _ASSUMED: Final = {
     "placement": "the three best plans ran also with their ranks placed by rail, and over pods where there are any;"
     " all others as the scenario places them",
     "not searched": "offloading, uneven stages, plans that leave GPUs idle",
-    "rules": "only as much recomputation and ZeRO as memory asks for; unless the key is given, tensor ranks stay in an"
-    " NVLink domain, a context rank has at least 1,024 tokens, and a pass has at most 16 sequences",
+    "rules": "only as much recomputation as memory asks for, and ZeRO 2 only where ZeRO 1 needs more of it; unless the"
+    " key is given, tensor ranks stay in an NVLink domain, a context rank has at least 1,024 tokens, and a pass has at"
+    " most 16 sequences",
 }
 
 
@@ -310,7 +311,7 @@ def _assumed(document: Mapping[str, Any], folder: str, scenario: str) -> PageSec
     fixed = ", ".join(f"training.{key}" for key in document["fixed"])
     facts = [
         ("given, not searched", fixed or "no key of the plan"),
-        *_ASSUMED.items(),
+        *(item for item in _ASSUMED.items() if item[0] not in document["fixed"]),
         ("folder", folder),
         ("Weftwork", VERSION),
     ]

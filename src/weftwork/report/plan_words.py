@@ -29,6 +29,14 @@ _NEEDED: Final = frozenset({
     "name", "about", "kinds", "gpus", "fixed", "counted", "pruned", "limit_bytes", "run", "not_run_within_margin",
     "closed_form_s", "flow_s", "best", "own", "megatron", "front", "cloud",
 })  # fmt: skip
+_OF_PLANS: Final = {
+    "best": frozenset({
+        "plan", "short", "keys", "iteration_ps", "closed_form_ps", "limited_by", "tokens_per_s", "mfu", "memory_bytes",
+        "exposed_share",
+    }),
+    "front": frozenset({"short", "closed_form_ps", "memory_bytes"}),
+    "cloud": frozenset({"short", "closed_form_ps", "memory_bytes"}),
+}  # fmt: skip
 _SHOWN: Final = 6  # rows of the front
 
 
@@ -44,10 +52,22 @@ def open_plan(folder: Path) -> tuple[dict[str, Any], str]:
     except ValueError as error:
         raise ConfigError(str(folder), [Mistake(path=PLAN_FILE, text=f"is no JSON: {error}")]) from error
     missing = sorted(_NEEDED - found.keys()) if isinstance(found, dict) else sorted(_NEEDED)
+    if not missing:
+        missing = _missing_in(found)
     if missing or not found["best"] or not found["front"]:
         text = f"lacks {', '.join(missing) or 'plans'}; run weftwork plan again"
         raise ConfigError(str(folder), [Mistake(path=PLAN_FILE, text=text)])
     return dict(found), _read(folder, SCENARIO_FILE)
+
+
+def _missing_in(found: Mapping[str, Any]) -> list[str]:
+    """What plans of a document lack."""
+    return sorted(
+        f"{name}[{place}].{key}"
+        for name, needed in _OF_PLANS.items()
+        for place, one in enumerate(found[name])
+        for key in (needed - one.keys() if isinstance(one, dict) else needed)
+    )[:3]
 
 
 def _read(folder: Path, name: str) -> str:
@@ -84,13 +104,14 @@ def own_plan(document: Mapping[str, Any]) -> list[str]:
         return []
     if own["plan"] is None:
         return [f"Your plan is infeasible: {'; '.join(own['mistakes'])}."]
+    whose = f"Yours, with {', '.join(document['fixed'])} as set" if document["fixed"] else "Yours"
     if own["plan"] == 0:
         return ["The best plan is yours."]
     best, mine = document["best"][0], document["best"][own["plan"]]
     longer = amount(mine["iteration_ps"] - best["iteration_ps"], "ps")
     share = amount(mine["iteration_ps"] / best["iteration_ps"] - 1, "share")
     text = (
-        f"Yours, {mine['plan']}, takes {longer} ({share}) longer: {amount(mine['loses_ps'], 'ps')} more of"
+        f"{whose}, {mine['plan']}, takes {longer} ({share}) longer: {amount(mine['loses_ps'], 'ps')} more of"
         f" {mine['loses_by']}."
     )
     return [text]
@@ -111,16 +132,15 @@ def megatron_notes(document: Mapping[str, Any]) -> list[str]:
     """What a user should know of the arguments of Megatron-LM, in sentences."""
     written = document["megatron"]
     if written is None:
-        return [
-            "Megatron-LM can run none of the plans that ran here: it has neither their schedule nor their prefetch."
-        ]
+        text = "it does not have their schedule, or ZeRO 3 without prefetch"
+        return [f"Megatron-LM can run none of the plans that ran here: {text}."]
     said = []
     if written["plan"]:
         one, best = document["best"][written["plan"]], document["best"][0]
         share = amount(one["iteration_ps"] / best["iteration_ps"] - 1, "share")
         said.append(
-            f"The arguments are those of {one['plan']}, which takes {share} longer: Megatron-LM has not the schedule of"
-            " the plans before it."
+            f"The arguments are those of {one['plan']}, which takes {share} longer: Megatron-LM does not have what the"
+            " plans before it need, their schedule or ZeRO 3 without prefetch."
         )
     said += [f"No argument says {key}: {why}." for key, why in written["left_out"].items()]
     return said

@@ -276,3 +276,66 @@ def test_options_that_do_not_go_together_are_refused(
     given = [str(file) if one == "FILE" else one for one in options]
     assert run(monkeypatch, "plan", *given) == 2
     assert said in capsys.readouterr().err
+
+
+TIGHT = "--set training.tensor=1 --set training.context=1 --set training.pipeline=1"
+
+
+def tight(tmp_path: Path, memory: str) -> list[str]:
+    """A search among ZeRO stages and recomputation, in little memory."""
+    file = tmp_path / "tight.yaml"
+    file.write_text(
+        "{schema: 2, fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-a100},"
+        f" training: {{model: gpt-1.7b, global_batch: 16, sequence: 2048, memory: {memory}}}}}",
+        encoding="utf-8",
+    )
+    return [str(file), *TIGHT.split(), "-o", str(tmp_path / "plan")]
+
+
+def test_zero_3_is_what_its_scenario_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve GB hold ZeRO 3 without recomputation, or ZeRO 2 with all of it: the first is faster, and prefetches."""
+    assert run(monkeypatch, "plan", *tight(tmp_path, "12GB"), "--json") == 0
+    best = json.loads(capsys.readouterr().out)["best"][0]
+    assert (best["keys"]["zero"], best["keys"]["recompute"]) == (3, "none")
+    scenario = str(tmp_path / "plan" / "scenario.yaml")
+    assert run(monkeypatch, "run", scenario, "-o", str(tmp_path / "run"), "--what-if", "none") == 0
+    numbers = json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))["numbers"]
+    assert numbers["iteration_ps"]["value"] == best["iteration_ps"]
+    assert numbers["memory_bytes"]["value"] == best["memory_bytes"]
+
+
+def test_zero_2_is_tried_where_it_spares_recomputation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(monkeypatch, "plan", *tight(tmp_path, "16GB"), "--json") == 0
+    best = json.loads(capsys.readouterr().out)["best"][0]
+    assert (best["keys"]["zero"], best["keys"]["recompute"]) == (2, "none")
+
+
+def test_an_end_of_the_run_and_keys_without_a_value_do_not_matter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan is measured by whole iterations, and `null` is as if the key were not there."""
+    given = tight(tmp_path, "16GB")
+    assert run(monkeypatch, "plan", *given, "--json") == 0
+    plain = json.loads(capsys.readouterr().out)
+    more = ["--set", "engine.until=1ms", "--set", "training.zero=null"]
+    assert run(monkeypatch, "plan", *given[:-1], str(tmp_path / "other"), *more, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["fixed"] == plain["fixed"]
+    assert [one["iteration_ps"] for one in found["best"]] == [one["iteration_ps"] for one in plain["best"]]
+
+
+def test_a_damaged_document_is_refused(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "plan"
+    assert run(monkeypatch, "plan", str(file), "--set", "training.tensor=8", "-o", str(out)) == 0
+    document = json.loads((out / "plan.json").read_text(encoding="utf-8"))
+    del document["best"][0]["mfu"]
+    (out / "plan.json").write_text(json.dumps(document), encoding="utf-8")
+    capsys.readouterr()
+    assert run(monkeypatch, "report", str(out)) == 2
+    assert "lacks best[0].mfu; run weftwork plan again" in capsys.readouterr().err

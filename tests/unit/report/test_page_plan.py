@@ -30,7 +30,7 @@ def test_the_page_says_who_wins_why_the_next_loses_and_what_was_left_out() -> No
     text = text_of(plan_page(plan_document(), "runs/a plan", "schema: 2 # <winner>"))
     assert "Best plan: DP 8, 0 & 'more'" in text
     assert "takes 6 ms (6 %) longer: 10 ms more of bubble." in text
-    assert "2 DP4 <mb1> 106 ms 104 ms -1.89 % 9,434 50 % 50 GB 20 % bubble, 10 ms" in text
+    assert "2 DP4 <mb1> 106 ms 104 ms -1.89 % 9,434 50 % 50 GB 20 % computing bubble, 10 ms" in text
     assert "40 plans counted by closed forms, 3 run on the flow engine (0.5 s and 0.2 s); 10 are infeasible" in text
     assert "needs more memory than a GPU has 7" in text
     assert "training.context does not suit the model, the batch or the GPUs 3" in text
@@ -62,7 +62,7 @@ def test_plans_that_may_be_as_good_are_told_of() -> None:
 def test_the_users_own_plan_stands_beside_the_best() -> None:
     document = plan_document()
     document["own"] = {"plan": 2}
-    assert "Yours, DP 2, 2 & 'more', takes 12 ms (12 %) longer: 20 ms more of bubble." in text_of(
+    assert "Yours, with zero as set, DP 2, 2 & 'more', takes 12 ms (12 %) longer: 20 ms more of bubble." in text_of(
         plan_page(document, "runs/plan", "schema: 2")
     )
     document["own"] = {"plan": None, "mistakes": ["training.memory: too much"]}

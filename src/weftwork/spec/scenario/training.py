@@ -333,7 +333,7 @@ class TrainingSection(Record):
                 "sequence": self.sequence or long,
                 "is_sequence_parallel": self.sequence_parallel,
                 "zero": self.zero,
-                "has_prefetch": bool(self.prefetch),
+                "has_prefetch": self.prefetch is not False,
                 "recompute": self.recompute,
                 "precision": self.precision,
                 "gradient_bytes": 2 if self.gradients == "bf16" else 4,

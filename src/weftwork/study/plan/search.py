@@ -128,7 +128,7 @@ def section_with(scenario: Scenario, keys: Mapping[str, Any]) -> TrainingSection
 
 
 def with_plan(scenario: Scenario, keys: Mapping[str, Any]) -> Scenario:
-    """Set keys of ``training``.
+    """Set keys of ``training``, for a run of the flow engine to its end.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def with_plan(scenario: Scenario, keys: Mapping[str, Any]) -> Scenario:
     keys : of the section, resolved
     """
     section = section_with(scenario, keys)
-    engine = scenario.engine.model_copy(update={"fidelity": "flow"})
+    engine = scenario.engine.model_copy(update={"fidelity": "flow", "until_ps": None})
     return scenario.model_copy(update={"training": section, "engine": engine})
 
 
@@ -183,7 +183,7 @@ def search(
     )
     begin_s = time.perf_counter()
     spread = parts(space)
-    with worker_processes(_wanted(spread) if workers is None else workers) as processes:
+    with worker_processes(_wanted(spread) if workers is None else min(workers, MOST_RUNS)) as processes:
         counted = _count(space, setting, spread, processes, told)
         if not counted:
             raise located(scenario, _no_plan(space))
@@ -287,11 +287,10 @@ def _run_best(scenario: Scenario, order: PlanOrder, processes: Workers, told: To
     plans = order.by_time()
     first = list(islice(plans, MOST_RUNS))
     asked = [(with_plan(scenario, one.candidate.keys), one) for one in first]
-    fit = workers_for(processes.count, prepare(asked[0][0]).estimate.memory_bytes) if processes.count > 1 else 1
     told("running", 0, len(asked))
     best: list[Ranked] = []
     unsure = 0
-    for ranked in processes.answers(_run, asked, at_once=fit):
+    for ranked in processes.answers(_run, asked, at_once=_fitting(asked, processes)):
         best.append(ranked)
         told("running", len(best), len(asked))
         limit_ps = (1 + MARGIN) * min(one.iteration_ps for one in best)
@@ -300,6 +299,14 @@ def _run_best(scenario: Scenario, order: PlanOrder, processes: Workers, told: To
         elif len(best) >= BEST and first[len(best)].time.total_ps > limit_ps:
             break
     return sorted(best, key=lambda one: one.iteration_ps), unsure
+
+
+def _fitting(asked: Sequence[tuple[Scenario, Counted]], processes: Workers) -> int:
+    """Runs that go side by side: one for each process, as far as memory holds the largest of the first ones."""
+    if processes.count < 2:
+        return 1
+    largest = max(prepare(scenario).estimate.memory_bytes for scenario, _ in asked[: processes.count])
+    return workers_for(processes.count, largest)
 
 
 def _within(plans: Iterator[Counted], limit_ps: float) -> Iterator[Counted]:
@@ -319,7 +326,7 @@ def _placed(scenario: Scenario, fabric: Fabric, best: Sequence[Ranked], processe
             asked.append((with_plan(scenario, keys), Counted(candidate=placed, time=ranked.time)))
     usual_ps = [ranked.iteration_ps for ranked in best for _ in range(len(asked) // len(best))]
     found = []
-    for done, ranked in enumerate(processes.answers(_run, asked)):
+    for done, ranked in enumerate(processes.answers(_run, asked, at_once=_fitting(asked, processes))):
         told("placing", done + 1, len(asked))
         if ranked.iteration_ps < usual_ps[done]:
             found.append(ranked)
@@ -341,7 +348,7 @@ def _own(
         if ranked.candidate.keys == keys:
             return ranked, ()
     candidate = PossiblePlan(keys=keys, plan=job.plan, memory_bytes=job.memory.total_bytes)
-    counted = Counted(candidate=candidate, time=setting.closed_forms().iteration(job.plan))
+    counted = Counted(candidate=candidate, time=setting.closed_forms().iteration(job.plan, follows=True))
     return _run((with_plan(scenario, keys), counted)), ()
 
 

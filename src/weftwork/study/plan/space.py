@@ -1,9 +1,9 @@
 """Which plans there are for a model on so many GPUs: every combination of the keys that the user has not fixed.
 
 Some are left out since another plan is never slower and never needs more memory: GPipe beside 1F1B, tensor ranks
-without sequence parallelism, more recomputation than memory asks for, ZeRO 2 where ZeRO 1 fits. Others are left out by
-rules that people keep and that a user lifts by giving the key: tensor and expert-tensor ranks stay in an NVLink domain,
-a context rank has at least 1,024 tokens, a pass has at most 16 sequences.
+without sequence parallelism, more recomputation than memory asks for, ZeRO 2 where ZeRO 1 fits with no more. Others are
+left out by rules that people keep and that a user lifts by giving the key: tensor and expert-tensor ranks stay in an
+NVLink domain, a context rank has at least 1,024 tokens, a pass has at most 16 sequences.
 Leaves out: offloading, virtual stages that do not divide the layers of a stage, uneven stages by hand, plans that leave
 GPUs idle.
 """
@@ -57,7 +57,7 @@ class Space:
 
     Attributes
     ----------
-    section : of the scenario; what it says of keys that are not fixed is no more than a default
+    section : of the scenario; its values of searched keys count only where these are fixed
     model, gpu : what trains on what
     gpus : that take part
     domain_gpus : of an NVLink domain
@@ -142,7 +142,7 @@ def _rest(space: Space, degrees: Degrees) -> Iterator[dict[str, Any]]:
 
 
 def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
-    """Of the ways to keep less, those that are needed: the least recomputation that fits, for each way to shard."""
+    """For each way to shard, the plan with the least recomputation that fits."""
     base = space.section.model_copy(update=dict(keys))
     plan = base.parallelism(space.model)
     given = PlanLimits(
@@ -156,18 +156,17 @@ def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
     if why:
         space.pruned[why[0].key] += 1
         return
-    fits_sharded = False
+    sharded = ""  # recomputation with which ZeRO 1 fits
     placement = space.section.placement
     for zero in space.choices("zero", [0, 1, 2, 3] if keys["data"] * keys["context"] > 1 else [0]):
-        if zero == 2 and fits_sharded and "zero" not in space.fixed:
-            continue  # ZeRO 1 takes no longer
         for recompute in space.choices("recompute", RECOMPUTE):
             chosen = plan.model_copy(update={"zero": zero, "recompute": recompute})
             memory = fullest_stage(space.model, chosen, has_flash_attention=space.has_flash_attention)
             if memory.total_bytes > (given.limit_bytes or 0):
-                space.pruned["memory"] += 1
                 continue
-            fits_sharded = fits_sharded or zero == 1
+            if zero == 2 and recompute == sharded and "zero" not in space.fixed:
+                break  # ZeRO 1 takes no longer
+            sharded = recompute if zero == 1 else sharded
             for order in _orders(space, chosen):
                 yield PossiblePlan(
                     keys={**keys, "zero": zero, "recompute": recompute, "order": order, "placement": placement},
@@ -175,6 +174,8 @@ def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
                     memory_bytes=memory.total_bytes,
                 )
             break
+        else:
+            space.pruned["memory"] += 1
 
 
 def _orders(space: Space, plan: Parallelism) -> Sequence[str]:

@@ -315,6 +315,10 @@ class TrainingSection(Record):
         """What the job is called."""
         return "training"
 
+    def prefetches(self, zero: int) -> bool:
+        """Whether weights are gathered ahead if so much is sharded."""
+        return zero == 3 and self.prefetch is not False
+
     def parallelism(self, model: Model) -> Parallelism:
         """Say how ``model`` is spread and scheduled; ``data`` is 1 where nobody knows the number of GPUs."""
         long = LONG_SEQUENCE if self.phase == "long-context" else model.sequence
@@ -333,7 +337,7 @@ class TrainingSection(Record):
                 "sequence": self.sequence or long,
                 "is_sequence_parallel": self.sequence_parallel,
                 "zero": self.zero,
-                "has_prefetch": self.prefetch is not False,
+                "has_prefetch": self.prefetches(self.zero),
                 "recompute": self.recompute,
                 "precision": self.precision,
                 "gradient_bytes": 2 if self.gradients == "bf16" else 4,

@@ -160,7 +160,8 @@ def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
     placement = space.section.placement
     for zero in space.choices("zero", [0, 1, 2, 3] if keys["data"] * keys["context"] > 1 else [0]):
         for recompute in space.choices("recompute", RECOMPUTE):
-            chosen = plan.model_copy(update={"zero": zero, "recompute": recompute})
+            kept = {"zero": zero, "recompute": recompute, "has_prefetch": base.prefetches(zero)}
+            chosen = plan.model_copy(update=kept)
             memory = fullest_stage(space.model, chosen, has_flash_attention=space.has_flash_attention)
             if memory.total_bytes > (given.limit_bytes or 0):
                 continue

@@ -213,7 +213,11 @@ def _print(
     out.print()
     if confirmed is not None:
         print_confirmation(confirmed, out)
-    out.print(_table(document["best"][:BEST]))
+    best = document["best"][:BEST]
+    bottlenecks = {one["limited_by"] for one in best}
+    out.print(_table(best, has_bottleneck=len(bottlenecks) > 1))
+    if len(bottlenecks) == 1 and len(best) > 1:
+        out.print(Text(f"The bottleneck of all of them is {bottlenecks.pop()}."), soft_wrap=True)
     out.print()
     for text in left_out(document):
         out.print(Text(text), soft_wrap=True)
@@ -234,13 +238,13 @@ def _print(
     out.print(Text(f"page: {folder / PAGE}"), soft_wrap=True)
 
 
-def _table(best: Sequence[Mapping[str, Any]]) -> Table:
+def _table(best: Sequence[Mapping[str, Any]], *, has_bottleneck: bool) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("plan")
     for name in ("time", "tokens/s", "MFU", "memory", "exposed"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("bottleneck")
-    table.add_column("loses by")
+    for name in ("bottleneck", "loses by") if has_bottleneck else ("loses by",):
+        table.add_column(name)
     for one in best:
         table.add_row(
             one["short"],
@@ -249,7 +253,7 @@ def _table(best: Sequence[Mapping[str, Any]]) -> Table:
             amount(one["mfu"], "share"),
             amount(one["memory_bytes"], "B"),
             amount(one["exposed_share"], "share"),
-            one["limited_by"],
+            *([one["limited_by"]] if has_bottleneck else []),
             f"{one['loses_by']}, {amount(one['loses_ps'], 'ps')}" if "loses_by" in one else "",
         )
     return table

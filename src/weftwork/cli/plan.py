@@ -119,7 +119,7 @@ def plan(
         typer.echo(json.dumps({"folder": str(folder), **document}, indent=2))
         return
     screen = console()
-    _print(found, document, folder, screen, confirmed)
+    _print(document, folder, screen, confirmed)
     if question is not None and question.imported is not None:
         screen.print()
         print_import(screen, question.imported)
@@ -205,9 +205,7 @@ class _Told:
         sys.stderr.flush()
 
 
-def _print(
-    found: Search, document: Mapping[str, Any], folder: Path, out: Console, confirmed: Confirmation | None
-) -> None:
+def _print(document: Mapping[str, Any], folder: Path, out: Console, confirmed: Confirmation | None) -> None:
     for text in [*plan_verdict(document), *own_plan(document)]:
         out.print(Text(text), soft_wrap=True)
     out.print()
@@ -232,7 +230,7 @@ def _print(
         out.print(Text(f"As arguments of Megatron-LM: {folder / MEGATRON_FILE}"), soft_wrap=True)
         for text in megatron_notes(document):
             out.print(Text(f"  {text}"), soft_wrap=True)
-    several = plural(min(MOST, len(found.best)), "best plan") if len(found.best) > 1 else "best plan"
+    several = plural(min(MOST, len(document["best"])), "best plan") if len(document["best"]) > 1 else "best plan"
     text = f"The {several} against any other key: weftwork sweep {folder / SWEEP_FILE} --set KEY=VALUE,VALUE"
     out.print(Text(text), soft_wrap=True)
     out.print(Text(f"page: {folder / PAGE}"), soft_wrap=True)

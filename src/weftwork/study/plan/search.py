@@ -190,9 +190,9 @@ def search(
         counted = _distinct(sorted(counted, key=lambda one: (one.time.total_ps, one.candidate.memory_bytes)))
         counted_s = time.perf_counter()
         order = PlanOrder(counted, setting.closed_forms())
-        best, unsure = _run_best(scenario, order, processes, told)
+        best, unsure, at_once = _run_best(scenario, order, processes, told)
         if "placement" not in fixed:
-            best += _placed(scenario, fabric, best[:PLACED], processes, told)
+            best += _placed(scenario, fabric, best[:PLACED], processes, at_once, told)
     own, mistakes = _own(scenario, setting, best) if has_own else (None, ())
     if own is not None and own not in best:
         best.append(own)
@@ -282,15 +282,21 @@ def _counted_part(part: _Part) -> tuple[list[Counted], Counter[str]]:
     )
 
 
-def _run_best(scenario: Scenario, order: PlanOrder, processes: Workers, told: Told) -> tuple[list[Ranked], int]:
-    """Run plans on the flow engine until no other can be faster; with how many were not run although they could be."""
+def _run_best(scenario: Scenario, order: PlanOrder, processes: Workers, told: Told) -> tuple[list[Ranked], int, int]:
+    """Run plans on the flow engine until no other can be faster.
+
+    Returns
+    -------
+    the plans that ran, the fastest first; how many may be as good and did not; how many memory holds side by side
+    """
     plans = order.by_time()
     first = list(islice(plans, MOST_RUNS))
     asked = [(with_plan(scenario, one.candidate.keys), one) for one in first]
+    at_once = _fitting(asked, processes)
     told("running", 0, len(asked))
     best: list[Ranked] = []
     unsure = 0
-    for ranked in processes.answers(_run, asked, at_once=_fitting(asked, processes)):
+    for ranked in processes.answers(_run, asked, at_once=at_once):
         best.append(ranked)
         told("running", len(best), len(asked))
         limit_ps = (1 + MARGIN) * min(one.iteration_ps for one in best)
@@ -298,7 +304,7 @@ def _run_best(scenario: Scenario, order: PlanOrder, processes: Workers, told: To
             unsure = sum(1 for _ in _within(plans, limit_ps))
         elif len(best) >= BEST and first[len(best)].time.total_ps > limit_ps:
             break
-    return sorted(best, key=lambda one: one.iteration_ps), unsure
+    return sorted(best, key=lambda one: one.iteration_ps), unsure, at_once
 
 
 def _fitting(asked: Sequence[tuple[Scenario, Counted]], processes: Workers) -> int:
@@ -314,7 +320,9 @@ def _within(plans: Iterator[Counted], limit_ps: float) -> Iterator[Counted]:
     return takewhile(lambda one: one.time.total_ps <= limit_ps, plans)
 
 
-def _placed(scenario: Scenario, fabric: Fabric, best: Sequence[Ranked], processes: Workers, told: Told) -> list[Ranked]:
+def _placed(  # their plans take as much memory as those that ran before
+    scenario: Scenario, fabric: Fabric, best: Sequence[Ranked], processes: Workers, at_once: int, told: Told
+) -> list[Ranked]:
     """Run plans with their ranks in the other orders that a scheduler can be asked for: those that come out faster."""
     has_pods = fabric.node_pod is not None
     others = [name for name in ("packed", "rails", "pods") if name != _section(scenario).placement]
@@ -326,7 +334,7 @@ def _placed(scenario: Scenario, fabric: Fabric, best: Sequence[Ranked], processe
             asked.append((with_plan(scenario, keys), Counted(candidate=placed, time=ranked.time)))
     usual_ps = [ranked.iteration_ps for ranked in best for _ in range(len(asked) // len(best))]
     found = []
-    for done, ranked in enumerate(processes.answers(_run, asked, at_once=_fitting(asked, processes))):
+    for done, ranked in enumerate(processes.answers(_run, asked, at_once=at_once)):
         told("placing", done + 1, len(asked))
         if ranked.iteration_ps < usual_ps[done]:
             found.append(ranked)

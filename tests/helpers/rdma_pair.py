@@ -55,6 +55,7 @@ class Pair:
         self.flying: list[tuple[int, int, int, Datagram]] = []
         self.sent: list[Datagram] = []
         self.mark = False
+        self.cuts = 0.5  # chance that a train is cut into packets, as a system without UDP_GRO does
         self.drop: set[int] = set()  # which of the datagrams sent are lost, counted from 0
         self.order = 0
         self.last_sent_ps = 0
@@ -127,7 +128,11 @@ class Pair:
         return False
 
     def carry(self, to: int, datagram: Datagram) -> None:
-        """Put a datagram on the wire, which may lose it, copy it, delay it or change it."""
+        """Put a datagram on the wire, which may lose it, copy it, delay it or change it; a train also by packets."""
+        if datagram.segment_bytes and self.luck.random() < self.cuts:
+            for packet in datagram.packets():
+                self.carry(to, packet)
+            return
         data = datagram.payload()
         datagram = datagram._replace(parts=(bytes(data),), ecn=3 if self.mark else datagram.ecn)
         self.sent.append(datagram)

@@ -52,11 +52,12 @@ def start(pair: Pair, index: int, kind: str, size: int) -> None:
     work=st.lists(st.tuples(KINDS, SIZES), min_size=1, max_size=12),
     mtu=st.sampled_from([256, 1024, 4096]),
     retries=st.sampled_from([0, 3, 7]),
+    trains=st.booleans(),
 )
 def test_every_message_arrives_once_whole_and_in_order_or_the_queue_pair_says_why(
-    wire: BadWire, work: list[tuple[str, int]], mtu: int, retries: int
+    *, wire: BadWire, work: list[tuple[str, int]], mtu: int, retries: int, trains: bool
 ) -> None:
-    pair = Pair(wire, path_mtu=mtu, retry_cnt=retries)
+    pair = Pair(wire, path_mtu=mtu, retry_cnt=retries, nic={"makes_trains": trains})
     source = random.Random(1)
     pair.buffers[0][:] = source.randbytes(len(pair.buffers[0]))
     for index, (kind, _) in enumerate(work):

@@ -8,11 +8,11 @@ a driver sends 0, or says what it will send.
 from __future__ import annotations
 
 import struct
-import zlib
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, NamedTuple
 
 from weftwork.base.errors import UsageError
+from weftwork.wire.checksum import crc32
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.icrc import ICRC_BYTES, front_state, icrc_behind
 from weftwork.wire.ip import ECN_ECT0, Ipv4Header, Ipv6Header
@@ -22,11 +22,15 @@ __all__ = ["BTH", "SMALLEST_BYTES", "Datagram", "IcrcStates", "UdpFlow", "ip_hea
 
 BTH: Final = struct.Struct(">BBHII")
 _ICRC: Final = struct.Struct("<I")
+_IPV4_BYTES: Final = 4
+_MOST_SIZES: Final = 256  # chosen: of packets with another identification than 0
+_MOST_HIDDEN: Final = 64  # chosen: of 2^16, so that chance lets no changed packet pass; a train numbers 0 to 63
+_MOST_TRAINS: Final = 32  # chosen: kinds of packets in the middle of a message, of one flow
 _MOST_STATES: Final = 4096  # chosen: flows x sizes of packets that a busy host sees at once
 
 
 class Datagram(NamedTuple):
-    """A UDP datagram to or from port 4791.
+    """A UDP datagram to or from port 4791, or a train of several that a socket takes or gives by one call.
 
     Parameters
     ----------
@@ -35,7 +39,9 @@ class Datagram(NamedTuple):
     parts : its payload from BTH to ICRC, in pieces to be sent one behind the other; one piece where it has arrived
     ecn : 2 bits; as it arrived, or to be sent
     dscp : of the IP header
-    identification : of IPv4, 16 bits
+    identification : of IPv4, 16 bits; None where a socket has hidden it
+    segment_bytes : of a train the payload of each packet, of which the last may have less; the identification of IPv4
+        counts up from 0. 0 of a single packet
     """
 
     source: bytes
@@ -44,11 +50,22 @@ class Datagram(NamedTuple):
     parts: tuple[bytes | memoryview, ...]
     ecn: int = ECN_ECT0
     dscp: int = 0
-    identification: int = 0
+    identification: int | None = 0
+    segment_bytes: int = 0
 
     def payload(self) -> bytes | memoryview:
         """The bytes in one piece; copies where there are several."""
         return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+
+    def packets(self) -> list[Datagram]:
+        """The packets of a train, each by itself; of a single packet this one."""
+        if not self.segment_bytes:
+            return [self]
+        payload, size_bytes = memoryview(self.payload()), self.segment_bytes
+        return [
+            self._replace(parts=(payload[at : at + size_bytes],), segment_bytes=0, identification=at // size_bytes)
+            for at in range(0, len(payload), size_bytes)
+        ]
 
 
 class IcrcStates:
@@ -56,6 +73,7 @@ class IcrcStates:
 
     def __init__(self) -> None:
         self._states: dict[tuple[bytes, bytes, int, int, int], int] = {}
+        self._hidden: dict[int, dict[int, int]] = {}
 
     def of(self, flow: tuple[bytes, bytes, int], payload_bytes: int, identification: int = 0) -> int:
         """State behind the headers.
@@ -77,6 +95,26 @@ class IcrcStates:
                 self._states.clear()
             state = self._states[key] = front_state(_front(flow, payload_bytes, identification))
         return state
+
+    def hidden_identification(self, flow: tuple[bytes, bytes, int], payload_bytes: int, wrong: int) -> int | None:
+        """Identification of IPv4 under 64 by which the ICRC of a packet is right, or None.
+
+        A CRC is affine: a bit of the identification changes it by a word that depends on the size of the packet alone.
+
+        Parameters
+        ----------
+        flow, payload_bytes : as in `of`
+        wrong : ICRC of the packet, exclusive or that for identification 0
+        """
+        by_word = self._hidden.get(payload_bytes)
+        if by_word is None:
+            zeros = bytes(payload_bytes - ICRC_BYTES)
+            base = crc32(zeros, self.of(flow, payload_bytes))
+            words = (crc32(zeros, self.of(flow, payload_bytes, number)) ^ base for number in range(_MOST_HIDDEN))
+            if len(self._hidden) >= _MOST_SIZES:
+                self._hidden.clear()
+            by_word = self._hidden[payload_bytes] = {word: number for number, word in enumerate(words)}
+        return by_word.get(wrong)
 
 
 def _front(flow: tuple[bytes, bytes, int], payload_bytes: int, identification: int) -> bytes:
@@ -107,7 +145,7 @@ def ip_header(datagram: Datagram, payload_bytes: int) -> bytes:
             payload_bytes=size_bytes,
             dscp=datagram.dscp,
             ecn=datagram.ecn,
-            identification=datagram.identification,
+            identification=datagram.identification or 0,
         ).encode()
     if len(source) == len(destination) == 16:
         return Ipv6Header(
@@ -121,12 +159,15 @@ def ip_header(datagram: Datagram, payload_bytes: int) -> bytes:
 
 
 def is_intact(datagram: Datagram, payload: memoryview, states: IcrcStates) -> bool:
-    """Whether the ICRC of a datagram that has arrived is right; its payload holds BTH and ICRC at least."""
+    """Whether the ICRC of a packet that has arrived is right; its payload holds BTH and ICRC at least."""
     covered = len(payload) - ICRC_BYTES
     flow = (datagram.source, datagram.destination, datagram.source_port)
-    state = states.of(flow, len(payload), datagram.identification)
+    state = states.of(flow, len(payload), datagram.identification or 0)
     (found,) = _ICRC.unpack_from(payload, covered)
-    return bool(found == icrc_behind(state, payload[:covered]))
+    wrong = found ^ icrc_behind(state, payload[:covered])
+    if wrong == 0 or datagram.identification is not None or len(datagram.source) != _IPV4_BYTES:
+        return bool(wrong == 0)
+    return states.hidden_identification(flow, len(payload), wrong) is not None
 
 
 class UdpFlow:
@@ -147,6 +188,24 @@ class UdpFlow:
         self.dscp: Final = dscp
         self._key: Final = (source, destination, source_port)
         self._states: Final = states
+        self._behind: dict[tuple[bytes, int], tuple[int, ...]] = {}
+
+    def states_behind(self, front: bytes, payload_bytes: int) -> tuple[int, ...]:
+        """States of the ICRC of the packets of a train, behind the first eight bytes of their BTH.
+
+        Parameters
+        ----------
+        front : these eight bytes
+        payload_bytes : of UDP in each packet
+        """
+        states = self._behind.get((front, payload_bytes))
+        if states is None:
+            if len(self._behind) >= _MOST_TRAINS:
+                self._behind.clear()
+            states = self._behind[front, payload_bytes] = tuple(
+                icrc_behind(self._states.of(self._key, payload_bytes, number), front) for number in range(_MOST_HIDDEN)
+            )
+        return states
 
     def close(self, header: bytes, pieces: tuple[bytes | memoryview, ...] = (), pad_bytes: int = 0) -> Datagram:
         """Put the ICRC behind a packet; copies no payload.
@@ -160,9 +219,9 @@ class UdpFlow:
         size_bytes = len(header) + sum(map(len, pieces)) + pad_bytes + ICRC_BYTES
         crc = icrc_behind(self._states.of(self._key, size_bytes), header)
         for piece in pieces:
-            crc = zlib.crc32(piece, crc)
+            crc = crc32(piece, crc)
         trailer = bytes(pad_bytes)
-        parts = (header, *pieces, trailer + _ICRC.pack(zlib.crc32(trailer, crc)))
+        parts = (header, *pieces, trailer + _ICRC.pack(crc32(trailer, crc)))
         return Datagram(self.source, self.destination, self.source_port, parts, ECN_ECT0, self.dscp)
 
 

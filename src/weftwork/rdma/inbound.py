@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from weftwork.rdma.receive_queue import Scatter
+from weftwork.rdma.trains import copy_payloads
 from weftwork.rdma.verbs import AccessFlags, RecvWr, Wc, WcOpcode, WcStatus
 from weftwork.wire.extended import Ieth, ImmediateData, Reth
 from weftwork.wire.opcodes import Opcode, OpcodeShape, Position
@@ -100,6 +101,21 @@ class InboundMessages:
             self._target.write(self._done_bytes, body)
         self._done_bytes = end_bytes
         return self._end(immediate, key, solicited=solicited) if shape.ends_message else InboundResult.TAKEN
+
+    def middle_packets(self, operation: int) -> int:
+        """Full packets in the middle of the message that is arriving that can be taken together."""
+        is_write = operation in _WRITE_OPERATIONS
+        if not self.is_open or is_write is not self._is_write or len(self._target.pieces) != 1:
+            return 0
+        # Behind the middle of a WRITE its last packet has to follow; a SEND is checked by what its receive holds.
+        end_bytes = self._length - 1 if is_write else self._target.size_bytes
+        return (end_bytes - self._done_bytes) // self._qp.attr.path_mtu
+
+    def take_middle(self, payload: memoryview, segment_bytes: int, count: int) -> None:
+        """Take so many packets that `middle_packets` admits."""
+        end_bytes = self._done_bytes + count * self._qp.attr.path_mtu
+        copy_payloads(payload, segment_bytes, count, self._target.pieces[0][self._done_bytes : end_bytes])
+        self._done_bytes = end_bytes
 
     def flush(self) -> None:
         """Give the receive of the message that is arriving back as flushed."""

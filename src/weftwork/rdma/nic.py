@@ -47,6 +47,7 @@ class RdmaNic:
     limits : on its objects
     congestion_control : step for every connection, or None
     line_rate_bps : of its port; congestion control starts there
+    makes_trains : a datagram to send may hold many packets, see `Datagram`; a driver asks for it
 
     Attributes
     ----------
@@ -62,9 +63,11 @@ class RdmaNic:
         limits: NicLimits | None = None,
         congestion_control: LoadedPolicy | None = None,
         line_rate_bps: int = 100_000_000_000,
+        makes_trains: bool = False,
     ) -> None:
         self.address: Final = address
         self.limits = limits if limits is not None else NicLimits()
+        self.makes_trains: Final = makes_trains
         self._random: Final = random if random is not None else randomness.SystemRandom()
         self.memory = MemoryTable(self._random, self.limits.max_mr)
         self.counters: Counter[str] = Counter()
@@ -77,7 +80,7 @@ class RdmaNic:
         self._timers: list[tuple[int, int]] = []  # instant and queue pair; of a queue pair the earliest counts
         self._armed: dict[int, int] = {}
         self._events: deque[AsyncEvent] = deque()
-        self._states: Final = IcrcStates()
+        self.icrc_states: Final = IcrcStates()
         self._flows: dict[tuple[bytes, int, int], UdpFlow] = {}
 
     # Objects
@@ -168,6 +171,9 @@ class RdmaNic:
         now_ps : instant, never less than before
         """
         payload = memoryview(datagram.payload())
+        if datagram.segment_bytes:
+            self._receive_train(datagram, payload, now_ps)
+            return
         if len(payload) < SMALLEST_BYTES or len(payload) % 4:
             self.counters["malformed"] += 1
             return
@@ -179,16 +185,45 @@ class RdmaNic:
         if header[1] & 0xF or len(datagram.source) != len(self.address) or datagram.destination != self.address:
             self.counters["malformed"] += 1
             return
-        if not is_intact(datagram, payload, self._states):
+        if not is_intact(datagram, payload, self.icrc_states):
             self.counters["rx_icrc_encapsulated"] += 1
             return
         qp.receive(datagram, header, payload[BTH_BYTES:-ICRC_BYTES], now_ps)
         self.wake(qp)
 
-    def datagrams_to_send(self, now_ps: int) -> list[Datagram]:
-        """Take what is to be sent now; call again until the list is empty. Views of memory hold until the next call."""
+    def _receive_train(self, datagram: Datagram, payload: memoryview, now_ps: int) -> None:
+        """Take packets that arrived by one call: those in the middle of a message together, the others one by one."""
+        size_bytes = datagram.segment_bytes
+        at = number = 0
+        while at < len(payload):
+            taken = 0
+            if len(payload) - at >= size_bytes >= SMALLEST_BYTES:
+                qp = self._qps.get(int.from_bytes(payload[at + 5 : at + 8], "big"))
+                if qp is not None and datagram.destination == self.address:
+                    taken = qp.trains.receive(datagram, payload[at:], number, now_ps)
+                    if taken:
+                        self.wake(qp)
+            if taken == 0:
+                taken = 1
+                packet = payload[at : at + size_bytes]
+                self.receive(datagram._replace(parts=(packet,), segment_bytes=0, identification=None), now_ps)
+            at += taken * size_bytes
+            number += taken
+
+    def datagrams_to_send(self, now_ps: int, most: int = _MOST_DATAGRAMS) -> list[Datagram]:
+        """Take what is to be sent now.
+
+        Parameters
+        ----------
+        now_ps : instant, never less than before
+        most : datagrams to take
+
+        Returns
+        -------
+        datagrams, whose views of memory hold until the next call; nothing where there is nothing more to send
+        """
         found: list[Datagram] = []
-        while self._ready and len(found) < _MOST_DATAGRAMS:
+        while self._ready and len(found) < most:
             qp = next(iter(self._ready))
             del self._ready[qp]
             for _ in range(_BURST):
@@ -196,6 +231,9 @@ class RdmaNic:
                 if made is None:
                     break
                 found.append(made)
+                if len(found) >= most:
+                    self._ready[qp] = None  # it may have more
+                    break
             else:
                 self._ready[qp] = None  # it may have more, after the others
             self._arm(qp)
@@ -240,7 +278,7 @@ class RdmaNic:
         if key not in self._flows:
             if len(self._flows) >= self.limits.max_qp:
                 self._flows.clear()
-            self._flows[key] = UdpFlow(self.address, destination, source_port, self._states, dscp=dscp)
+            self._flows[key] = UdpFlow(self.address, destination, source_port, self.icrc_states, dscp=dscp)
         return self._flows[key]
 
     def _arm(self, qp: RdmaQueuePair) -> None:

@@ -12,13 +12,21 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from weftwork.base.errors import UsageError
-from weftwork.rdma.datagram import BTH, Datagram, UdpFlow
+from weftwork.rdma.datagram import BTH, Datagram, IcrcStates, UdpFlow
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.receive_queue import RecvQueue
 from weftwork.rdma.requester import RcRequester
 from weftwork.rdma.requests import RequestPacket, SendEntry, refused_text
 from weftwork.rdma.responder import RcResponder
 from weftwork.rdma.states import AFTER, MODIFY, PROCESSES_RECEIVES, TAKES_RECEIVES, TAKES_SENDS, QpEvent
+from weftwork.rdma.trains import (
+    SMALLEST_TRAIN,
+    TRAIN_FRONT,
+    TrainReceiver,
+    TrainTaker,
+    make_train,
+    most_segments,
+)
 from weftwork.rdma.unreliable import UcResponder, UdResponder, UnreliableRequester
 from weftwork.rdma.verbs import (
     AddressHandle,
@@ -107,6 +115,18 @@ class QpHost(Protocol):
     memory: MemoryTable
     limits: NicLimits
 
+    @property
+    def address(self) -> bytes:
+        """Of its port."""
+
+    @property
+    def makes_trains(self) -> bool:
+        """Whether a datagram may hold many packets."""
+
+    @property
+    def icrc_states(self) -> IcrcStates:
+        """States of the ICRC behind IP and UDP headers."""
+
     def wake(self, qp: RdmaQueuePair) -> None:
         """Ask the queue pair soon what it has to send."""
 
@@ -167,6 +187,7 @@ class RdmaQueuePair:
         is_rc = qp_type is QpType.RC
         self.requester: Final = RcRequester(self, host.limits.max_inflight) if is_rc else UnreliableRequester(self)
         self._flow: UdpFlow | None = None
+        self.trains: Final = TrainReceiver(self, self._train_takers())
         self._owes_cnp = False
         self._tells_drained = False
         self._owes_flush = False
@@ -372,7 +393,29 @@ class RdmaQueuePair:
     def _is_drained(self) -> bool:
         return all(entry.first_psn < 0 for entry in self.requester.entries)
 
+    def _train_takers(self) -> dict[int, TrainTaker]:
+        if self._rc is None or not isinstance(self.requester, RcRequester):
+            return {}
+        return {
+            Opcode.SEND_MIDDLE: self._rc,
+            Opcode.WRITE_MIDDLE: self._rc,
+            Opcode.READ_RESPONSE_MIDDLE: self.requester,
+        }
+
     # For the halves
+
+    def train(self, opcode: int, psns: range, payload: memoryview, asking: frozenset[int] = frozenset()) -> Datagram:
+        """Put BTH and ICRC around packets out of the middle of a message, see `trains`."""
+        if self._flow is None:
+            raise UsageError("queue pair: found no peer, wanted a state of RTR or later")
+        front = TRAIN_FRONT.pack(opcode, 0, self.attr.pkey, self.attr.dest_qp_num)
+        return make_train(self._flow, front, psns, payload, self.attr.path_mtu, asking)
+
+    def train_packets(self, packets: int) -> int:
+        """Packets out of the middle of a message that may go as a train; 0 where each has to go by itself."""
+        if not self.host.makes_trains or self.rate is not None or packets < SMALLEST_TRAIN:
+            return 0
+        return min(packets, most_segments(self.attr.path_mtu))
 
     def request_datagram(
         self,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.rdma.requests import ATOMICS, COMPLETES_AS, SendEntry
 from weftwork.rdma.states import QpEvent
+from weftwork.rdma.trains import copy_payloads
 from weftwork.rdma.verbs import ATOMIC_BYTES, INFINITE_RNR_RETRY, QpState, QpType, SendFlags, Wc, WcStatus
 from weftwork.wire.extended import Aeth, AethKind, AtomicAckEth, Nak
 from weftwork.wire.fields import MalformedPacket
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RcRequester"]
 
-TIMEOUT_UNIT_PS: Final = 4_096_000  # IBTA vol. 1, 9.7.6.1.3: 4.096 us x 2^timeout
 _ACK_EVERY: Final = 64  # chosen: packets of a long message between two requests for an ACK
+TIMEOUT_UNIT_PS: Final = 4_096_000  # IBTA vol. 1, 9.7.6.1.3: 4.096 us x 2^timeout
 _PS_PER_US: Final = 1_000_000
 _READ_RESPONSES: Final = range(Opcode.READ_RESPONSE_FIRST, Opcode.READ_RESPONSE_ONLY + 1)
 _WITH_AETH: Final = frozenset({Opcode.READ_RESPONSE_FIRST, Opcode.READ_RESPONSE_LAST, Opcode.READ_RESPONSE_ONLY})
@@ -106,6 +107,10 @@ class RcRequester:
         if entry.packets == 0:
             self._step()
             return None
+        if 0 < self._packet < entry.packets - 1:
+            made = self._next_train(entry, now_ps)
+            if made is not None:
+                return made
         index = entry.received if entry.awaits_response else self._packet
         psn = entry.first_psn + index
         packet = entry.packet(index)
@@ -125,6 +130,23 @@ class RcRequester:
             self._restart_timer(now_ps)
         is_solicited = packet.ends_message and bool(entry.wr.flags & SendFlags.SOLICITED)
         return self._qp.request_datagram(packet, psn % PSN_MODULUS, asks=asks, solicited=is_solicited)
+
+    def _next_train(self, entry: SendEntry, now_ps: int) -> Datagram | None:
+        """Make the next packets out of the middle of a message together, or None where they have to go one by one."""
+        first_psn = entry.first_psn + self._packet
+        room = self._max_inflight - (first_psn - self.una)
+        count = self._qp.train_packets(min(entry.packets - 1 - self._packet, room))
+        payload = entry.middle(self._packet, count)
+        if not payload:
+            return None
+        self._packet += count
+        psns = range(first_psn, first_psn + count)
+        self.sent_end = max(self.sent_end, psns.stop)
+        if self.deadline_ps is None:
+            self._restart_timer(now_ps)
+        first_asking = psns.start + -(psns.start + 1) % _ACK_EVERY
+        asking = {*range(first_asking, psns.stop, _ACK_EVERY), *(psns[-1:] if count == room else ())}
+        return self._qp.train(entry.middle_opcode, psns, payload, frozenset(asking))
 
     def _begin(self, entry: SendEntry) -> bool:
         """Give a request its PSNs; False where it has ended without a packet."""
@@ -201,6 +223,27 @@ class RcRequester:
         if payload:
             entry.data.write(done_bytes, payload)
         self._answered(entry, psn, now_ps)
+
+    def room_for_train(self, operation: int, psn: int) -> range:
+        """PSNs of the responses in the middle of the READ that is being answered, from this one on."""
+        del operation  # READ_RESPONSE_MIDDLE
+        entry = self.entries[0] if self.entries else None
+        if entry is None or not entry.reads or entry.first_psn < 0 or not entry.received or entry.data is None:
+            return range(0)
+        first_psn = entry.first_psn + entry.received
+        if first_psn % PSN_MODULUS != psn or first_psn != self.una or len(entry.data.pieces) != 1:
+            return range(0)
+        return range(first_psn, min(entry.end_psn - 1, self.sent_end))
+
+    def take_train(self, payload: memoryview, segment_bytes: int, psns: range, now_ps: int, *, asks: bool) -> None:
+        """Take responses in the middle of a READ."""
+        del asks  # only requests ask
+        entry = self.entries[0]
+        if entry.data is not None:
+            start, mtu = entry.received * self._qp.attr.path_mtu, self._qp.attr.path_mtu
+            copy_payloads(payload, segment_bytes, len(psns), entry.data.pieces[0][start : start + len(psns) * mtu])
+            entry.received += len(psns)
+            self._acknowledge(psns.stop, now_ps)
 
     def _take_atomic(self, psn: int, original: int, now_ps: int) -> None:
         entry = self._awaited(psn, now_ps)

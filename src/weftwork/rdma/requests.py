@@ -176,6 +176,17 @@ class SendEntry:
             headers += Ieth(self.wr.invalidate_rkey).encode()
         return RequestPacket(opcode, headers, self._bytes(index * self._mtu, size_bytes), size_bytes, is_last)
 
+    @property
+    def middle_opcode(self) -> int:
+        """Opcode of a packet that is neither the first nor the last; of a message that brings data."""
+        return _MESSAGES[self.wr.opcode][1]
+
+    def middle(self, index: int, count: int) -> memoryview | None:
+        """Payload of ``count`` full packets from ``index`` on, or None where it is in several pieces or nothing."""
+        if self.awaits_response or self.data is None or len(self.data.pieces) != 1:
+            return None
+        return self.data.pieces[0][index * self._mtu : (index + count) * self._mtu]
+
     def _question(self, index: int) -> RequestPacket:
         wr, done_bytes = self.wr, index * self._mtu
         pieces: tuple[memoryview, ...] = ()

@@ -119,6 +119,20 @@ class RcResponder:
         except MalformedPacket:
             self._refuse(InboundResult.INVALID)
 
+    def room_for_train(self, operation: int, psn: int) -> range:
+        """PSNs of the packets in the middle of the message that is arriving, from this one on."""
+        if psn != self.expected_psn % PSN_MODULUS:
+            return range(0)
+        return range(self.expected_psn, self.expected_psn + self.messages.middle_packets(operation))
+
+    def take_train(self, payload: memoryview, segment_bytes: int, psns: range, now_ps: int, *, asks: bool) -> None:
+        """Take packets in the middle of a message."""
+        del now_ps  # of requests that wait for an answer
+        self.messages.take_middle(payload, segment_bytes, len(psns))
+        self._advance(len(psns))
+        if asks:
+            self._acknowledge()
+
     def _take(self, shape: OpcodeShape, body: memoryview, *, asks: bool, solicited: bool) -> None:
         result = self.messages.take(shape, body, solicited=solicited)
         if result is InboundResult.NO_RECEIVE:
@@ -268,6 +282,11 @@ class RcResponder:
         mtu = self._qp.attr.path_mtu
         index, count = self._read_sent, max(1, -(-len(memory) // mtu))
         payload = memory[index * mtu : (index + 1) * mtu]
+        train = self._qp.train_packets(count - 1 - index) if index else 0
+        if train:
+            self._read_sent += train
+            psns = range(answer.psn + index, answer.psn + index + train)
+            return self._qp.train(Opcode.READ_RESPONSE_MIDDLE, psns, memory[index * mtu : (index + train) * mtu])
         is_first, is_last = index == 0, index == count - 1
         opcode = Opcode.READ_RESPONSE_MIDDLE
         if is_first or is_last:

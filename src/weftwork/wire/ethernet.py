@@ -7,11 +7,11 @@ Leaves out: length-typed LLC frames and second tags, which stay in the payload; 
 from __future__ import annotations
 
 import struct
-import zlib
 from dataclasses import dataclass
 from typing import Self
 
 from weftwork.base.errors import UsageError
+from weftwork.wire.checksum import crc32
 from weftwork.wire.fields import MalformedPacket, check_bytes, check_fits, split
 
 __all__ = [
@@ -134,7 +134,7 @@ class EthernetFrame:
         body = self.header.encode() + self.payload
         body = body.ljust(MINIMUM_FRAME_BYTES - FCS_BYTES, b"\0")
         # The FCS leaves highest power first in reflected bytes: the little-endian form of zlib's value (802.3, 3.2.9).
-        return body + struct.pack("<I", zlib.crc32(body))
+        return body + struct.pack("<I", crc32(body))
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
@@ -153,7 +153,7 @@ class EthernetFrame:
             )
         body, check = split(view, len(view) - FCS_BYTES, "Ethernet")
         (found,) = struct.unpack("<I", check)
-        wanted = zlib.crc32(body)
+        wanted = crc32(body)
         if found != wanted:
             raise MalformedPacket("Ethernet", f"found frame check sequence {found:#010x}, wanted {wanted:#010x}")
         header, payload = EthernetHeader.decode(body)

@@ -8,9 +8,9 @@ Leaves out: the variant CRC of native InfiniBand; IPv4 options and IPv6 extensio
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import TYPE_CHECKING
 
+from weftwork.wire.checksum import crc32
 from weftwork.wire.fields import MalformedPacket, split
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.ip import IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, PROTOCOL_UDP
@@ -34,7 +34,7 @@ __all__ = [
 ICRC_BYTES = 4  # IBTA vol. 1, 7.8.1
 
 # In place of the link header that RoCE does not have stand eight bytes of ones (annex A17).
-_STATE_BEHIND_LINK_HEADER = zlib.crc32(b"\xff" * 8)
+_STATE_BEHIND_LINK_HEADER = crc32(b"\xff" * 8)
 
 
 def icrc(packet: memoryview | bytes) -> int:
@@ -93,7 +93,7 @@ def front_state(front: memoryview | bytes) -> int:
         masked[at] = 0xFF
     if len(masked) > ip_bytes:
         masked[ip_bytes + 6] = masked[ip_bytes + 7] = 0xFF  # UDP checksum, which follows the masked fields
-    return zlib.crc32(masked, _STATE_BEHIND_LINK_HEADER)
+    return crc32(masked, _STATE_BEHIND_LINK_HEADER)
 
 
 def icrc_behind(state: int, transport: memoryview | bytes) -> int:
@@ -106,7 +106,7 @@ def icrc_behind(state: int, transport: memoryview | bytes) -> int:
     """
     view = memoryview(transport)
     # FECN, BECN and six reserved bits count as ones
-    return zlib.crc32(view[5:], zlib.crc32(b"\xff", zlib.crc32(view[:4], state)))
+    return crc32(view[5:], crc32(b"\xff", crc32(view[:4], state)))
 
 
 def native_icrc(packet: memoryview | bytes) -> int:
@@ -134,7 +134,7 @@ def native_icrc(packet: memoryview | bytes) -> int:
         masked[LRH_BYTES] |= 0x0F
         for at in (1, 2, 3, 7):
             masked[LRH_BYTES + at] = 0xFF
-    return icrc_behind(zlib.crc32(masked), transport)
+    return icrc_behind(crc32(masked), transport)
 
 
 def append_icrc(packet: memoryview | bytes) -> bytes:

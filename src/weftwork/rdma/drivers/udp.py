@@ -1,0 +1,285 @@
+"""RoCEv2 over UDP sockets of the system, without any right that a user does not have.
+
+A socket that is not connected and forbids fragments sends IPv4 identification 0, or 0, 1, 2 ... where the system cuts a
+train into packets; the ICRC covers it. One socket receives on port 4791; packets leave by one socket for each source
+port, since the source port is the entropy of a flow.
+Source: ip(7), udp(7), ipv6(7); ``UDP_SEGMENT``, ``UDP_GRO`` in Linux include/uapi/linux/udp.h; IBTA vol. 1, annex A17.
+Leaves out: the identification of packets that arrive, which a UDP socket hides, see `raw`.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import select
+import socket
+from collections import Counter
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from weftwork.base.errors import UsageError
+from weftwork.rdma.datagram import Datagram
+from weftwork.rdma.psn_order import PATH_MTUS_BYTES
+from weftwork.wire.ip import IPV4_HEADER_BYTES, IPV6_HEADER_BYTES
+from weftwork.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["UdpPort", "largest_path_mtu"]
+
+_SOL_UDP: Final = 17
+_UDP_SEGMENT: Final = 103
+_UDP_GRO: Final = 104
+_IP_MTU_DISCOVER: Final = 10  # Linux include/uapi/linux/in.h
+_IP_MTU: Final = 14
+_IPV6_MTU_DISCOVER: Final = 23  # Linux include/uapi/linux/in6.h
+_IPV6_MTU: Final = 24
+_PMTUDISC_DO: Final = 2
+_IP_RECVTOS: Final = 13
+_SO_SNDBUFFORCE: Final = 32  # Linux include/uapi/asm-generic/socket.h
+_SO_RCVBUFFORCE: Final = 33
+_BUFFER_BYTES: Final = 32 << 20  # chosen: sixteen windows of 256 packets, each with what the system adds
+_MOST_BYTES: Final = 65_535  # RFC 768: the length field
+_MOST_HEADERS_BYTES: Final = 12 + 4 + 28 + 4  # BTH, FETH or ImmDt with AtomicETH at most, ICRC
+_SEND_WAIT_S: Final = 0.05  # chosen: then the packet is lost, and its queue pair sends it again
+_SEGMENT: Final = Struct("=H")
+_INT: Final = Struct("=i")
+_NEVER_THERE: Final = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EPERM, errno.EACCES})
+
+
+class UdpPort:
+    """UDP port 4791 of an address of this machine.
+
+    Parameters
+    ----------
+    address : of this machine, as text
+    port_number : 4791; another number for tests alone, since the ICRC covers 4791
+    offload : let the system cut trains into packets and join packets into trains
+    shares_port : other processes may receive on the same address and port, see `steering`
+
+    Raises
+    ------
+    UsageError : the address is not of this machine, or another process has the port
+
+    Attributes
+    ----------
+    receive_buffer_bytes : that the system has granted
+    last_error : of a packet that the system refused to send, or an empty text
+    """
+
+    def __init__(self, address: str, *, offload: bool = True, shares_port: bool = False) -> None:
+        parsed = ipaddress.ip_address(address)
+        self.address: bytes = parsed.packed
+        self.counters: Counter[str] = Counter()
+        self.last_error = ""
+        self._text: Final = str(parsed)
+        self._is_ipv6: Final = parsed.version == 6
+        self._family: Final = socket.AF_INET6 if self._is_ipv6 else socket.AF_INET
+        self._offload: Final = offload
+        self._senders: dict[int, socket.socket] = {}
+        self._marks: dict[int, int] = {}  # source port: traffic class as last set
+        self._texts: dict[bytes, str] = {}
+        self._packed: dict[str, bytes] = {}
+        self._buffer: Final = bytearray(1 << 16)
+        self._view: Final = memoryview(self._buffer)
+        self._buffers: Final = [self._buffer]
+        self._ancillary_bytes: Final = socket.CMSG_SPACE(4) * 2
+        self.socket: Final = socket.socket(self._family, socket.SOCK_DGRAM)
+        try:
+            self._set_up(shares_port=shares_port)
+        except OSError as error:
+            self.socket.close()
+            raise UsageError(self._why(error)) from error
+        self.receive_buffer_bytes = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
+
+    def _set_up(self, *, shares_port: bool) -> None:
+        receiver = self.socket
+        if shares_port:
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        _enlarge(receiver, socket.SO_RCVBUF, _SO_RCVBUFFORCE)
+        if self._is_ipv6:
+            receiver.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVTCLASS, 1)
+        else:
+            receiver.setsockopt(socket.IPPROTO_IP, _IP_RECVTOS, 1)
+        if self._offload:
+            receiver.setsockopt(_SOL_UDP, _UDP_GRO, 1)
+        receiver.settimeout(0)
+        receiver.bind((self._text, ROCE_V2_PORT))
+
+    def _why(self, error: OSError) -> str:
+        if error.errno == errno.EADDRINUSE:
+            return (
+                f"address: found {self._text}, whose UDP port {ROCE_V2_PORT} another program has, "
+                "wanted a free one; the kernel's own RoCE (rdma_rxe) takes the port of every address"
+            )
+        if error.errno == errno.EADDRNOTAVAIL:
+            return f"address: found {self._text}, wanted one of this machine (ip -brief address lists them)"
+        return f"address: found {self._text}, which UDP port {ROCE_V2_PORT} could not be opened on: {error.strerror}"
+
+    @property
+    def makes_trains(self) -> bool:
+        """Whether `send` takes trains."""
+        return self._offload
+
+    def fileno(self) -> int:
+        """Descriptor of the socket that receives."""
+        return self.socket.fileno()
+
+    def path_mtu(self, destination: bytes) -> int:
+        """Largest path MTU that fits; UsageError where there is no way to the address."""
+        return largest_path_mtu(self._text, self._destination(destination))
+
+    # Datagrams
+
+    def send(self, datagram: Datagram) -> None:
+        """Send a packet or a train."""
+        sender = self._senders.get(datagram.source_port)
+        if sender is None:
+            sender = self._open_sender(datagram.source_port)
+        traffic_class = datagram.dscp << 2 | datagram.ecn
+        if self._marks.get(datagram.source_port) != traffic_class:
+            self._mark(sender, datagram.source_port, traffic_class)
+        to = (self._destination(datagram.destination), ROCE_V2_PORT)
+        ancillary: Iterable[tuple[int, int, bytes]] = ()
+        if datagram.segment_bytes:
+            ancillary = ((_SOL_UDP, _UDP_SEGMENT, _SEGMENT.pack(datagram.segment_bytes)),)
+        try:
+            sender.sendmsg(datagram.parts, ancillary, 0, to)
+        except BlockingIOError:
+            self._send_later(sender, datagram, ancillary, to)
+        except OSError as error:
+            self._lose(datagram, error)
+
+    def _send_later(
+        self,
+        sender: socket.socket,
+        datagram: Datagram,
+        ancillary: Iterable[tuple[int, int, bytes]],
+        to: tuple[str, int],
+    ) -> None:
+        """Wait until the system has sent what it holds, not for long."""
+        self.counters["send_waits"] += 1
+        select.select((), (sender,), (), _SEND_WAIT_S)
+        try:
+            sender.sendmsg(datagram.parts, ancillary, 0, to)
+        except OSError as error:
+            self._lose(datagram, error)
+
+    def _lose(self, datagram: Datagram, error: OSError) -> None:
+        """Count what the system refused; the queue pair that waits for an answer gives up in the end."""
+        self.counters["send_refused"] += 1
+        size_bytes = datagram.segment_bytes or len(datagram.payload())
+        if error.errno == errno.EMSGSIZE:
+            self.last_error = f"a packet of {size_bytes} bytes does not fit the MTU of the way; take a smaller path_mtu"
+        elif error.errno in _NEVER_THERE or error.errno == errno.EAGAIN:
+            self.last_error = f"to {self._destination(datagram.destination)}: {error.strerror}"
+        else:
+            raise error
+
+    def receive(self) -> Datagram | None:
+        """Take a packet or a train that has arrived."""
+        try:
+            size_bytes, ancillary, _, (text, source_port, *_) = self.socket.recvmsg_into(
+                self._buffers, self._ancillary_bytes
+            )
+        except BlockingIOError:
+            return None
+        segment_bytes = traffic_class = 0
+        for level, _, value in ancillary:
+            if level == _SOL_UDP:
+                (segment_bytes,) = _INT.unpack(value[:4])
+            else:
+                traffic_class = value[0]
+        source = self._packed.get(text)
+        if source is None:
+            source = self._packed[text] = ipaddress.ip_address(text).packed
+        return Datagram(
+            source,
+            self.address,
+            source_port,
+            (self._view[:size_bytes],),
+            traffic_class & 0b11,
+            traffic_class >> 2,
+            None,
+            segment_bytes if segment_bytes < size_bytes else 0,
+        )
+
+    def close(self) -> None:
+        """Close all sockets."""
+        self.socket.close()
+        for sender in self._senders.values():
+            sender.close()
+        self._senders.clear()
+
+    # Sockets that send
+
+    def _open_sender(self, source_port: int) -> socket.socket:
+        sender = socket.socket(self._family, socket.SOCK_DGRAM)
+        try:
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # two processes may draw the same entropy
+            _enlarge(sender, socket.SO_SNDBUF, _SO_SNDBUFFORCE)
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the smallest: nothing is received here
+            _forbid_fragments(sender, is_ipv6=self._is_ipv6)
+            sender.settimeout(0)
+            sender.bind((self._text, source_port))
+        except OSError as error:
+            sender.close()
+            raise UsageError(f"source port {source_port} of {self._text}: {error.strerror}") from error
+        self._senders[source_port] = sender
+        return sender
+
+    def _mark(self, sender: socket.socket, source_port: int, traffic_class: int) -> None:
+        if self._is_ipv6:
+            sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, traffic_class)
+        else:
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, traffic_class)
+        self._marks[source_port] = traffic_class
+
+    def _destination(self, address: bytes) -> str:
+        text = self._texts.get(address)
+        if text is None:
+            text = self._texts[address] = str(ipaddress.ip_address(address))
+        return text
+
+
+def _enlarge(of: socket.socket, option: int, forced: int) -> None:
+    """Ask for a large buffer: beyond the system's limit as root, else up to it."""
+    try:
+        of.setsockopt(socket.SOL_SOCKET, forced, _BUFFER_BYTES)
+    except PermissionError:
+        of.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+
+
+def _forbid_fragments(of: socket.socket, *, is_ipv6: bool) -> None:
+    if is_ipv6:
+        of.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _PMTUDISC_DO)
+    else:
+        of.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _PMTUDISC_DO)
+
+
+def largest_path_mtu(source: str, destination: str) -> int:
+    """Largest path MTU of RoCE that fits into the packets of the system's way to an address.
+
+    Raises
+    ------
+    UsageError : there is no way, or its packets are too small for the smallest path MTU
+    """
+    is_ipv6 = ":" in destination
+    probe = socket.socket(socket.AF_INET6 if is_ipv6 else socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        probe.bind((source, 0))
+        probe.connect((destination, ROCE_V2_PORT))  # sends nothing
+        if is_ipv6:
+            mtu_bytes = probe.getsockopt(socket.IPPROTO_IPV6, _IPV6_MTU) - IPV6_HEADER_BYTES
+        else:
+            mtu_bytes = probe.getsockopt(socket.IPPROTO_IP, _IP_MTU) - IPV4_HEADER_BYTES
+    except OSError as error:
+        raise UsageError(f"address: found {destination}, to which {source} has no way: {error.strerror}") from error
+    finally:
+        probe.close()
+    room_bytes = mtu_bytes - UDP_HEADER_BYTES - _MOST_HEADERS_BYTES
+    fitting = [size_bytes for size_bytes in PATH_MTUS_BYTES if size_bytes <= room_bytes]
+    if not fitting:
+        raise UsageError(f"MTU to {destination}: found {mtu_bytes} bytes behind IP, which no path MTU of RoCE fits")
+    return max(fitting)

@@ -141,6 +141,11 @@ class MemoryTable:
         self._remote.pop(region.rkey, None)
         region.unpin()
 
+    def unpin_all(self) -> None:
+        """Let the system page all buffers out again; the regions stay."""
+        for region in self._local.values():
+            region.unpin()
+
     def allocate_window(self, pd: ProtectionDomain, window_type: int) -> MemoryWindow:
         """Make a window that is not bound yet; UsageError for a type other than 1 and 2, or too many."""
         if window_type not in {1, 2}:

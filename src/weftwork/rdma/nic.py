@@ -33,6 +33,7 @@ __all__ = ["RdmaNic"]
 
 _FIRST_QP: Final = 2  # IBTA vol. 1, 3.9.3: 0 and 1 are for management
 _QP_NUMBERS: Final = 1 << 24
+_PREFIX_SHIFT: Final = 16
 _BURST: Final = 16  # chosen: packets of a queue pair before the next one's turn
 _MOST_DATAGRAMS: Final = 256  # chosen: of one call, so that arrivals are not kept waiting
 
@@ -47,6 +48,7 @@ class RdmaNic:
     limits : on its objects
     congestion_control : step for every connection, or None
     line_rate_bps : of its port; congestion control starts there
+    number_prefix : top eight bits of the numbers of its queue pairs, by which processes share a port; None draws them
     makes_trains : a datagram to send may hold many packets, see `Datagram`; a driver asks for it
 
     Attributes
@@ -63,10 +65,12 @@ class RdmaNic:
         limits: NicLimits | None = None,
         congestion_control: LoadedPolicy | None = None,
         line_rate_bps: int = 100_000_000_000,
+        number_prefix: int | None = None,
         makes_trains: bool = False,
     ) -> None:
         self.address: Final = address
         self.limits = limits if limits is not None else NicLimits()
+        self.number_prefix: Final = number_prefix
         self.makes_trains: Final = makes_trains
         self._random: Final = random if random is not None else randomness.SystemRandom()
         self.memory = MemoryTable(self._random, self.limits.max_mr)
@@ -134,15 +138,20 @@ class RdmaNic:
         if len(self._qps) >= self.limits.max_qp:
             raise UsageError(f"queue pairs: found {len(self._qps)}, which is the limit")
         self._check_queue(max_recv_wr, 1)
-        number = self._random.randrange(_FIRST_QP, _QP_NUMBERS)
+        number = self._draw_number()
         while number in self._qps:
-            number = self._random.randrange(_FIRST_QP, _QP_NUMBERS)
+            number = self._draw_number()
         queue = srq if srq is not None else RecvQueue(max_recv_wr, self.limits.max_sge)
         qp = RdmaQueuePair(self, number, qp_type, pd, cqs, queue, sq_sig_all=sq_sig_all)
         if self._congestion_control is not None and qp_type is not QpType.UD:
             qp.rate = RateControl(self._congestion_control, self._line_rate_bps, qp.attr.path_mtu)
         self._qps[number] = qp
         return qp
+
+    def _draw_number(self) -> int:
+        if self.number_prefix is None:
+            return self._random.randrange(_FIRST_QP, _QP_NUMBERS)
+        return self.number_prefix << _PREFIX_SHIFT | self._random.randrange(_FIRST_QP, 1 << _PREFIX_SHIFT)
 
     def destroy_qp(self, qp: RdmaQueuePair) -> None:
         """Forget a queue pair; its completions stay."""

@@ -19,10 +19,12 @@ class DatagramPort(Protocol):
     ----------
     address : IP address, 4 or 16 bytes in network order
     counters : what went wrong, by name
+    last_error : of a packet that could not be sent, or an empty text
     """
 
     address: bytes
     counters: Counter[str]
+    last_error: str
 
     @property
     def makes_trains(self) -> bool:

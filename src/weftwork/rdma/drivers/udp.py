@@ -26,7 +26,7 @@ from weftwork.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["UdpPort", "largest_path_mtu"]
+__all__ = ["UdpPort", "enlarge", "largest_path_mtu"]
 
 _SOL_UDP: Final = 17
 _UDP_SEGMENT: Final = 103
@@ -54,7 +54,6 @@ class UdpPort:
     Parameters
     ----------
     address : of this machine, as text
-    port_number : 4791; another number for tests alone, since the ICRC covers 4791
     offload : let the system cut trains into packets and join packets into trains
     shares_port : other processes may receive on the same address and port, see `steering`
 
@@ -74,8 +73,8 @@ class UdpPort:
         self.counters: Counter[str] = Counter()
         self.last_error = ""
         self._text: Final = str(parsed)
-        self._is_ipv6: Final = parsed.version == 6
-        self._family: Final = socket.AF_INET6 if self._is_ipv6 else socket.AF_INET
+        self.is_ipv6: Final = parsed.version == 6
+        self._family: Final = socket.AF_INET6 if self.is_ipv6 else socket.AF_INET
         self._offload: Final = offload
         self._senders: dict[int, socket.socket] = {}
         self._marks: dict[int, int] = {}  # source port: traffic class as last set
@@ -97,8 +96,8 @@ class UdpPort:
         receiver = self.socket
         if shares_port:
             receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        _enlarge(receiver, socket.SO_RCVBUF, _SO_RCVBUFFORCE)
-        if self._is_ipv6:
+        enlarge(receiver, is_receive=True)
+        if self.is_ipv6:
             receiver.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVTCLASS, 1)
         else:
             receiver.setsockopt(socket.IPPROTO_IP, _IP_RECVTOS, 1)
@@ -218,9 +217,9 @@ class UdpPort:
         sender = socket.socket(self._family, socket.SOCK_DGRAM)
         try:
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # two processes may draw the same entropy
-            _enlarge(sender, socket.SO_SNDBUF, _SO_SNDBUFFORCE)
+            enlarge(sender, is_receive=False)
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the smallest: nothing is received here
-            _forbid_fragments(sender, is_ipv6=self._is_ipv6)
+            _forbid_fragments(sender, is_ipv6=self.is_ipv6)
             sender.settimeout(0)
             sender.bind((self._text, source_port))
         except OSError as error:
@@ -230,7 +229,7 @@ class UdpPort:
         return sender
 
     def _mark(self, sender: socket.socket, source_port: int, traffic_class: int) -> None:
-        if self._is_ipv6:
+        if self.is_ipv6:
             sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, traffic_class)
         else:
             sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, traffic_class)
@@ -243,8 +242,9 @@ class UdpPort:
         return text
 
 
-def _enlarge(of: socket.socket, option: int, forced: int) -> None:
+def enlarge(of: socket.socket, *, is_receive: bool) -> None:
     """Ask for a large buffer: beyond the system's limit as root, else up to it."""
+    option, forced = (socket.SO_RCVBUF, _SO_RCVBUFFORCE) if is_receive else (socket.SO_SNDBUF, _SO_SNDBUFFORCE)
     try:
         of.setsockopt(socket.SOL_SOCKET, forced, _BUFFER_BYTES)
     except PermissionError:

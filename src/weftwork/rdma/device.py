@@ -1,0 +1,415 @@
+"""A software RDMA device: the NIC, its port, and whoever moves its packets.
+
+Its methods are the verbs, by the names of libibverbs without ``ibv_``. Packets move in a thread of the device
+(``with``), in the loop of asyncio (``async with``), or only while the caller waits or calls `progress` (neither).
+Source: IBTA vol. 1, chapter 11; rdma-core libibverbs.
+Leaves out: connections, see `connection`; the protocol, see `nic`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import threading
+import time
+from typing import TYPE_CHECKING, Final, Self
+
+from weftwork.base.errors import UsageError
+from weftwork.rdma.completion import CompletionChannel
+from weftwork.rdma.drivers.driver import NicDriver
+from weftwork.rdma.drivers.raw import RawPort
+from weftwork.rdma.drivers.steering import SharedUdpPort
+from weftwork.rdma.nic import RdmaNic
+from weftwork.rdma.queue_pair import EventType
+from weftwork.rdma.turns import FairLock
+from weftwork.rdma.verbs import AccessFlags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.rdma.completion import CompletionQueue
+    from weftwork.rdma.drivers.port import DatagramPort
+    from weftwork.rdma.memory import MemoryRegion, MemoryWindow, ProtectionDomain, WritableBuffer
+    from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
+    from weftwork.rdma.receive_queue import RecvQueue
+    from weftwork.rdma.verbs import QpAttr, QpState, QpType, RecvWr, SendWr, Wc
+
+__all__ = ["RdmaDevice"]
+
+_LOCAL: Final = AccessFlags.LOCAL_WRITE
+_LONGEST_WAIT_S: Final = 3600.0  # chosen: a bound that select(2) takes
+_GRACE_S: Final = 0.001  # chosen: a thread that waits again and again is not disturbed by that of the device
+_STEPS_OF_A_TURN: Final = 32  # chosen: then other work of the loop of asyncio has its turn
+
+
+class RdmaDevice:
+    """A device with one address of this machine.
+
+    Parameters
+    ----------
+    address : loopback unless told otherwise: nobody outside this machine can send to it
+    port : another port than the UDP port of the address, such as one of a wire in memory
+    checks_identification : receive by a raw socket, so that every bit that the ICRC covers is checked (see ``raw``)
+    offload : let the system cut and join packets (UDP_SEGMENT, UDP_GRO)
+    limits : on objects
+    congestion_control : step for every connection, or None; with it each packet is sent by itself
+    line_rate_bps : where congestion control starts
+
+    Raises
+    ------
+    UsageError : the address or its port is not to be had
+
+    Attributes
+    ----------
+    nic, port : the parts
+    """
+
+    def __init__(
+        self,
+        address: str = "127.0.0.1",
+        *,
+        port: DatagramPort | None = None,
+        checks_identification: bool = False,
+        offload: bool = True,
+        limits: NicLimits | None = None,
+        congestion_control: LoadedPolicy | None = None,
+        line_rate_bps: int = 100_000_000_000,
+    ) -> None:
+        if port is None:
+            port = RawPort(address) if checks_identification else SharedUdpPort(address, offload=offload)
+        self.port: Final = port
+        self.nic: Final = RdmaNic(
+            port.address,
+            limits=limits,
+            congestion_control=congestion_control,
+            line_rate_bps=line_rate_bps,
+            makes_trains=port.makes_trains,
+            number_prefix=port.slot if isinstance(port, SharedUdpPort) else None,
+        )
+        self._driver: Final = NicDriver(self.nic, port)
+        self._lock: Final = FairLock()
+        self._channel: Final = CompletionChannel()
+        self._handlers: Final[dict[CompletionQueue, Callable[[], None]]] = {}
+        self._after: Final[list[Callable[[], None]]] = []
+        self._events: Final[list[AsyncEvent]] = []
+        self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._sleeps_until_s: float | None = None
+        self._is_sleeping = False
+        self._waiters = 0
+        self._attended_until_s = 0.0
+        self._closing: Final = threading.Event()
+        self._is_closed = False
+        self._failure: Exception | None = None
+
+    # Memory
+
+    def alloc_pd(self) -> ProtectionDomain:
+        """Make a protection domain."""
+        return self.nic.alloc_pd()
+
+    def reg_mr(self, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags = _LOCAL) -> MemoryRegion:
+        """Register a buffer without a copy; nobody else may touch it unless ``access`` says so."""
+        with self._lock:
+            return self.nic.memory.register(pd, buffer, access)
+
+    def dereg_mr(self, mr: MemoryRegion) -> None:
+        """Forget a region; UsageError while windows are bound to it."""
+        with self._lock:
+            self.nic.memory.deregister(mr)
+
+    def alloc_mw(self, pd: ProtectionDomain, window_type: int) -> MemoryWindow:
+        """Make a memory window of type 1 or 2."""
+        with self._lock:
+            return self.nic.memory.allocate_window(pd, window_type)
+
+    def dealloc_mw(self, mw: MemoryWindow) -> None:
+        """Forget a memory window."""
+        with self._lock:
+            self.nic.memory.free_window(mw)
+
+    # Queues
+
+    def create_cq(self, cqe: int, channel: CompletionChannel | None = None) -> CompletionQueue:
+        """Make a completion queue; without a channel of its own, `wait_cq` can wait for it."""
+        with self._lock:
+            return self.nic.create_cq(cqe, self._channel if channel is None else channel)
+
+    def create_srq(self, max_wr: int, max_sge: int = 1) -> RecvQueue:
+        """Make a shared receive queue."""
+        with self._lock:
+            return self.nic.create_srq(max_wr, max_sge)
+
+    def create_qp(
+        self,
+        pd: ProtectionDomain,
+        qp_type: QpType,
+        cqs: tuple[CompletionQueue, CompletionQueue],
+        *,
+        max_recv_wr: int = 256,
+        srq: RecvQueue | None = None,
+        sq_sig_all: bool = False,
+    ) -> RdmaQueuePair:
+        """Make a queue pair, see `RdmaNic.create_qp`."""
+        with self._lock:
+            return self.nic.create_qp(pd, qp_type, cqs, max_recv_wr=max_recv_wr, srq=srq, sq_sig_all=sq_sig_all)
+
+    def destroy_qp(self, qp: RdmaQueuePair) -> None:
+        """Forget a queue pair."""
+        with self._lock:
+            self.nic.destroy_qp(qp)
+
+    def modify_qp(self, qp: RdmaQueuePair, state: QpState, attr: QpAttr | None = None) -> None:
+        """Take a queue pair to another state, see `RdmaQueuePair.modify`."""
+        with self._lock:
+            qp.modify(state, attr)
+            self.kick()
+
+    def post_send(self, qp: RdmaQueuePair, *wrs: SendWr) -> None:
+        """Post requests and send what may go at once."""
+        with self._lock:
+            for wr in wrs:
+                qp.post_send(wr)
+            self.kick()
+
+    def post_recv(self, qp: RdmaQueuePair, *wrs: RecvWr) -> None:
+        """Post receives."""
+        with self._lock:
+            for wr in wrs:
+                qp.post_recv(wr)
+
+    def post_srq_recv(self, srq: RecvQueue, *wrs: RecvWr) -> None:
+        """Post receives that several queue pairs share."""
+        with self._lock:
+            for wr in wrs:
+                srq.post(wr)
+
+    def poll_cq(self, cq: CompletionQueue, most: int = 1) -> list[Wc]:
+        """Take completions; without a thread or a loop, packets move first."""
+        with self._lock:
+            if self._thread is None and self._loop is None and not len(cq):
+                self._step()
+            return cq.poll(most)
+
+    def wait_cq(self, cq: CompletionQueue, timeout_s: float | None = None) -> bool:
+        """Wait until a completion queue has something; False where the time was over before."""
+        return self.wait(lambda: len(cq) > 0, timeout_s)
+
+    def get_async_event(self) -> AsyncEvent | None:
+        """Take the oldest event beside completions (a failed queue pair, a drained one, ...), or None."""
+        with self._lock:
+            return self._events.pop(0) if self._events else None
+
+    # For connections
+
+    def on_completion(self, cq: CompletionQueue, handler: Callable[[], None] | None) -> None:
+        """Have a function called whenever a completion queue of this device has got something; None for no more."""
+        with self._lock:
+            if handler is None:
+                self._handlers.pop(cq, None)
+            else:
+                self._handlers[cq] = handler
+                cq.request_notify()
+
+    def after_step(self, handler: Callable[[], None]) -> None:
+        """Have a function called after packets have moved."""
+        self._after.append(handler)
+
+    @property
+    def lock(self) -> FairLock:
+        """Held while packets move and while objects change."""
+        return self._lock
+
+    # Progress
+
+    def progress(self) -> bool:
+        """Move packets once; returns whether there was anything to do."""
+        with self._lock:
+            return self._step()
+
+    def _step(self) -> bool:
+        is_busy = self._driver.progress()
+        while (cq := self._channel.get_event()) is not None:
+            handler = self._handlers.get(cq)
+            if handler is not None:
+                handler()
+                cq.request_notify()
+        while (event := self.nic.next_event()) is not None:
+            if event.event_type is not EventType.QP_FATAL or len(self._events) < self.nic.limits.max_qp:
+                self._events.append(event)
+        for after in self._after:
+            after()
+        return is_busy
+
+    def kick(self) -> None:
+        """Send what can go now; called with the lock held, after something was posted."""
+        if self._is_closed:
+            raise UsageError("device: found it closed, wanted it open")
+        if self._failure is not None:
+            raise self._failure
+        self._step()
+        if self._loop is not None:
+            self._on_loop()
+        elif self._is_sleeping:
+            wait_s = self._driver.wait_s()
+            if wait_s is not None and (
+                self._sleeps_until_s is None or time.monotonic() + wait_s < self._sleeps_until_s
+            ):
+                os.eventfd_write(self._bell, 1)
+
+    def wait(self, until: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """Wait in this thread until something holds that packets bring about.
+
+        Parameters
+        ----------
+        until : asked whenever packets have moved
+        timeout_s : seconds, or None
+
+        Returns
+        -------
+        False where the time was over before
+
+        Raises
+        ------
+        UsageError : called inside the loop of asyncio that moves the packets; there ``await`` waits
+        """
+        end_s = None if timeout_s is None else time.monotonic() + timeout_s
+        if self._loop is not None:
+            raise UsageError("wait: found it called in a device of asyncio, wanted await")
+        with self._lock:
+            self._waiters += 1
+        try:
+            return self._attend(until, end_s)
+        finally:
+            with self._lock:
+                self._waiters -= 1
+                self._attended_until_s = time.monotonic() + _GRACE_S
+
+    def _attend(self, until: Callable[[], bool], end_s: float | None) -> bool:
+        """Move packets in this thread; that of the device rests meanwhile."""
+        poller = select.poll()
+        poller.register(self.port.fileno(), select.POLLIN)
+        while True:
+            with self._lock:
+                is_busy = self._step()
+                if until():
+                    return True
+                if self._failure is not None:
+                    raise self._failure
+                wait_s = self._driver.wait_s()
+            if end_s is not None:
+                left_s = end_s - time.monotonic()
+                if left_s <= 0:
+                    return False
+                wait_s = left_s if wait_s is None else min(wait_s, left_s)
+            if not is_busy:
+                poller.poll(_milliseconds(wait_s))
+
+    def _run(self) -> None:
+        """Move packets until the device closes: the life of its thread."""
+        poller = select.poll()
+        poller.register(self.port.fileno(), select.POLLIN)
+        poller.register(self._bell, select.POLLIN)
+        while not self._closing.is_set():
+            if self._waiters or time.monotonic() < self._attended_until_s:
+                self._closing.wait(_GRACE_S)  # another thread moves packets, and has just done so
+                continue
+            with self._lock:
+                if self._is_closed:
+                    return
+                is_busy = self._step()
+                if not is_busy:
+                    wait_s = self._driver.wait_s()
+                    self._sleeps_until_s = None if wait_s is None else time.monotonic() + wait_s
+                    self._is_sleeping = True
+            if is_busy:
+                continue
+            poller.poll(_milliseconds(wait_s))
+            self._is_sleeping = False
+            with self._lock:
+                _silence(self._bell)
+
+    # With a thread
+
+    def __enter__(self) -> Self:
+        self._check_idle()
+        self._thread = threading.Thread(target=self._run, name="weftwork-rdma", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_idle(self) -> None:
+        if self._is_closed or self._thread is not None or self._loop is not None:
+            raise UsageError("device: found it in use or closed, wanted a new one")
+
+    # With asyncio
+
+    async def __aenter__(self) -> Self:
+        self._check_idle()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self.port.fileno(), self._on_loop)
+        self._on_loop()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _on_loop(self) -> None:
+        """Move packets, give the loop its turn, and come again when there is something to do."""
+        loop = self._loop
+        if loop is None:
+            return
+        with self._lock:
+            steps = 0
+            while steps < _STEPS_OF_A_TURN and self._step():
+                steps += 1
+            wait_s = self._driver.wait_s()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if steps == _STEPS_OF_A_TURN:
+            loop.call_soon(self._on_loop)
+        elif wait_s is not None:
+            self._timer = loop.call_later(wait_s, self._on_loop)
+
+    def close(self) -> None:
+        """Stop, and give the system back its sockets; regions are no longer pinned."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._closing.set()
+            os.eventfd_write(self._bell, 1)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        if self._loop is not None:
+            self._loop.remove_reader(self.port.fileno())
+            if self._timer is not None:
+                self._timer.cancel()
+            self._loop = None
+        self.nic.memory.unpin_all()
+        self.port.close()
+        os.close(self._bell)
+
+
+def _silence(bell: int) -> None:
+    try:
+        os.eventfd_read(bell)
+    except BlockingIOError:
+        return  # it has not rung
+
+
+def _milliseconds(wait_s: float | None) -> float:
+    """Time for poll(2), which rounds up, so that a timer is due when it returns."""
+    return min(_LONGEST_WAIT_S, _LONGEST_WAIT_S if wait_s is None else wait_s) * 1000

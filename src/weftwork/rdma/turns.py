@@ -1,0 +1,48 @@
+"""A lock that is given in the order in which it was asked for.
+
+A thread that moves packets takes and leaves the lock all the time; Python's own lock would let it take the lock back
+before a thread that posts work wakes up.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Final
+
+__all__ = ["FairLock"]
+
+
+class FairLock:
+    """Mutual exclusion, first come first served; the thread that has it may take it again."""
+
+    def __init__(self) -> None:
+        self._guard: Final = threading.Lock()
+        self._waiting: Final[deque[threading.Lock]] = deque()
+        self._owner: int | None = None
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        me = threading.get_ident()
+        with self._guard:
+            if self._owner in {None, me}:
+                self._owner = me
+                self._depth += 1
+                return
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        with turn:  # released by the thread that has the lock now
+            self._owner = me
+            self._depth = 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._guard:
+            self._depth -= 1
+            if self._depth:
+                return
+            if self._waiting:
+                self._owner = 0  # nobody's, and not free: it is the next one's
+                self._waiting.popleft().release()
+            else:
+                self._owner = None

@@ -14,11 +14,16 @@ __all__ = ["FairLock"]
 
 
 class FairLock:
-    """Mutual exclusion, first come first served; the thread that has it may take it again."""
+    """Mutual exclusion, first come first served; the thread that has it may take it again.
+
+    Attributes
+    ----------
+    waiting : threads that have asked, in that order, each by a lock of its own
+    """
 
     def __init__(self) -> None:
         self._guard: Final = threading.Lock()
-        self._waiting: Final[deque[threading.Lock]] = deque()
+        self.waiting: Final[deque[threading.Lock]] = deque()
         self._owner: int | None = None
         self._depth = 0
 
@@ -31,7 +36,7 @@ class FairLock:
                 return
             turn = threading.Lock()
             turn.acquire()
-            self._waiting.append(turn)
+            self.waiting.append(turn)
         with turn:  # released by the thread that has the lock now
             self._owner = me
             self._depth = 1
@@ -41,8 +46,8 @@ class FairLock:
             self._depth -= 1
             if self._depth:
                 return
-            if self._waiting:
+            if self.waiting:
                 self._owner = 0  # nobody's, and not free: it is the next one's
-                self._waiting.popleft().release()
+                self.waiting.popleft().release()
             else:
                 self._owner = None

@@ -62,10 +62,9 @@ class SharedUdpPort(UdpPort):
         self._doors: Final[dict[int, socket.socket]] = {}
         self._listens: Final[set[int]] = set()
         self._packet: Final = bytearray(1 << 16)
+        self._out: Final = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
             self.slot: Final = self._take_slot()
-            self._out: Final = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-            self._out.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             super().__init__(address, offload=offload, shares_port=True)
         except BaseException:
             self._close_doors()
@@ -169,10 +168,10 @@ class SharedUdpPort(UdpPort):
     def close(self) -> None:
         """Close all sockets; the slot is free again."""
         super().close()
-        self._out.close()
         self._close_doors()
 
     def _close_doors(self) -> None:
+        self._out.close()
         for door in self._doors.values():
             door.close()
         self._doors.clear()

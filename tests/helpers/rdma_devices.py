@@ -1,0 +1,74 @@
+"""Two devices on addresses of this machine, with a connected queue pair each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weftwork.rdma.device import RdmaDevice
+from weftwork.rdma.region import LocalRange
+from weftwork.rdma.verbs import AccessFlags, QpAttr, QpState, QpType, RecvWr, SendFlags, SendWr, Wc, WrOpcode
+
+if TYPE_CHECKING:
+    from weftwork.rdma.drivers.port import DatagramPort
+
+ALL = AccessFlags.LOCAL_WRITE | AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_READ | AccessFlags.REMOTE_ATOMIC
+PATIENCE_S = 60.0
+
+
+class DeviceEnd:
+    """A device, a queue pair, and a buffer that the peer may use."""
+
+    def __init__(self, address: str, *, memory_bytes: int = 1 << 20, **device: Any) -> None:
+        self.device = RdmaDevice(address, **device)
+        self.pd = self.device.alloc_pd()
+        self.buffer = np.zeros(memory_bytes, np.uint8)
+        self.mr = self.device.reg_mr(self.pd, self.buffer, ALL)
+        self.memory = LocalRange(self.mr, self.mr.addr, self.mr.length)
+        self.cq = self.device.create_cq(1024)
+        self.qp = self.device.create_qp(self.pd, QpType.RC, (self.cq, self.cq))
+
+    @property
+    def port(self) -> DatagramPort:
+        return self.device.port
+
+    def connect(self, peer: DeviceEnd, **attr: Any) -> None:
+        mine = QpAttr(
+            remote_address=peer.port.address,
+            dest_qp_num=peer.qp.qp_num,
+            qp_access_flags=ALL,
+            **({"path_mtu": self.port.path_mtu(peer.port.address), "max_rd_atomic": 4, "max_dest_rd_atomic": 4} | attr),
+        )
+        self.device.modify_qp(self.qp, QpState.INIT, mine)
+        self.device.modify_qp(self.qp, QpState.RTR)
+        self.device.modify_qp(self.qp, QpState.RTS)
+
+    def post(self, opcode: WrOpcode, local: LocalRange, peer: DeviceEnd, at: int = 0, **more: Any) -> None:
+        remote = peer.memory[at:].remote
+        self.device.post_send(
+            self.qp,
+            SendWr(
+                wr_id=1,
+                opcode=opcode,
+                sg_list=(local.sge,),
+                flags=SendFlags.SIGNALED,
+                remote_addr=remote.addr,
+                rkey=remote.rkey,
+                **more,
+            ),
+        )
+
+    def post_recv(self, local: LocalRange) -> None:
+        self.device.post_recv(self.qp, RecvWr(wr_id=2, sg_list=(local.sge,)))
+
+    def next(self) -> Wc:
+        assert self.device.wait_cq(self.cq, PATIENCE_S), (self.qp.counters, self.device.nic.counters)
+        return self.device.poll_cq(self.cq)[0]
+
+
+def join(first: DeviceEnd, second: DeviceEnd, **attr: Any) -> tuple[DeviceEnd, DeviceEnd]:
+    """Connect two ends."""
+    first.connect(second, **attr)
+    second.connect(first, **attr)
+    return first, second

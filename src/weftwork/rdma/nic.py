@@ -185,10 +185,20 @@ class RdmaNic:
         qp.receive(datagram, header, payload[BTH_BYTES:-ICRC_BYTES], now_ps)
         self.wake(qp)
 
-    def datagrams_to_send(self, now_ps: int) -> list[Datagram]:
-        """Take what is to be sent now; call again until the list is empty. Views of memory hold until the next call."""
+    def datagrams_to_send(self, now_ps: int, most: int = _MOST_DATAGRAMS) -> list[Datagram]:
+        """Take what is to be sent now.
+
+        Parameters
+        ----------
+        now_ps : instant, never less than before
+        most : datagrams to take
+
+        Returns
+        -------
+        datagrams, whose views of memory hold until the next call; nothing where there is nothing more to send
+        """
         found: list[Datagram] = []
-        while self._ready and len(found) < _MOST_DATAGRAMS:
+        while self._ready and len(found) < most:
             qp = next(iter(self._ready))
             del self._ready[qp]
             for _ in range(_BURST):
@@ -196,6 +206,9 @@ class RdmaNic:
                 if made is None:
                     break
                 found.append(made)
+                if len(found) >= most:
+                    self._ready[qp] = None  # it may have more
+                    break
             else:
                 self._ready[qp] = None  # it may have more, after the others
             self._arm(qp)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from helpers.rdma_ends import MIB, Connection, RdmaEnd, connect, ends_of
+from helpers.rdma_wires import RecordingNic, recording_nics
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, packet_input_of, sends, star, wired
 
 from weftwork.base.clock import MS_PS, SECOND_PS, US_PS, serialisation_ps
@@ -60,22 +61,9 @@ def all_done(connections: list[Connection]) -> bool:
     return all(connection.are_done(1) for connection in connections)
 
 
-class RecordingNic(RdmaNic):
-    """Notes when it handed out which datagram."""
-
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self.handed_out: list[tuple[int, bytes]] = []
-
-    def datagrams_to_send(self, now_ps: int, most: int = 256) -> list[Datagram]:
-        made = super().datagrams_to_send(now_ps, most)
-        self.handed_out += [(now_ps, bytes(one.payload())) for one in made]
-        return made
-
-
 def recording(fabric: RdmaFabric, hosts: int, seed: int = 1, **more: Any) -> list[RecordingNic]:
     """NICs 10.1.0.0 and so on, in place of those that the fabric makes."""
-    nics = [RecordingNic(bytes((10, 1, 0, host)), random=random.Random(seed + host), **more) for host in range(hosts)]
+    nics = recording_nics([bytes((10, 1, 0, host)) for host in range(hosts)], seed, **more)
     for host, nic in enumerate(nics):
         fabric.attach(host, nic)
     return nics
@@ -174,6 +162,19 @@ def test_two_senders_share_a_port_and_dcqcn_lowers_their_rates() -> None:
     assert {row[3] for row in port.tap.rows} == {fabric.data_class}
     together_ps = serialisation_ps(2 * size_bytes, 400_000_000_000)
     assert fabric.now_ps > together_ps
+
+
+def test_an_incast_goes_as_by_the_nics_of_the_engine() -> None:
+    """Not to the bit: a mark is drawn by the identity of its packet, and the two have other identities."""
+    size_bytes = 4 * MIB
+    shape = star(3, switch=Switch(ecn=Ecn(kmin_bytes=100_000, kmax_bytes=400_000)))
+    messages = [Message(source=host, destination=2, size_bytes=size_bytes) for host in (0, 1)]
+    native = reference.run(packet_input_of(shape, sends(3, messages), congestion_control="dcqcn"))
+    fabric = fabric_of(shape, congestion_control="dcqcn")
+    connections = incast(fabric, 2, size_bytes)
+    assert fabric.wait_for(lambda: all_done(connections))
+    assert fabric.now_ps == pytest.approx(native.messages["acked_at_ps"].max(), rel=0.03)
+    assert fabric.total("marks") == pytest.approx(native.ports["marks"].sum(), rel=0.2)
 
 
 def test_cnps_travel_in_the_control_class_and_answers_with_the_data() -> None:

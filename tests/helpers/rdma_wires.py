@@ -26,11 +26,16 @@ _PS_PER_S: Final = 1_000_000_000_000
 
 
 class RecordingNic(RdmaNic):
-    """Notes when it handed out which payload of UDP."""
+    """Notes when it handed out which payload of UDP, and counts what it is given."""
 
     def __init__(self, address: bytes, **more: Any) -> None:
         super().__init__(address, **more)
         self.handed_out: list[tuple[int, bytes]] = []
+        self.received = 0
+
+    def receive(self, datagram: Datagram, now_ps: int) -> None:
+        self.received += 1
+        super().receive(datagram, now_ps)
 
     def datagrams_to_send(self, now_ps: int, most: int = 256) -> list[Datagram]:
         made = super().datagrams_to_send(now_ps, most)

@@ -164,6 +164,18 @@ def test_two_senders_share_a_port_and_dcqcn_lowers_their_rates() -> None:
     assert fabric.now_ps > together_ps
 
 
+def test_an_incast_without_control_takes_the_time_of_the_closed_form() -> None:
+    fabric = fabric_of(star(4))
+    connections = incast(fabric, 3, MIB)
+    assert fabric.wait_for(lambda: all_done(connections))
+    assert arrived_whole(connections, MIB)
+    rate_bps = 400_000_000_000
+    first_ps, other_ps = frame_ps(4096, 16, rate_bps), frame_ps(4096, 0, rate_bps)
+    # From the first frame on, the port towards the receiver is never idle.
+    queued_ps = first_ps + DELAY_PS + 3 * (first_ps + (MIB // 4096 - 1) * other_ps) + DELAY_PS
+    assert fabric.now_ps == queued_ps + 2 * frame_ps(0, 4, rate_bps) + 2 * DELAY_PS
+
+
 def test_an_incast_goes_as_by_the_nics_of_the_engine() -> None:
     """Not to the bit: a mark is drawn by the identity of its packet, and the two have other identities."""
     size_bytes = 4 * MIB

@@ -196,7 +196,7 @@ class _Awaited:
 
 
 class RdmaFabric:
-    """A simulated fabric whose hosts are software NICs.
+    """A simulated fabric whose hosts are software NICs; `docs/howto/rdma-in-simulation.md` has a program.
 
     Parameters
     ----------
@@ -210,10 +210,6 @@ class RdmaFabric:
     Raises
     ------
     UsageError : switches would write into packets or cut them, which RoCEv2 has no bytes for
-
-    Examples
-    --------
-    See `docs/howto/rdma-in-simulation.md`.
     """
 
     def __init__(self, engine_input: PacketInput) -> None:

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 
 import pytest
-from helpers.cases import case_count
+from helpers.cases import Saw, case_count
 from helpers.rdma_attacker import FIRST_PSN, MTU, OPEN, Victim, naks, opcodes, under_attack
 from helpers.rdma_pair import ALL
 
@@ -338,7 +338,7 @@ def test_what_is_bound_is_not_taken_away_locally() -> None:
 # Guessing
 
 
-def test_random_keys_open_nothing_on_an_unreliable_connection() -> None:
+def test_random_keys_open_nothing_on_an_unreliable_connection(saw: Saw) -> None:
     """A wrong key is dropped there (IBTA vol. 1, 9.9.3), so that guessing goes on at the speed of the line."""
     tries = case_count(plain=20_000, deep=1_000_000)
     with under_attack(QpType.UC) as victim:
@@ -357,9 +357,10 @@ def test_random_keys_open_nothing_on_an_unreliable_connection() -> None:
             victim.nic.receive(sample._replace(parts=(bytes(packet),)), 0)
         assert victim.qp.counters == {"resp_remote_access_errors": tries}
         assert victim.qp.state is QpState.RTS
+    saw(tries)
 
 
-def test_every_guess_of_a_key_costs_a_connection() -> None:
+def test_every_guess_of_a_key_costs_a_connection(saw: Saw) -> None:
     tries = case_count(plain=2_000, deep=1_000_000)
     with under_attack() as victim:
         luck = random.Random(10)
@@ -371,6 +372,7 @@ def test_every_guess_of_a_key_costs_a_connection() -> None:
             assert victim.qp.state is QpState.ERR
             victim.connect()
         assert victim.qp.counters["resp_remote_access_errors"] == tries
+    saw(tries)
 
 
 def test_all_lower_eight_bits_of_a_key_matter() -> None:

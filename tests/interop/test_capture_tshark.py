@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from helpers.captures import bth, captured, frame, management, read, read_response, write, write_capture
+from helpers.tshark import NEEDS_TSHARK, fields, number
 
 from weftwork.study.run.captured_link import CapturedLink
 from weftwork.study.run.run import run_scenario
@@ -45,26 +46,8 @@ fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rat
 traffic: {pattern: incast, senders: 4, size: 400KB}
 """
 USER_0 = 147  # link types: draft-ietf-opsawg-pcaplinktype
-TSHARK, EDITCAP = shutil.which("tshark"), shutil.which("editcap")
-pytestmark = pytest.mark.skipif(TSHARK is None, reason="tshark, the oracle, is not installed (Debian package 'tshark')")
-
-
-def fields(file: Path, *names: str) -> list[list[str]]:
-    """The values that tshark reads, a row for each packet."""
-    options = ["-n", "-d", "udp.port==4791,infiniband", "--disable-protocol", "rpcordma"]
-    # version 4.0 does not know the link type of native InfiniBand; the first of those left to users is told to be it
-    options += ["-o", 'uat:user_dlts:"User 0 (DLT=147)","infiniband","0","","0",""']
-    options += ["-T", "fields", "-E", "separator=|", "-E", "occurrence=f"]
-    options += [word for name in (*names, "_ws.malformed") for word in ("-e", name)]
-    answer = subprocess.run([str(TSHARK), "-r", str(file), *options], capture_output=True, text=True, check=True)
-    rows = [line.split("|") for line in answer.stdout.splitlines()]
-    assert [row[-1] for row in rows] == [""] * len(rows), "tshark finds it malformed"
-    return [row[:-1] for row in rows]
-
-
-def number(name: str, value: str) -> int:
-    """Number in a value of tshark, which prints some as bytes."""
-    return int(value, 16 if name in {"immdt", "ieth"} else 0)
+EDITCAP = shutil.which("editcap")
+pytestmark = NEEDS_TSHARK
 
 
 @pytest.mark.parametrize(

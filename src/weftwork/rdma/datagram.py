@@ -15,10 +15,10 @@ from weftwork.base.errors import UsageError
 from weftwork.wire.checksum import crc32
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.icrc import ICRC_BYTES, front_state, icrc_behind
-from weftwork.wire.ip import ECN_ECT0, Ipv4Header, Ipv6Header
+from weftwork.wire.ip import ECN_ECT0, IPV4_HEADER_BYTES, Ipv4Header, Ipv6Header
 from weftwork.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES, UdpHeader
 
-__all__ = ["BTH", "SMALLEST_BYTES", "Datagram", "IcrcStates", "UdpFlow", "ip_header", "is_intact"]
+__all__ = ["BTH", "LARGEST_BYTES", "SMALLEST_BYTES", "Datagram", "IcrcStates", "UdpFlow", "ip_header", "is_intact"]
 
 BTH: Final = struct.Struct(">BBHII")
 _ICRC: Final = struct.Struct("<I")
@@ -226,3 +226,4 @@ class UdpFlow:
 
 
 SMALLEST_BYTES: Final = BTH_BYTES + ICRC_BYTES  # of a payload of UDP that can be a packet
+LARGEST_BYTES: Final = 0xFFFF - IPV4_HEADER_BYTES - UDP_HEADER_BYTES  # RFC 791, section 3.1: total length

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.rdma.receive_queue import Scatter
 from weftwork.rdma.trains import copy_payloads
-from weftwork.rdma.verbs import AccessFlags, RecvWr, Wc, WcOpcode, WcStatus
+from weftwork.rdma.verbs import AccessFlags, QpType, RecvWr, Wc, WcOpcode, WcStatus
 from weftwork.wire.extended import Ieth, ImmediateData, Reth
 from weftwork.wire.opcodes import Opcode, OpcodeShape, Position
 
 if TYPE_CHECKING:
     from weftwork.rdma.queue_pair import RdmaQueuePair
 
-__all__ = ["InboundMessages", "InboundResult"]
+__all__ = ["COUNTED_AS", "InboundMessages", "InboundResult"]
 
 
 class InboundResult(Enum):
@@ -32,6 +32,14 @@ class InboundResult(Enum):
     FAILED_HERE = "remote operational error"
 
 
+# Names of mlx5 where it has them (NVIDIA, "Understanding mlx5 Linux counters").
+COUNTED_AS: Final = {
+    InboundResult.NO_RECEIVE: "out_of_buffer",
+    InboundResult.INVALID: "resp_invalid_request",
+    InboundResult.TOO_LONG: "resp_local_length_error",
+    InboundResult.NO_ACCESS: "resp_remote_access_errors",
+    InboundResult.FAILED_HERE: "resp_local_protection_error",
+}
 _WRITE_OPERATIONS: Final = range(Opcode.WRITE_FIRST, Opcode.WRITE_ONLY_IMMEDIATE + 1)
 
 
@@ -49,6 +57,8 @@ class InboundMessages:
         self.completed = 0
         self._receive: RecvWr | None = None
         self._target = Scatter([])
+        self._reth: Reth | None = None
+        self._granted_at = 0  # revocations of the memory when the target was found
         self.close()
 
     def close(self) -> None:
@@ -90,12 +100,21 @@ class InboundMessages:
             if self._receive is None:
                 return InboundResult.NO_RECEIVE
         if shape.starts_message:
-            refused = self._start_write(reth) if reth is not None else self._start_send()
+            self._reth = reth
+            refused = self._find_target()
             if refused is not None:
                 return refused
             self.is_open, self._is_write, self._done_bytes = True, is_write, 0
+        elif self._granted_at != self._qp.memory.revocations:  # the key may have gone while the message arrives
+            refused = self._find_target()
+            if refused is not None:
+                return refused
         end_bytes = self._done_bytes + len(body)
         if end_bytes > self._target.size_bytes:
+            if (
+                self._qp.qp_type is not QpType.RC
+            ):  # dropped; the receive is for the next one (IBTA vol. 1, 9.9.3, class D)
+                return InboundResult.TOO_LONG
             return self._fail_receive(WcStatus.LOC_LEN_ERR, InboundResult.TOO_LONG)
         if body:
             self._target.write(self._done_bytes, body)
@@ -107,6 +126,8 @@ class InboundMessages:
         is_write = operation in _WRITE_OPERATIONS
         if not self.is_open or is_write is not self._is_write or len(self._target.pieces) != 1:
             return 0
+        if self._granted_at != self._qp.memory.revocations:
+            return 0  # the next packet finds out whether the key still holds
         # Behind the middle of a WRITE its last packet has to follow; a SEND is checked by what its receive holds.
         end_bytes = self._length - 1 if is_write else self._target.size_bytes
         return (end_bytes - self._done_bytes) // self._qp.attr.path_mtu
@@ -135,6 +156,10 @@ class InboundMessages:
         length = reth.dma_bytes if reth is not None else self._length
         end_bytes = done_bytes + size_bytes
         return end_bytes == length if shape.ends_message else end_bytes < length
+
+    def _find_target(self) -> InboundResult | None:
+        self._granted_at = self._qp.memory.revocations
+        return self._start_write(self._reth) if self._reth is not None else self._start_send()
 
     def _start_send(self) -> InboundResult | None:
         if self._receive is None:

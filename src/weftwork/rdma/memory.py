@@ -110,11 +110,16 @@ class MemoryTable:
     ----------
     random : draws the keys
     max_regions : regions and windows together
+
+    Attributes
+    ----------
+    revocations : keys that have become invalid so far; a view that was given before the last has to be asked for again
     """
 
     def __init__(self, random: Random, max_regions: int) -> None:
         self._random = random
         self._max_regions = max_regions
+        self.revocations = 0
         self._local: dict[int, MemoryRegion] = {}
         self._remote: dict[int, MemoryRegion | MemoryWindow] = {}
 
@@ -139,6 +144,7 @@ class MemoryTable:
         if self._local.pop(region.lkey, None) is None:
             raise UsageError("region: found one that is not registered here")
         self._remote.pop(region.rkey, None)
+        self.revocations += 1
         region.unpin()
 
     def unpin_all(self) -> None:
@@ -158,6 +164,7 @@ class MemoryTable:
         """Forget a window, bound or not."""
         window.unbind()
         self._remote.pop(window.rkey, None)
+        self.revocations += 1
 
     def bind(
         self, window: MemoryWindow, region: MemoryRegion, place: tuple[int, int], access: AccessFlags, qp: int
@@ -184,6 +191,7 @@ class MemoryTable:
         if (length and not is_inside) or (window.window_type == 2 and window.region is not None):
             return False
         del self._remote[window.rkey]
+        self.revocations += 1
         window.unbind()
         window.rkey = self._new_key(self._remote)
         self._remote[window.rkey] = window
@@ -201,6 +209,7 @@ class MemoryTable:
         if window.region is None or window.qp_num != qp:
             return False
         window.unbind()
+        self.revocations += 1
         return True
 
     def local(self, pd: ProtectionDomain, sge: Sge, access: AccessFlags) -> memoryview | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.completion import CompletionChannel, CompletionQueue
-from weftwork.rdma.datagram import BTH, SMALLEST_BYTES, Datagram, IcrcStates, UdpFlow, is_intact
+from weftwork.rdma.datagram import BTH, LARGEST_BYTES, SMALLEST_BYTES, Datagram, IcrcStates, UdpFlow, is_intact
 from weftwork.rdma.memory import MemoryTable, ProtectionDomain
 from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
 from weftwork.rdma.rate_control import RateControl
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["RdmaNic"]
 
 _FIRST_QP: Final = 2  # IBTA vol. 1, 3.9.3: 0 and 1 are for management
-_QP_NUMBERS: Final = 1 << 24
+_QP_NUMBERS: Final = 0xFFFFFF  # IBTA vol. 1, 10.5: this one is for multicast
 _PREFIX_SHIFT: Final = 16
 _BURST: Final = 16  # chosen: packets of a queue pair before the next one's turn
 _MOST_DATAGRAMS: Final = 256  # chosen: of one call, so that arrivals are not kept waiting
@@ -183,7 +183,7 @@ class RdmaNic:
         if datagram.segment_bytes:
             self._receive_train(datagram, payload, now_ps)
             return
-        if len(payload) < SMALLEST_BYTES or len(payload) % 4:
+        if not SMALLEST_BYTES <= len(payload) <= LARGEST_BYTES or len(payload) % 4:
             self.counters["malformed"] += 1
             return
         header = BTH.unpack_from(payload)

@@ -61,6 +61,11 @@ _SERVICES: Final = {
 _FRAME_OVERHEAD_BYTES: Final = 66  # Ethernet with preamble and gap 38, IPv4 20, UDP 8: of the pace, not of the packet
 
 
+def _may_meet(pkey: int, other: int) -> bool:
+    """Whether two partition keys name one partition and not two limited members (IBTA vol. 1, 10.9.3)."""
+    return bool(pkey & 0x7FFF) and not (pkey ^ other) & 0x7FFF and bool((pkey | other) & 0x8000)
+
+
 class EventType(Enum):
     """What happened beside completions (enum ibv_event_type)."""
 
@@ -304,8 +309,11 @@ class RdmaQueuePair:
         """
         opcode, flags, pkey, _, psn_word = header
         is_stranger = self.qp_type is not QpType.UD and datagram.source != self.attr.remote_address
-        if self.state not in PROCESSES_RECEIVES or is_stranger or (pkey ^ self.attr.pkey) & 0x7FFF:
+        if self.state not in PROCESSES_RECEIVES or is_stranger:
             self.counters["stranger" if is_stranger else "not_accepted"] += 1
+            return
+        if not _may_meet(pkey, self.attr.pkey):
+            self.counters["pkey_violation"] += 1
             return
         if opcode == Opcode.CNP:
             self.counters["rp_cnp_handled"] += 1

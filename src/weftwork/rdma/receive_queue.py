@@ -53,6 +53,10 @@ class RecvQueue:
         """Oldest receive, or None."""
         return self._posted.popleft() if self._posted else None
 
+    def peek(self) -> RecvWr | None:
+        """Oldest receive, which stays posted, or None."""
+        return self._posted[0] if self._posted else None
+
     def clear(self) -> None:
         """Forget all receives."""
         self._posted.clear()

@@ -40,6 +40,14 @@ _REFUSED: Final = {
     Nak.REMOTE_OPERATIONAL_ERROR: WcStatus.REM_OP_ERR,
 }
 
+# Names of mlx5 (NVIDIA, "Understanding mlx5 Linux counters").
+_COUNTED_AS: Final = {
+    WcStatus.REM_INV_REQ_ERR: "req_remote_invalid_request",
+    WcStatus.REM_ACCESS_ERR: "req_remote_access_errors",
+    WcStatus.RETRY_EXC_ERR: "req_transport_retries_exceeded",
+    WcStatus.RNR_RETRY_EXC_ERR: "req_rnr_retries_exceeded",
+}
+
 
 class RcRequester:
     """Requests of one queue pair, in order.
@@ -361,6 +369,8 @@ class RcRequester:
             self._complete(self.entries.popleft(), WcStatus.WR_FLUSH_ERR)
         self.entries.popleft()
         self._complete(entry, status)
+        if status in _COUNTED_AS:
+            self._qp.counters[_COUNTED_AS[status]] += 1
         self._qp.went_wrong(QpEvent.SEND_FAILED)
 
     def flush(self) -> None:

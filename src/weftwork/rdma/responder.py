@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from weftwork.rdma.inbound import InboundMessages, InboundResult
+from weftwork.rdma.inbound import COUNTED_AS, InboundMessages, InboundResult
 from weftwork.rdma.states import QpEvent
 from weftwork.rdma.verbs import ATOMIC_BYTES, AccessFlags
 from weftwork.wire.credits import NO_CREDIT_COUNT
@@ -50,6 +50,8 @@ class _Answer(NamedTuple):
     original : value before an atomic
     memory : to be read
     is_new : to a request that came for the first time
+    reth : asked for ``memory``, which may be taken back while it is being read
+    granted_at : revocations of the memory when it was found
     """
 
     psn: int
@@ -57,6 +59,8 @@ class _Answer(NamedTuple):
     original: int | None = None
     memory: memoryview | None = None
     is_new: bool = False
+    reth: Reth | None = None
+    granted_at: int = 0
 
 
 class RcResponder:
@@ -178,15 +182,24 @@ class RcResponder:
         qp = self._qp
         if not qp.attr.qp_access_flags & AccessFlags.REMOTE_READ:
             return InboundResult.INVALID
-        view: memoryview | None = memoryview(b"")
-        if reth.dma_bytes:
-            view = qp.memory.remote(
-                qp.pd, reth.remote_key, reth.virtual_address, reth.dma_bytes, AccessFlags.REMOTE_READ, qp.qp_num
-            )
+        view = self._readable(reth)
         if view is None:
             return InboundResult.NO_ACCESS
-        self._push(_Answer(psn, memory=view, is_new=psn == self.expected_psn))
+        is_new = psn == self.expected_psn
+        self._push(_Answer(psn, memory=view, is_new=is_new, reth=reth, granted_at=qp.memory.revocations))
         return max(1, -(-reth.dma_bytes // qp.attr.path_mtu))
+
+    def _readable(self, reth: Reth) -> memoryview | None:
+        if reth.dma_bytes == 0:  # of nothing, neither key nor address is checked (IBTA vol. 1, 9.4.1.1)
+            return memoryview(b"")
+        return self._qp.memory.remote(
+            self._qp.pd,
+            reth.remote_key,
+            reth.virtual_address,
+            reth.dma_bytes,
+            AccessFlags.REMOTE_READ,
+            self._qp.qp_num,
+        )
 
     def _eight_bytes(self, address: int, rkey: int, access: AccessFlags) -> memoryview | InboundResult:
         if address % ATOMIC_BYTES:
@@ -269,6 +282,12 @@ class RcResponder:
     def next_datagram(self) -> Datagram:
         """Make the packet of the oldest answer."""
         answer = self._answers[0]
+        if answer.reth is not None and answer.granted_at != self._qp.memory.revocations:
+            view = self._readable(answer.reth)  # again, as rxe_recheck_mr of Linux rxe_resp.c does
+            if view is None:
+                self._stop_reading(answer.psn + self._read_sent)
+                return self.next_datagram()
+            self._answers[0] = answer = answer._replace(memory=view, granted_at=self._qp.memory.revocations)
         if answer.memory is not None:
             return self._read_response(answer, answer.memory)
         self._answers.popleft()
@@ -298,6 +317,13 @@ class RcResponder:
             self._answers.popleft()
             self._read_sent = 0
         return self._qp.answer_datagram(opcode, (answer.psn + index) % PSN_MODULUS, aeth, payload)
+
+    def _stop_reading(self, psn: int) -> None:
+        """Refuse what is left of a READ whose memory was taken back; nothing behind it is answered."""
+        self._answers.clear()
+        self._read_sent = 0
+        self.expected_psn = psn
+        self._refuse(InboundResult.NO_ACCESS)
 
     def _push(self, answer: _Answer) -> None:
         """Queue an answer; an ACK takes the place of an ACK before it, since it says as much."""
@@ -335,6 +361,6 @@ class RcResponder:
 
     def _refuse(self, result: InboundResult) -> None:
         """Tell the peer, and end: a request that may not be executed breaks the connection."""
-        self._qp.counters[f"resp_{result.name.lower()}"] += 1
+        self._qp.counters[COUNTED_AS[result]] += 1
         self._nak(_NAKS[result])
         self._qp.went_wrong(QpEvent.RECEIVE_FAILED)

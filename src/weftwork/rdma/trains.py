@@ -39,6 +39,7 @@ _MOST_BYTES: Final = 65_507  # RFC 768 over IPv4: what one datagram can carry
 _WORDS: Final = Struct(">QI")  # of BTH: the front, and the word with the PSN
 _FRONT_BYTES: Final = 8
 _MIGRATION: Final = 0x40  # the bit of BTH that hardware sets and nobody obeys
+_FULL_MEMBER: Final = 0x8000  # IBTA vol. 1, 10.9.3; two limited members may not meet
 _MOST_PORTS: Final = 64  # chosen: source ports of a peer that are remembered
 # FECN, BECN and six reserved bits, which the ICRC does not cover.
 _COVERED: Final = ~(0xFF << 24) & (1 << 64) - 1
@@ -167,7 +168,8 @@ class TrainReceiver:
         if (
             taker is None
             or flags & ~_MIGRATION
-            or (pkey ^ attr.pkey) & 0x7FFF
+            or pkey != attr.pkey
+            or not pkey & _FULL_MEMBER
             or segment_bytes != BTH_BYTES + attr.path_mtu + ICRC_BYTES
             or qp.rate is not None
             or qp.state not in PROCESSES_RECEIVES

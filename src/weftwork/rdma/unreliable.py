@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from weftwork.rdma.datagram import ip_header
-from weftwork.rdma.inbound import InboundMessages, InboundResult
+from weftwork.rdma.inbound import COUNTED_AS, InboundMessages, InboundResult
 from weftwork.rdma.receive_queue import Scatter
 from weftwork.rdma.requests import COMPLETES_AS, SendEntry
 from weftwork.rdma.states import QpEvent
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["GRH_BYTES", "UcResponder", "UdResponder", "UnreliableRequester"]
 
 GRH_BYTES: Final = 40  # IBTA vol. 1, 11.4.1.2: space in front of a datagram
+_LATE_PACKETS: Final = 4096  # chosen: further behind is not reordering; one forged PSN must not silence the peer
 _CONTROLLED_QKEY: Final = 1 << 31  # IBTA vol. 1, 10.2.5: then the queue pair's own key is sent
 
 
@@ -133,10 +134,10 @@ class UcResponder:
     def receive(self, shape: OpcodeShape, psn: int, body: memoryview, *, solicited: bool) -> None:
         """Take a packet; where one is missing, drop the message and wait for the next one's first."""
         ahead = psn_compare(psn, self.expected_psn)
-        if ahead < 0:
+        if -_LATE_PACKETS <= ahead < 0:
             self._qp.counters["out_of_sequence"] += 1  # late: its message has been dropped
             return
-        if ahead > 0 or (shape.starts_message and self.messages.is_open):
+        if ahead != 0 or (shape.starts_message and self.messages.is_open):
             self._qp.counters["out_of_sequence"] += 1
             self.messages.close()
         self.expected_psn = (psn + 1) % PSN_MODULUS
@@ -148,9 +149,9 @@ class UcResponder:
             result = InboundResult.INVALID
         if result is InboundResult.TAKEN:
             return
-        self._qp.counters[f"resp_{result.name.lower()}"] += 1
+        self._qp.counters[COUNTED_AS[result]] += 1
         self.messages.close()
-        if result in {InboundResult.TOO_LONG, InboundResult.FAILED_HERE}:
+        if result is InboundResult.FAILED_HERE:
             self._qp.went_wrong(QpEvent.RECEIVE_FAILED)
 
 
@@ -174,19 +175,20 @@ class UdResponder:
         if len(body) > qp.attr.path_mtu:
             qp.counters["malformed"] += 1
             return
-        wr = qp.take_receive()
+        wr = qp.recv_queue.peek()
         if wr is None:
-            qp.counters["resp_no_receive"] += 1
+            qp.counters[COUNTED_AS[InboundResult.NO_RECEIVE]] += 1
             return
         target = Scatter.of_receive(qp.memory, qp.pd, wr)
         status = target if isinstance(target, WcStatus) else WcStatus.SUCCESS
         if isinstance(target, Scatter):
-            if target.size_bytes < GRH_BYTES + len(body):
-                status = WcStatus.LOC_LEN_ERR
-            else:
-                target.write(0, ip_header(datagram, len(datagram.payload())).rjust(GRH_BYTES, b"\0"))
-                if body:
-                    target.write(GRH_BYTES, body)
+            if target.size_bytes < GRH_BYTES + len(body):  # the receive stays posted (IBTA vol. 1, 9.9.3, class D)
+                qp.counters[COUNTED_AS[InboundResult.TOO_LONG]] += 1
+                return
+            target.write(0, ip_header(datagram, len(datagram.payload())).rjust(GRH_BYTES, b"\0"))
+            if body:
+                target.write(GRH_BYTES, body)
+        qp.take_receive()
         wc = Wc(
             wr_id=wr.wr_id,
             status=status,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.queue_pair import NicLimits, RdmaQueuePair
 from weftwork.rdma.verbs import AccessFlags, QpAttr, QpState, QpType, RecvWr, SendFlags, SendWr, Sge, Wc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DELAY_PS = 1_000_000
 SECOND_PS = 1_000_000_000_000
@@ -32,6 +35,7 @@ class BadWire:
     duplicate: float = 0.0
     corrupt: float = 0.0
     seed: int = 0
+    loses_to: tuple[int, ...] = (0, 1)  # the ends whose packets are lost
 
 
 class Pair:
@@ -47,6 +51,7 @@ class Pair:
         nic: dict[str, Any] | None = None,
         srq: bool = False,
         ipv6: bool = False,
+        by_end: Sequence[dict[str, Any]] = ({}, {}),
         **attr: Any,
     ) -> None:
         self.wire = wire if wire is not None else BadWire()
@@ -83,7 +88,7 @@ class Pair:
                 qp_access_flags=ALL,
                 qkey=0x1234,
             )
-            mine = replace(mine, **{"max_rd_atomic": 4, "max_dest_rd_atomic": 4, "path_mtu": 256} | attr)
+            mine = replace(mine, **{"max_rd_atomic": 4, "max_dest_rd_atomic": 4, "path_mtu": 256} | attr | by_end[i])
             self.qps[i].modify(QpState.INIT, mine)
             self.qps[i].modify(QpState.RTR)
             self.qps[i].modify(QpState.RTS)
@@ -137,7 +142,7 @@ class Pair:
         datagram = datagram._replace(parts=(bytes(data),), ecn=3 if self.mark else datagram.ecn)
         self.sent.append(datagram)
         self.last_sent_ps = self.now_ps
-        if self.luck.random() < self.wire.loss or len(self.sent) - 1 in self.drop:
+        if (to in self.wire.loses_to and self.luck.random() < self.wire.loss) or len(self.sent) - 1 in self.drop:
             return
         for _ in range(2 if self.luck.random() < self.wire.duplicate else 1):
             delay_ps = DELAY_PS

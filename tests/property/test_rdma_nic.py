@@ -53,11 +53,19 @@ def start(pair: Pair, index: int, kind: str, size: int) -> None:
     mtu=st.sampled_from([256, 1024, 4096]),
     retries=st.sampled_from([0, 3, 7]),
     trains=st.booleans(),
+    selective=st.sampled_from([(False, False), (True, True), (True, True), (True, False), (False, True)]),
 )
 def test_every_message_arrives_once_whole_and_in_order_or_the_queue_pair_says_why(
-    *, wire: BadWire, work: list[tuple[str, int]], mtu: int, retries: int, trains: bool
+    *,
+    wire: BadWire,
+    work: list[tuple[str, int]],
+    mtu: int,
+    retries: int,
+    trains: bool,
+    selective: tuple[bool, bool],
 ) -> None:
-    pair = Pair(wire, path_mtu=mtu, retry_cnt=retries, nic={"makes_trains": trains})
+    ends = [{"selective_repeat": has} for has in selective]
+    pair = Pair(wire, path_mtu=mtu, retry_cnt=retries, nic={"makes_trains": trains}, by_end=ends)
     source = random.Random(1)
     pair.buffers[0][:] = source.randbytes(len(pair.buffers[0]))
     for index, (kind, _) in enumerate(work):

@@ -162,7 +162,7 @@ class SendEntry:
     def packet(self, index: int) -> RequestPacket:
         """Packet ``index``; of a READ the request for all responses from there on."""
         if self.awaits_response:
-            return self._question(index)
+            return self.question(index, self.packets)
         size_bytes = min(self._mtu, self.length - index * self._mtu)
         is_first, is_last = index == 0, index == self.packets - 1
         row = _MESSAGES[self.wr.opcode]
@@ -187,11 +187,13 @@ class SendEntry:
             return None
         return self.data.pieces[0][index * self._mtu : (index + count) * self._mtu]
 
-    def _question(self, index: int) -> RequestPacket:
-        wr, done_bytes = self.wr, index * self._mtu
+    def question(self, start: int, end: int) -> RequestPacket:
+        """Request for the responses from ``start`` to ``end``, which READ alone has several of."""
+        wr, done_bytes = self.wr, start * self._mtu
         pieces: tuple[memoryview, ...] = ()
         if wr.opcode is WrOpcode.RDMA_READ:
-            headers = Reth(wr.remote_addr + done_bytes, wr.rkey, self.length - done_bytes).encode()
+            size_bytes = min(self.length, end * self._mtu) - done_bytes
+            headers = Reth(wr.remote_addr + done_bytes, wr.rkey, size_bytes).encode()
         elif wr.opcode is WrOpcode.ATOMIC_CMP_AND_SWP:
             headers = AtomicEth(wr.remote_addr, wr.rkey, wr.swap, wr.compare_add).encode()
         elif wr.opcode is WrOpcode.ATOMIC_FETCH_AND_ADD:

@@ -259,6 +259,7 @@ class QpAttr:
     qp_access_flags : what the peer may do
     pkey : partition key
     qkey : admits datagrams, 32 bits
+    selective_repeat : send again what is lost alone; a private option of RC that both ends have to have
     """
 
     remote_address: bytes = b""
@@ -275,3 +276,4 @@ class QpAttr:
     qp_access_flags: AccessFlags = _NO_ACCESS
     pkey: int = DEFAULT_PARTITION_KEY
     qkey: int = 0
+    selective_repeat: bool = False

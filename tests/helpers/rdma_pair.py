@@ -75,23 +75,30 @@ class Pair:
         self.srqs = [end.create_srq(256) if srq else None for end in self.nics]
         self.buffers = [bytearray(memory_bytes) for _ in self.nics]
         self.mrs = [self.nics[i].memory.register(self.pds[i], self.buffers[i], ALL) for i in (0, 1)]
-        self.qps: list[RdmaQueuePair] = [
+        self.qps = self.connect(qp_type, by_end, **attr)
+
+    def connect(
+        self, qp_type: QpType = QpType.RC, by_end: Sequence[dict[str, Any]] = ({}, {}), **attr: Any
+    ) -> list[RdmaQueuePair]:
+        """Two more queue pairs of the same domains, connected."""
+        qps = [
             self.nics[i].create_qp(self.pds[i], qp_type, (self.cqs[i], self.cqs[i]), srq=self.srqs[i]) for i in (0, 1)
         ]
         psns = [end.random_psn() for end in self.nics]
         for i in (0, 1):
             mine = QpAttr(
-                remote_address=addresses[1 - i],
-                dest_qp_num=self.qps[1 - i].qp_num,
+                remote_address=self.nics[1 - i].address,
+                dest_qp_num=qps[1 - i].qp_num,
                 rq_psn=psns[1 - i],
                 sq_psn=psns[i],
                 qp_access_flags=ALL,
                 qkey=0x1234,
             )
             mine = replace(mine, **{"max_rd_atomic": 4, "max_dest_rd_atomic": 4, "path_mtu": 256} | attr | by_end[i])
-            self.qps[i].modify(QpState.INIT, mine)
-            self.qps[i].modify(QpState.RTR)
-            self.qps[i].modify(QpState.RTS)
+            qps[i].modify(QpState.INIT, mine)
+            qps[i].modify(QpState.RTR)
+            qps[i].modify(QpState.RTS)
+        return qps
 
     def sge(self, end: int, offset: int, length: int) -> Sge:
         return Sge(self.mrs[end].addr + offset, length, self.mrs[end].lkey)

@@ -41,6 +41,7 @@ from weftwork.rdma.verbs import (
     Wc,
     WcOpcode,
     WcStatus,
+    WrOpcode,
 )
 from weftwork.wire.fields import MalformedPacket, check_fits
 from weftwork.wire.ib import CNP_BODY, cnp_bth
@@ -50,8 +51,9 @@ from weftwork.wire.udp import ROCE_SOURCE_PORT_MINIMUM
 
 if TYPE_CHECKING:
     from weftwork.rdma.completion import CompletionQueue
-    from weftwork.rdma.memory import MemoryTable, ProtectionDomain
+    from weftwork.rdma.memory import MemoryTable, MemoryWindow, ProtectionDomain
     from weftwork.rdma.rate_control import RateControl
+    from weftwork.rdma.verbs import MwBind
 
 __all__ = ["AsyncEvent", "EventType", "NicLimits", "QpHost", "RdmaQueuePair"]
 
@@ -280,6 +282,35 @@ class RdmaQueuePair:
         ------
         UsageError : the state takes none, the queue is full, or the request is not one of this service
         """
+        window = wr.window
+        if window is not None and (window.window_type != 2 or wr.rkey >> 8 != window.rkey >> 8):
+            raise UsageError("window, rkey: found others, wanted a window of type 2 and a key of its index")
+        self._post(wr)
+
+    def bind_mw(self, wr_id: int, window: MemoryWindow, bind: MwBind, flags: SendFlags = SendFlags.SIGNALED) -> int:
+        """Post the binding of a window of type 1 (ibv_bind_mw).
+
+        Parameters
+        ----------
+        wr_id : returned in the completion
+        window, bind : see `MwBind`
+        flags : ``FENCE`` and ``SIGNALED`` have a meaning
+
+        Returns
+        -------
+        the key that the window will have, for the peer; ``window.rkey`` changes when the binding is executed
+
+        Raises
+        ------
+        UsageError : as ``post_send``, or the window has another type
+        """
+        if window.window_type != 1:
+            raise UsageError(f"window_type: found {window.window_type}, wanted 1; post BIND_MW for type 2")
+        rkey = self.memory.draw_rkey()
+        self._post(SendWr(wr_id=wr_id, opcode=WrOpcode.BIND_MW, flags=flags, rkey=rkey, window=window, bind=bind))
+        return rkey
+
+    def _post(self, wr: SendWr) -> None:
         limits = self.host.limits
         if self.state not in TAKES_SENDS:
             raise UsageError(f"state: found {self.state.name}, wanted RTS to post a send")

@@ -156,9 +156,8 @@ class RcRequester:
         if status is None and not entry.find_memory(self._qp.memory, self._qp.pd):
             status = WcStatus.LOC_PROT_ERR
         if entry.packets == 0 and status is None:
-            is_done = self._qp.memory.invalidate(self._qp.pd, entry.wr.invalidate_rkey, self._qp.qp_num)
-            status = None if is_done else WcStatus.MW_BIND_ERR
-        if status is not None:
+            status = entry.execute_here(self._qp.memory, self._qp.pd, self._qp.qp_num)
+        if status is not None and status is not WcStatus.SUCCESS:
             entry.error = status  # told when those before it have ended
             if self._cursor == 0:
                 self._fail(entry, status)

@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import strategies as st
+
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.queue_pair import NicLimits, RdmaQueuePair
@@ -36,6 +38,18 @@ class BadWire:
     corrupt: float = 0.0
     seed: int = 0
     loses_to: tuple[int, ...] = (0, 1)  # the ends whose packets are lost
+
+
+@st.composite
+def bad_wires(draw: st.DrawFn) -> BadWire:
+    chance = st.sampled_from([0.0, 0.05, 0.3])
+    return BadWire(
+        loss=draw(chance),
+        reorder=draw(chance),
+        duplicate=draw(chance),
+        corrupt=draw(chance),
+        seed=draw(st.integers(0, 1 << 16)),
+    )
 
 
 class Pair:

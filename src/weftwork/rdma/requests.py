@@ -137,7 +137,7 @@ class SendEntry:
     def execute_here(self, memory: MemoryTable, pd: ProtectionDomain, qp_num: int) -> WcStatus:
         """Do a local operation; returns its status."""
         wr = self.wr
-        if wr.window is not None and wr.bind is not None:
+        if wr.opcode is WrOpcode.BIND_MW and wr.window is not None and wr.bind is not None:
             region, place = wr.bind.region, (wr.bind.addr, wr.bind.length)
             is_own = wr.window.pd is pd
             is_done = is_own and memory.bind(wr.window, region, place, wr.bind.access, qp_num, rkey=wr.rkey)

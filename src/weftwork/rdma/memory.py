@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.errors import UsageError
+from weftwork.rdma.persistence import PersistentFile
 from weftwork.rdma.verbs import AccessFlags
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class MemoryRegion:
     lkey, rkey : the keys for local and for remote use
     is_pinned : the system keeps the pages in memory
     windows : bound to it; a region with windows cannot be deregistered
+    file : that its bytes reach, of a region with the right ``FLUSH_PERSISTENT``
     """
 
     def __init__(self, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags, lkey: int, rkey: int) -> None:
@@ -65,6 +67,11 @@ class MemoryRegion:
         self.lkey: Final = lkey
         self.rkey: Final = rkey
         self.windows = 0
+        self.file: PersistentFile | None = None
+        if access & AccessFlags.FLUSH_PERSISTENT:
+            self.file = PersistentFile.of_view(self.view, self.addr)
+            if self.file is None:
+                raise UsageError("access: found FLUSH_PERSISTENT for other memory, wanted a shared mmap of a file")
         self.is_pinned = _lock_pages("mlock", self.addr, self.length)
 
     def unpin(self) -> None:
@@ -125,7 +132,8 @@ class MemoryTable:
 
         Raises
         ------
-        UsageError : read-only or scattered, remote writing without local writing, or too many regions
+        UsageError : read-only or scattered, remote writing without local writing, persistence of memory without a file,
+            or too many regions
         """
         if access & _WRITES and not access & AccessFlags.LOCAL_WRITE:  # IBTA vol. 1, 10.6.3.1
             raise UsageError("access: found remote write or atomic alone, wanted local write with it")
@@ -163,6 +171,15 @@ class MemoryTable:
         """Forget a window, bound or not."""
         window.unbind()
         self._forget(window.rkey)
+
+    def persist(self, rkey: int, addr: int, length: int | None) -> bool:
+        """Write a range that `remote` has allowed to its file, None for the whole region; False where it fails."""
+        region = self._remote.get(rkey)
+        if not isinstance(region, MemoryRegion) or region.file is None:
+            return False
+        if length is None:
+            return region.file.persist(0, region.length)
+        return region.file.persist(addr - region.addr, length)
 
     def draw_rkey(self) -> int:
         """Random key that nothing has now."""

@@ -37,6 +37,11 @@ _NAKS: Final = {
 _ASKING: Final = frozenset(
     {Opcode.READ_REQUEST, Opcode.COMPARE_SWAP, Opcode.FETCH_ADD, Opcode.FLUSH, Opcode.ATOMIC_WRITE}
 )
+# IBTA vol. 1, annex A19: what the queue pair and the region have to allow.
+_FLUSH_RIGHTS: Final = {
+    FlushPlacement.GLOBAL_VISIBILITY: AccessFlags.FLUSH_GLOBAL,
+    FlushPlacement.PERSISTENCE: AccessFlags.FLUSH_PERSISTENT,
+}
 _MASK64: Final = (1 << 64) - 1
 
 
@@ -244,16 +249,22 @@ class RcResponder:
         return 1
 
     def _flush(self, psn: int, feth: Feth, reth: Reth) -> int | InboundResult:
-        """RcAnswer when earlier WRITEs are visible, which they are here at once; memory is not persistent."""
+        """Answer when earlier WRITEs are visible, which they are here at once, and are in the file if that is asked."""
         qp = self._qp
-        if feth.placement & FlushPlacement.PERSISTENCE or not qp.attr.qp_access_flags & AccessFlags.FLUSH_GLOBAL:
+        wanted = AccessFlags(0)
+        for placement, right in _FLUSH_RIGHTS.items():
+            if feth.placement & placement:
+                wanted |= right
+        if not wanted or wanted & ~qp.attr.qp_access_flags:
             return InboundResult.INVALID
-        length = 0 if feth.selectivity else reth.dma_bytes
-        if (
-            qp.memory.remote(qp.pd, reth.remote_key, reth.virtual_address, length, AccessFlags.FLUSH_GLOBAL, qp.qp_num)
-            is None
-        ):
+        length = None if feth.selectivity else reth.dma_bytes
+        view = qp.memory.remote(qp.pd, reth.remote_key, reth.virtual_address, length or 0, wanted, qp.qp_num)
+        if view is None:
             return InboundResult.NO_ACCESS
+        if wanted & AccessFlags.FLUSH_PERSISTENT:
+            if not qp.memory.persist(reth.remote_key, reth.virtual_address, length):
+                return InboundResult.FAILED_HERE
+            qp.counters["persistent_flushes"] += 1
         self._push(RcAnswer(psn, memory=memoryview(b""), is_new=psn == self.expected_psn))
         return 1
 

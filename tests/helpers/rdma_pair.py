@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
 
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.queue_pair import NicLimits, RdmaQueuePair
 from weftwork.rdma.verbs import AccessFlags, QpAttr, QpState, QpType, RecvWr, SendFlags, SendWr, Sge, Wc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DELAY_PS = 1_000_000
 SECOND_PS = 1_000_000_000_000
@@ -32,6 +37,19 @@ class BadWire:
     duplicate: float = 0.0
     corrupt: float = 0.0
     seed: int = 0
+    loses_to: tuple[int, ...] = (0, 1)  # the ends whose packets are lost
+
+
+@st.composite
+def bad_wires(draw: st.DrawFn) -> BadWire:
+    chance = st.sampled_from([0.0, 0.05, 0.3])
+    return BadWire(
+        loss=draw(chance),
+        reorder=draw(chance),
+        duplicate=draw(chance),
+        corrupt=draw(chance),
+        seed=draw(st.integers(0, 1 << 16)),
+    )
 
 
 class Pair:
@@ -47,6 +65,7 @@ class Pair:
         nic: dict[str, Any] | None = None,
         srq: bool = False,
         ipv6: bool = False,
+        by_end: Sequence[dict[str, Any]] = ({}, {}),
         **attr: Any,
     ) -> None:
         self.wire = wire if wire is not None else BadWire()
@@ -70,23 +89,30 @@ class Pair:
         self.srqs = [end.create_srq(256) if srq else None for end in self.nics]
         self.buffers = [bytearray(memory_bytes) for _ in self.nics]
         self.mrs = [self.nics[i].memory.register(self.pds[i], self.buffers[i], ALL) for i in (0, 1)]
-        self.qps: list[RdmaQueuePair] = [
+        self.qps = self.connect(qp_type, by_end, **attr)
+
+    def connect(
+        self, qp_type: QpType = QpType.RC, by_end: Sequence[dict[str, Any]] = ({}, {}), **attr: Any
+    ) -> list[RdmaQueuePair]:
+        """Two more queue pairs of the same domains, connected."""
+        qps = [
             self.nics[i].create_qp(self.pds[i], qp_type, (self.cqs[i], self.cqs[i]), srq=self.srqs[i]) for i in (0, 1)
         ]
         psns = [end.random_psn() for end in self.nics]
         for i in (0, 1):
             mine = QpAttr(
-                remote_address=addresses[1 - i],
-                dest_qp_num=self.qps[1 - i].qp_num,
+                remote_address=self.nics[1 - i].address,
+                dest_qp_num=qps[1 - i].qp_num,
                 rq_psn=psns[1 - i],
                 sq_psn=psns[i],
                 qp_access_flags=ALL,
                 qkey=0x1234,
             )
-            mine = replace(mine, **{"max_rd_atomic": 4, "max_dest_rd_atomic": 4, "path_mtu": 256} | attr)
-            self.qps[i].modify(QpState.INIT, mine)
-            self.qps[i].modify(QpState.RTR)
-            self.qps[i].modify(QpState.RTS)
+            mine = replace(mine, **{"max_rd_atomic": 4, "max_dest_rd_atomic": 4, "path_mtu": 256} | attr | by_end[i])
+            qps[i].modify(QpState.INIT, mine)
+            qps[i].modify(QpState.RTR)
+            qps[i].modify(QpState.RTS)
+        return qps
 
     def sge(self, end: int, offset: int, length: int) -> Sge:
         return Sge(self.mrs[end].addr + offset, length, self.mrs[end].lkey)
@@ -137,7 +163,7 @@ class Pair:
         datagram = datagram._replace(parts=(bytes(data),), ecn=3 if self.mark else datagram.ecn)
         self.sent.append(datagram)
         self.last_sent_ps = self.now_ps
-        if self.luck.random() < self.wire.loss or len(self.sent) - 1 in self.drop:
+        if (to in self.wire.loses_to and self.luck.random() < self.wire.loss) or len(self.sent) - 1 in self.drop:
             return
         for _ in range(2 if self.luck.random() < self.wire.duplicate else 1):
             delay_ps = DELAY_PS

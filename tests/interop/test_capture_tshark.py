@@ -38,6 +38,7 @@ from weftwork.wire.opcodes import Opcode
 from weftwork.wire.pcap import CapturedPacket
 from weftwork.wire.pcapng import encode_pcapng, read_capture
 from weftwork.wire.pfc import PFC_OPCODE
+from weftwork.wire.selective_nak import SelectiveNak
 from weftwork.wire.transport import transport_packet
 
 CAPTURED = """schema: 2
@@ -59,6 +60,7 @@ pytestmark = NEEDS_TSHARK
         (Opcode.WRITE_ONLY_IMMEDIATE, (Reth(1, 2, 8), ImmediateData(7)), {"reth.dmalen": 8, "immdt": 7}),
         (Opcode.SEND_ONLY_INVALIDATE, (Ieth(0xABCD),), {"ieth": 0xABCD}),
         (Opcode.READ_RESPONSE_ONLY, (Aeth(AethKind.ACK, 31, 5),), {"aeth.syndrome": 31, "aeth.msn": 5}),
+        (Opcode.ACKNOWLEDGE, (SelectiveNak(3, 0x123).aeth(),), {"aeth.syndrome": 0x40, "aeth.msn": 0x003123}),
         (
             Opcode.COMPARE_SWAP,
             (AtomicEth(8, 9, 10, 11),),
@@ -77,7 +79,7 @@ pytestmark = NEEDS_TSHARK
 def test_tshark_reads_every_extended_header(
     tmp_path: Path, opcode: Opcode, headers: tuple[Any, ...], read_as: dict[str, int]
 ) -> None:
-    payload = b"12345" if opcode not in {0x0C, 0x12, 0x13, 0x14} else b""
+    payload = b"12345" if opcode not in {0x0C, 0x11, 0x12, 0x13, 0x14} else b""
     packet = transport_packet(bth("a", opcode, 100), headers, payload)
     file = write_capture(tmp_path / "one.pcapng", [frame("a", packet)])
     names = ["bth.opcode", "bth.psn", "bth.padcnt", *read_as]

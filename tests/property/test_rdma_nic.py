@@ -2,7 +2,7 @@
 
 import random
 
-from helpers.rdma_pair import BadWire, Pair
+from helpers.rdma_pair import BadWire, Pair, bad_wires
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,20 +10,8 @@ from weftwork.rdma.verbs import QpState, WcStatus, WrOpcode
 
 RETRIES = {WcStatus.RETRY_EXC_ERR, WcStatus.RNR_RETRY_EXC_ERR}
 SIZES = st.sampled_from([0, 1, 8, 255, 256, 257, 1000, 4096])
-KINDS = st.sampled_from(["send", "imm", "write", "write-imm", "read", "add"])
+KINDS = st.sampled_from(["send", "imm", "write", "write-imm", "read", "add", "flush", "atomic-write"])
 SPAN = 8192
-
-
-@st.composite
-def bad_wires(draw: st.DrawFn) -> BadWire:
-    chance = st.sampled_from([0.0, 0.05, 0.3])
-    return BadWire(
-        loss=draw(chance),
-        reorder=draw(chance),
-        duplicate=draw(chance),
-        corrupt=draw(chance),
-        seed=draw(st.integers(0, 1 << 16)),
-    )
 
 
 def start(pair: Pair, index: int, kind: str, size: int) -> None:
@@ -38,10 +26,18 @@ def start(pair: Pair, index: int, kind: str, size: int) -> None:
         "write-imm": WrOpcode.RDMA_WRITE_WITH_IMM,
         "read": WrOpcode.RDMA_READ,
         "add": WrOpcode.ATOMIC_FETCH_AND_ADD,
+        "flush": WrOpcode.FLUSH,
+        "atomic-write": WrOpcode.ATOMIC_WRITE,
     }[kind]
     if kind == "add":
         mine = (pair.sge(0, at, 8),)
         pair.post(0, opcode, index, sg_list=mine, compare_add=1, **pair.remote(0, len(pair.buffers[1]) - 8))
+    elif kind == "flush":
+        pair.post(0, opcode, index, flush_bytes=size, **pair.remote(0, at))
+    elif kind == "atomic-write":  # all to one place
+        pair.buffers[0][at : at + 8] = index.to_bytes(8, "little")
+        mine = (pair.sge(0, at, 8),)
+        pair.post(0, opcode, index, sg_list=mine, **pair.remote(0, len(pair.buffers[1]) - 16))
     else:
         pair.post(0, opcode, index, sg_list=mine, imm_data=index, **pair.remote(0, at))
 
@@ -53,17 +49,25 @@ def start(pair: Pair, index: int, kind: str, size: int) -> None:
     mtu=st.sampled_from([256, 1024, 4096]),
     retries=st.sampled_from([0, 3, 7]),
     trains=st.booleans(),
+    selective=st.sampled_from([(False, False), (True, True), (True, True), (True, False), (False, True)]),
 )
 def test_every_message_arrives_once_whole_and_in_order_or_the_queue_pair_says_why(
-    *, wire: BadWire, work: list[tuple[str, int]], mtu: int, retries: int, trains: bool
+    *,
+    wire: BadWire,
+    work: list[tuple[str, int]],
+    mtu: int,
+    retries: int,
+    trains: bool,
+    selective: tuple[bool, bool],
 ) -> None:
-    pair = Pair(wire, path_mtu=mtu, retry_cnt=retries, nic={"makes_trains": trains})
+    ends = [{"selective_repeat": has} for has in selective]
+    pair = Pair(wire, path_mtu=mtu, retry_cnt=retries, nic={"makes_trains": trains}, by_end=ends)
     source = random.Random(1)
     pair.buffers[0][:] = source.randbytes(len(pair.buffers[0]))
     for index, (kind, _) in enumerate(work):
         if kind == "read":
             pair.buffers[1][index * SPAN : (index + 1) * SPAN] = source.randbytes(SPAN)
-    pair.buffers[1][-8:] = bytes(8)
+    pair.buffers[1][-16:] = b"\xff" * 8 + bytes(8)
     want = bytes(pair.buffers[0]), bytes(pair.buffers[1])
     for index, (kind, size) in enumerate(work):
         start(pair, index, kind, size)
@@ -82,6 +86,10 @@ def test_every_message_arrives_once_whole_and_in_order_or_the_queue_pair_says_wh
     assert adds <= executed <= sum(kind == "add" for kind, _ in work)
     seen = [int.from_bytes(pair.buffers[0][i * SPAN : i * SPAN + 8], "little") for i in good if work[i][0] == "add"]
     assert seen == list(range(adds))  # each happened once
+    stored = [index for index, (kind, _) in enumerate(work) if kind == "atomic-write"]
+    last = int.from_bytes(pair.buffers[1][-16:-8], "little")
+    done = [index for index in stored if index in good]
+    assert last in stored[max(0, len(done) - 1) :] or (not done and last == (1 << 64) - 1)  # none happened again later
     taken = [index for index, (kind, _) in enumerate(work) if kind in {"send", "imm", "write-imm"}]
     assert [wc.wr_id for wc in received] == taken[: len(received)]
     assert set(taken) & set(good) <= {wc.wr_id for wc in received}
@@ -94,6 +102,6 @@ def test_every_message_arrives_once_whole_and_in_order_or_the_queue_pair_says_wh
         span = slice(index * SPAN, index * SPAN + size)
         if kind == "read":
             assert pair.buffers[0][span] == want[1][span]
-        elif kind != "add":
+        elif kind not in {"add", "flush", "atomic-write"}:
             assert pair.buffers[1][span] == want[0][span]
             assert pair.buffers[1][span.stop : (index + 1) * SPAN] == bytes(SPAN - size)

@@ -14,11 +14,12 @@ from weftwork.rdma.packet_words import cm_words, header_words
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES, Verdict
 from weftwork.wire.dissection import Carrier, Dissection, dissect
 from weftwork.wire.extended import Aeth, AethKind, Nak, Reth
-from weftwork.wire.ib import psn_compare
+from weftwork.wire.ib import psn_add, psn_compare
 from weftwork.wire.ip import ECN_CE
 from weftwork.wire.opcodes import Opcode, Position, TransportService
 from weftwork.wire.pfc import PFC_PRIORITIES
 from weftwork.wire.rnr import rnr_timer_us
+from weftwork.wire.selective_nak import SelectiveNak
 
 if TYPE_CHECKING:
     from weftwork.wire.opcodes import OpcodeShape
@@ -223,9 +224,14 @@ class CaptureExplainer:
             self._read_response(answered, psn, shape, notes)
         if aeth is None:
             return
-        if aeth.kind is AethKind.NAK:
-            words = NAK_WORDS.get(aeth.value, f"code {aeth.value}")
-            self._note(notes, words, f"{words}, wants PSN {psn:#x}" if aeth.value == Nak.PSN_SEQUENCE_ERROR else words)
+        kept = SelectiveNak.of_aeth(aeth)
+        if aeth.kind is AethKind.NAK or kept is not None:
+            code = aeth.value if kept is None else Nak.PSN_SEQUENCE_ERROR
+            words = NAK_WORDS.get(code, f"code {code}")
+            text = f"{words}, wants PSN {psn:#x}" if code == Nak.PSN_SEQUENCE_ERROR else words
+            if kept is not None:
+                text += f", keeps {kept.packets} from PSN {psn_add(psn, kept.ahead):#x} on"
+            self._note(notes, words, text)
             if answered is not None:
                 answered.naks[words] += 1
                 answered.requests.nak(psn)

@@ -188,7 +188,8 @@ class InboundMessages:
     def _end(self, immediate: int | None, key: int | None, *, solicited: bool) -> InboundResult:
         if key is not None and not self._qp.memory.invalidate(self._qp.pd, key, self._qp.qp_num):
             return self._fail_receive(WcStatus.MW_BIND_ERR, InboundResult.NO_ACCESS)
-        if self._receive is not None:
+        # a WRITE alone leaves the receive that a dropped message has begun (IBTA vol. 1, 9.8.2)
+        if self._receive is not None and (immediate is not None or not self._is_write):
             wc = Wc(
                 wr_id=self._receive.wr_id,
                 status=WcStatus.SUCCESS,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.errors import UsageError
+from weftwork.rdma.persistence import PersistentFile
 from weftwork.rdma.verbs import AccessFlags
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["MemoryRegion", "MemoryTable", "MemoryWindow", "ProtectionDomain"]
 
 _KEYS: Final = 1 << 32
+_OWN_BITS: Final = 8  # IBTA vol. 1, 10.6.7.2: of a key, the consumer's; the others are the index
 _REMOTE: Final = AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_READ | AccessFlags.REMOTE_ATOMIC
 _WRITES: Final = AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_ATOMIC
 
@@ -50,6 +52,7 @@ class MemoryRegion:
     lkey, rkey : the keys for local and for remote use
     is_pinned : the system keeps the pages in memory
     windows : bound to it; a region with windows cannot be deregistered
+    file : that its bytes reach, of a region with the right ``FLUSH_PERSISTENT``
     """
 
     def __init__(self, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags, lkey: int, rkey: int) -> None:
@@ -64,6 +67,11 @@ class MemoryRegion:
         self.lkey: Final = lkey
         self.rkey: Final = rkey
         self.windows = 0
+        self.file: PersistentFile | None = None
+        if access & AccessFlags.FLUSH_PERSISTENT:
+            self.file = PersistentFile.of_view(self.view, self.addr)
+            if self.file is None:
+                raise UsageError("access: found FLUSH_PERSISTENT for other memory, wanted a shared mmap of a file")
         self.is_pinned = _lock_pages("mlock", self.addr, self.length)
 
     def unpin(self) -> None:
@@ -122,19 +130,24 @@ class MemoryTable:
         self.revocations = 0
         self._local: dict[int, MemoryRegion] = {}
         self._remote: dict[int, MemoryRegion | MemoryWindow] = {}
+        self._indexes: set[int] = set()  # of the remote keys
 
     def register(self, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags) -> MemoryRegion:
         """Register a buffer without a copy.
 
         Raises
         ------
-        UsageError : read-only or scattered, remote writing without local writing, or too many regions
+        UsageError : read-only or scattered, remote writing without local writing, persistence of memory without a file,
+            or too many regions
         """
         if access & _WRITES and not access & AccessFlags.LOCAL_WRITE:  # IBTA vol. 1, 10.6.3.1
             raise UsageError("access: found remote write or atomic alone, wanted local write with it")
-        region = MemoryRegion(pd, buffer, access, self._new_key(self._local), self._new_key(self._remote))
+        lkey = self._random.randrange(1, _KEYS)
+        while lkey in self._local:
+            lkey = self._random.randrange(1, _KEYS)
+        region = MemoryRegion(pd, buffer, access, lkey, self._new_rkey())
         self._local[region.lkey] = region
-        self._remote[region.rkey] = region
+        self._admit(region.rkey, region)
         return region
 
     def deregister(self, region: MemoryRegion) -> None:
@@ -143,8 +156,8 @@ class MemoryTable:
             raise UsageError(f"region: found {region.windows} windows bound to it, wanted none")
         if self._local.pop(region.lkey, None) is None:
             raise UsageError("region: found one that is not registered here")
-        self._remote.pop(region.rkey, None)
         self.revocations += 1
+        self._forget(region.rkey)
         region.unpin()
 
     def unpin_all(self) -> None:
@@ -156,20 +169,43 @@ class MemoryTable:
         """Make a window that is not bound yet; UsageError for a type other than 1 and 2, or too many."""
         if window_type not in {1, 2}:
             raise UsageError(f"window_type: found {window_type}, wanted 1 or 2")
-        window = MemoryWindow(pd, window_type, self._new_key(self._remote))
-        self._remote[window.rkey] = window
+        window = MemoryWindow(pd, window_type, self._new_rkey())
+        self._admit(window.rkey, window)
         return window
 
     def free_window(self, window: MemoryWindow) -> None:
         """Forget a window, bound or not."""
         window.unbind()
-        self._remote.pop(window.rkey, None)
         self.revocations += 1
+        self._forget(window.rkey)
+
+    def persist(self, rkey: int, addr: int, length: int | None) -> bool:
+        """Write a range that `remote` has allowed to its file, None for the whole region; False where it fails."""
+        region = self._remote.get(rkey)
+        if not isinstance(region, MemoryRegion) or region.file is None:
+            return False
+        if length is None:
+            return region.file.persist(0, region.length)
+        return region.file.persist(addr - region.addr, length)
+
+    def draw_rkey(self) -> int:
+        """Random key that nothing has now."""
+        rkey = self._random.randrange(1, _KEYS)
+        while rkey >> _OWN_BITS in self._indexes:
+            rkey = self._random.randrange(1, _KEYS)
+        return rkey
 
     def bind(
-        self, window: MemoryWindow, region: MemoryRegion, place: tuple[int, int], access: AccessFlags, qp: int
+        self,
+        window: MemoryWindow,
+        region: MemoryRegion,
+        place: tuple[int, int],
+        access: AccessFlags,
+        qp: int,
+        *,
+        rkey: int | None = None,
     ) -> bool:
-        """Bind a window to a range of a region under a new key; an empty range unbinds it.
+        """Bind a window to a range of a region under a new key; an empty range unbinds a window of type 1.
 
         Parameters
         ----------
@@ -177,6 +213,7 @@ class MemoryTable:
         place : address and length of the range
         access : rights of the peer, no more than the region allows locally
         qp : number of the queue pair that binds
+        rkey : the new key; None draws one
 
         Returns
         -------
@@ -188,13 +225,15 @@ class MemoryTable:
         may_write = not access & _WRITES or region.access & AccessFlags.LOCAL_WRITE
         if not is_known or window.pd is not region.pd or not region.access & AccessFlags.MW_BIND or not may_write:
             return False
-        if (length and not is_inside) or (window.window_type == 2 and window.region is not None):
+        if (length and not is_inside) or (window.window_type == 2 and (window.region is not None or not length)):
             return False
-        del self._remote[window.rkey]
+        if rkey is not None and rkey in self._remote:  # of type 2 the old key too: it must not be valid again
+            return False
         self.revocations += 1
+        self._forget(window.rkey)
         window.unbind()
-        window.rkey = self._new_key(self._remote)
-        self._remote[window.rkey] = window
+        window.rkey = rkey if rkey is not None else self.draw_rkey()
+        self._admit(window.rkey, window)
         if length:
             window.region, window.addr, window.length = region, addr, length
             window.access, window.qp_num = access & _REMOTE, qp
@@ -246,13 +285,18 @@ class MemoryTable:
         start = addr - region.addr
         return region.view[start : start + length]
 
-    def _new_key(self, table: dict[int, MemoryRegion] | dict[int, MemoryRegion | MemoryWindow]) -> int:
-        if len(table) >= self._max_regions:
-            raise UsageError(f"memory: found {len(table)} regions and windows, wanted fewer than max_mr")
-        key = self._random.randrange(1, _KEYS)
-        while key in table:
-            key = self._random.randrange(1, _KEYS)
-        return key
+    def _new_rkey(self) -> int:
+        if len(self._remote) >= self._max_regions:
+            raise UsageError(f"memory: found {len(self._remote)} regions and windows, wanted fewer than max_mr")
+        return self.draw_rkey()
+
+    def _admit(self, rkey: int, of: MemoryRegion | MemoryWindow) -> None:
+        self._remote[rkey] = of
+        self._indexes.add(rkey >> _OWN_BITS)
+
+    def _forget(self, rkey: int) -> None:
+        if self._remote.pop(rkey, None) is not None:
+            self._indexes.discard(rkey >> _OWN_BITS)
 
 
 def _lock_pages(call: str, addr: int, length: int) -> bool:

@@ -18,6 +18,8 @@ from weftwork.rdma.receive_queue import RecvQueue
 from weftwork.rdma.requester import RcRequester
 from weftwork.rdma.requests import RequestPacket, SendEntry, refused_text
 from weftwork.rdma.responder import RcResponder
+from weftwork.rdma.selective_requester import SelectiveRequester
+from weftwork.rdma.selective_responder import SelectiveResponder
 from weftwork.rdma.states import AFTER, MODIFY, PROCESSES_RECEIVES, TAKES_RECEIVES, TAKES_SENDS, QpEvent
 from weftwork.rdma.trains import (
     SMALLEST_TRAIN,
@@ -39,6 +41,7 @@ from weftwork.rdma.verbs import (
     Wc,
     WcOpcode,
     WcStatus,
+    WrOpcode,
 )
 from weftwork.wire.fields import MalformedPacket, check_fits
 from weftwork.wire.ib import CNP_BODY, cnp_bth
@@ -48,8 +51,9 @@ from weftwork.wire.udp import ROCE_SOURCE_PORT_MINIMUM
 
 if TYPE_CHECKING:
     from weftwork.rdma.completion import CompletionQueue
-    from weftwork.rdma.memory import MemoryTable, ProtectionDomain
+    from weftwork.rdma.memory import MemoryTable, MemoryWindow, ProtectionDomain
     from weftwork.rdma.rate_control import RateControl
+    from weftwork.rdma.verbs import MwBind
 
 __all__ = ["AsyncEvent", "EventType", "NicLimits", "QpHost", "RdmaQueuePair"]
 
@@ -100,6 +104,8 @@ class NicLimits:
     max_inline_data : bytes of an inline request
     max_qp_rd_atom : READs and atomics in flight of a queue pair
     max_inflight : packets of a queue pair on their way
+    max_out_of_order : how far ahead of its turn a packet may be that a queue pair keeps under selective repeat, in PSNs
+    max_out_of_order_bytes : of the packets that a queue pair keeps so
     """
 
     max_qp: int = 4096
@@ -112,6 +118,8 @@ class NicLimits:
     max_inline_data: int = 1024
     max_qp_rd_atom: int = 128
     max_inflight: int = 256
+    max_out_of_order: int = 256
+    max_out_of_order_bytes: int = 1 << 20
 
 
 class QpHost(Protocol):
@@ -190,9 +198,10 @@ class RdmaQueuePair:
         self._uc = UcResponder(self) if qp_type is QpType.UC else None
         self._ud = UdResponder(self) if qp_type is QpType.UD else None
         is_rc = qp_type is QpType.RC
-        self.requester: Final = RcRequester(self, host.limits.max_inflight) if is_rc else UnreliableRequester(self)
+        self.requester: RcRequester | UnreliableRequester
+        self.requester = RcRequester(self, host.limits.max_inflight) if is_rc else UnreliableRequester(self)
         self._flow: UdpFlow | None = None
-        self.trains: Final = TrainReceiver(self, self._train_takers())
+        self.trains = TrainReceiver(self, self._train_takers())
         self._owes_cnp = False
         self._tells_drained = False
         self._owes_flush = False
@@ -216,7 +225,7 @@ class RdmaQueuePair:
             wanted = ", ".join(sorted(name.name for name in MODIFY[self.state]))
             raise UsageError(f"state: found {self.state.name} to {state.name}, wanted one of {wanted}")
         if attr is not None:
-            self._check(attr)
+            self._check(attr, state)
             self.attr = attr
         before, self.state = self.state, state
         if state is QpState.RTR:
@@ -225,6 +234,8 @@ class RdmaQueuePair:
             if self.qp_type is not QpType.UD:
                 port = ROCE_SOURCE_PORT_MINIMUM | (self.qp_num & 0x3FFF)
                 self._flow = self.host.flow(self.attr.remote_address, port, 0)
+            if self.qp_type is QpType.RC:
+                self._choose_recovery()
             for responder in (self._rc, self._uc):
                 if responder is not None:
                     responder.start(self.attr.rq_psn)
@@ -243,7 +254,20 @@ class RdmaQueuePair:
         self._tells_drained = state is QpState.SQD
         self.host.wake(self)
 
-    def _check(self, attr: QpAttr) -> None:
+    def _choose_recovery(self) -> None:
+        most = self.host.limits.max_inflight
+        if self.attr.selective_repeat:
+            self.requester, self._rc = SelectiveRequester(self, most), SelectiveResponder(self)
+        else:
+            self.requester, self._rc = RcRequester(self, most), RcResponder(self)
+        self.trains = TrainReceiver(self, self._train_takers())
+
+    def _check(self, attr: QpAttr, state: QpState) -> None:
+        is_before_rtr = state in {QpState.RESET, QpState.INIT, QpState.RTR}
+        if attr.selective_repeat != self.attr.selective_repeat and not is_before_rtr:
+            raise UsageError("selective_repeat: found a change of a connected queue pair, wanted it by RTR")
+        if attr.selective_repeat and self.qp_type is not QpType.RC:
+            raise UsageError(f"selective_repeat: found it for {self.qp_type.name}, wanted RC")
         if attr.path_mtu not in PATH_MTUS_BYTES:
             raise UsageError(f"path_mtu: found {attr.path_mtu}, wanted one of {', '.join(map(str, PATH_MTUS_BYTES))}")
         for name, bits in (
@@ -263,6 +287,35 @@ class RdmaQueuePair:
         ------
         UsageError : the state takes none, the queue is full, or the request is not one of this service
         """
+        window = wr.window
+        if window is not None and (window.window_type != 2 or wr.rkey >> 8 != window.rkey >> 8):
+            raise UsageError("window, rkey: found others, wanted a window of type 2 and a key of its index")
+        self._post(wr)
+
+    def bind_mw(self, wr_id: int, window: MemoryWindow, bind: MwBind, flags: SendFlags = SendFlags.SIGNALED) -> int:
+        """Post the binding of a window of type 1 (ibv_bind_mw).
+
+        Parameters
+        ----------
+        wr_id : returned in the completion
+        window, bind : see `MwBind`
+        flags : ``FENCE`` and ``SIGNALED`` have a meaning
+
+        Returns
+        -------
+        the key that the window will have, for the peer; ``window.rkey`` changes when the binding is executed
+
+        Raises
+        ------
+        UsageError : as ``post_send``, or the window has another type
+        """
+        if window.window_type != 1:
+            raise UsageError(f"window_type: found {window.window_type}, wanted 1; post BIND_MW for type 2")
+        rkey = self.memory.draw_rkey()
+        self._post(SendWr(wr_id=wr_id, opcode=WrOpcode.BIND_MW, flags=flags, rkey=rkey, window=window, bind=bind))
+        return rkey
+
+    def _post(self, wr: SendWr) -> None:
         limits = self.host.limits
         if self.state not in TAKES_SENDS:
             raise UsageError(f"state: found {self.state.name}, wanted RTS to post a send")
@@ -292,6 +345,11 @@ class RdmaQueuePair:
         self.recv_queue.post(wr)
         if self.state is QpState.ERR:
             self.flush()
+
+    @property
+    def out_of_order_bytes(self) -> int:
+        """Memory held by packets whose turn has not come."""
+        return self._rc.ahead_bytes if self._rc is not None else 0
 
     # The network
 
@@ -505,6 +563,8 @@ class RdmaQueuePair:
         for responder in (self._rc, self._uc):
             if responder is not None:
                 responder.messages.flush()
+        if self._rc is not None:
+            self._rc.forget_ahead()
         while not self.recv_queue.is_shared:
             wr = self.recv_queue.take()
             if wr is None:

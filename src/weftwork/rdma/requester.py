@@ -89,11 +89,13 @@ class RcRequester:
 
     # Sending
 
+    def is_sending(self) -> bool:
+        """Whether state and peer let packets go."""
+        return self._qp.state in {QpState.RTS, QpState.SQD} and self.paused_until_ps is None
+
     def can_send(self) -> bool:
         """Whether a packet is to go now."""
-        if self._qp.state not in {QpState.RTS, QpState.SQD} or self.paused_until_ps is not None:
-            return False
-        if self._cursor >= len(self.entries):
+        if not self.is_sending() or self._cursor >= len(self.entries):
             return False
         entry = self.entries[self._cursor]
         if entry.error is not None:
@@ -162,9 +164,8 @@ class RcRequester:
         if status is None and not entry.find_memory(self._qp.memory, self._qp.pd):
             status = WcStatus.LOC_PROT_ERR
         if entry.packets == 0 and status is None:
-            is_done = self._qp.memory.invalidate(self._qp.pd, entry.wr.invalidate_rkey, self._qp.qp_num)
-            status = None if is_done else WcStatus.MW_BIND_ERR
-        if status is not None:
+            status = entry.execute_here(self._qp.memory, self._qp.pd, self._qp.qp_num)
+        if status is not None and status is not WcStatus.SUCCESS:
             entry.error = status  # told when those before it have ended
             if self._cursor == 0:
                 self._fail(entry, status)
@@ -223,7 +224,7 @@ class RcRequester:
         if entry is None:
             return
         payload = Aeth.decode(body)[1] if opcode in _WITH_AETH else body
-        done_bytes = entry.received * self._qp.attr.path_mtu
+        done_bytes = (psn - entry.first_psn) * self._qp.attr.path_mtu
         expected_bytes = min(self._qp.attr.path_mtu, entry.length - done_bytes) if entry.reads else 0
         if len(payload) != expected_bytes or entry.wr.opcode in ATOMICS or entry.data is None:
             self._fail(entry, WcStatus.BAD_RESP_ERR)

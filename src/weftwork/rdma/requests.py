@@ -50,10 +50,12 @@ ATOMICS: Final = frozenset({WrOpcode.ATOMIC_CMP_AND_SWP, WrOpcode.ATOMIC_FETCH_A
 _WRITES: Final = frozenset({WrOpcode.RDMA_WRITE, WrOpcode.RDMA_WRITE_WITH_IMM})
 _WITH_IMMEDIATE: Final = frozenset({WrOpcode.SEND_WITH_IMM, WrOpcode.RDMA_WRITE_WITH_IMM})
 _INLINE: Final = frozenset({*_MESSAGES, WrOpcode.ATOMIC_WRITE})
+_LOCAL: Final = frozenset({WrOpcode.LOCAL_INV, WrOpcode.BIND_MW})  # without a packet
+_WINDOW_RIGHTS: Final = AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_READ | AccessFlags.REMOTE_ATOMIC
 # IBTA vol. 1, table 35: operations of a transport service.
 ALLOWED: Final = {
-    QpType.RC: frozenset({*_MESSAGES, *_ASKS, WrOpcode.LOCAL_INV}),
-    QpType.UC: frozenset({WrOpcode.SEND, WrOpcode.SEND_WITH_IMM, *_WRITES, WrOpcode.LOCAL_INV}),
+    QpType.RC: frozenset({*_MESSAGES, *_ASKS, *_LOCAL}),
+    QpType.UC: frozenset({WrOpcode.SEND, WrOpcode.SEND_WITH_IMM, *_WRITES, *_LOCAL}),
     QpType.UD: frozenset({WrOpcode.SEND, WrOpcode.SEND_WITH_IMM}),
 }
 COMPLETES_AS: Final = {
@@ -66,6 +68,7 @@ COMPLETES_AS: Final = {
     WrOpcode.ATOMIC_CMP_AND_SWP: WcOpcode.COMP_SWAP,
     WrOpcode.ATOMIC_FETCH_AND_ADD: WcOpcode.FETCH_ADD,
     WrOpcode.LOCAL_INV: WcOpcode.LOCAL_INV,
+    WrOpcode.BIND_MW: WcOpcode.BIND_MW,
     WrOpcode.FLUSH: WcOpcode.FLUSH,
     WrOpcode.ATOMIC_WRITE: WcOpcode.ATOMIC_WRITE,
 }
@@ -114,7 +117,7 @@ class SendEntry:
         self.error: WcStatus | None = None
         self.data: Scatter | None = None
         self._mtu: Final = path_mtu
-        self.packets: Final = 0 if wr.opcode is WrOpcode.LOCAL_INV else max(1, -(-self.length // path_mtu))
+        self.packets: Final = 0 if wr.opcode in _LOCAL else max(1, -(-self.length // path_mtu))
 
     @property
     def end_psn(self) -> int:
@@ -130,6 +133,17 @@ class SendEntry:
     def is_answered(self) -> bool:
         """Whether nothing but an ACK is missing."""
         return not self.awaits_response or self.received == self.packets
+
+    def execute_here(self, memory: MemoryTable, pd: ProtectionDomain, qp_num: int) -> WcStatus:
+        """Do a local operation; returns its status."""
+        wr = self.wr
+        if wr.opcode is WrOpcode.BIND_MW and wr.window is not None and wr.bind is not None:
+            region, place = wr.bind.region, (wr.bind.addr, wr.bind.length)
+            is_own = wr.window.pd is pd
+            is_done = is_own and memory.bind(wr.window, region, place, wr.bind.access, qp_num, rkey=wr.rkey)
+        else:
+            is_done = memory.invalidate(pd, wr.invalidate_rkey, qp_num)
+        return WcStatus.SUCCESS if is_done else WcStatus.MW_BIND_ERR
 
     def copy_inline(self, memory: MemoryTable, pd: ProtectionDomain) -> None:
         """Copy the memory now; UsageError where it may not be read."""
@@ -162,7 +176,7 @@ class SendEntry:
     def packet(self, index: int) -> RequestPacket:
         """Packet ``index``; of a READ the request for all responses from there on."""
         if self.awaits_response:
-            return self._question(index)
+            return self.question(index, self.packets)
         size_bytes = min(self._mtu, self.length - index * self._mtu)
         is_first, is_last = index == 0, index == self.packets - 1
         row = _MESSAGES[self.wr.opcode]
@@ -187,11 +201,13 @@ class SendEntry:
             return None
         return self.data.pieces[0][index * self._mtu : (index + count) * self._mtu]
 
-    def _question(self, index: int) -> RequestPacket:
-        wr, done_bytes = self.wr, index * self._mtu
+    def question(self, start: int, end: int) -> RequestPacket:
+        """Request for the responses from ``start`` to ``end``, which READ alone has several of."""
+        wr, done_bytes = self.wr, start * self._mtu
         pieces: tuple[memoryview, ...] = ()
         if wr.opcode is WrOpcode.RDMA_READ:
-            headers = Reth(wr.remote_addr + done_bytes, wr.rkey, self.length - done_bytes).encode()
+            size_bytes = min(self.length, end * self._mtu) - done_bytes
+            headers = Reth(wr.remote_addr + done_bytes, wr.rkey, size_bytes).encode()
         elif wr.opcode is WrOpcode.ATOMIC_CMP_AND_SWP:
             headers = AtomicEth(wr.remote_addr, wr.rkey, wr.swap, wr.compare_add).encode()
         elif wr.opcode is WrOpcode.ATOMIC_FETCH_AND_ADD:
@@ -226,6 +242,10 @@ def refused_text(wr: SendWr, service: QpType, max_sge: int, max_inline_data: int
     ):
         if not 0 <= value < 1 << bits:
             return f"{name}: found {value}, wanted {bits} bits"
+    if wr.opcode is WrOpcode.BIND_MW and (wr.window is None or wr.bind is None):
+        return "window, bind: found none, wanted both for BIND_MW"
+    if wr.bind is not None and wr.bind.access & ~_WINDOW_RIGHTS:
+        return f"access: found {wr.bind.access!r}, wanted remote write, read and atomic at most"
     if wr.opcode is WrOpcode.RDMA_READ and wr.remote_addr + length > 1 << 64:
         return f"remote_addr: found {wr.remote_addr} and {length} bytes to read, which pass 2^64"
     return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.queue_pair import RdmaQueuePair
     from weftwork.wire.opcodes import OpcodeShape
 
-__all__ = ["RcResponder"]
+__all__ = ["KeptPacket", "RcAnswer", "RcResponder"]
 
 _NAKS: Final = {
     InboundResult.INVALID: Nak.INVALID_REQUEST,
@@ -37,10 +37,25 @@ _NAKS: Final = {
 _ASKING: Final = frozenset(
     {Opcode.READ_REQUEST, Opcode.COMPARE_SWAP, Opcode.FETCH_ADD, Opcode.FLUSH, Opcode.ATOMIC_WRITE}
 )
+# IBTA vol. 1, annex A19: what the queue pair and the region have to allow.
+_FLUSH_RIGHTS: Final = {
+    FlushPlacement.GLOBAL_VISIBILITY: AccessFlags.FLUSH_GLOBAL,
+    FlushPlacement.PERSISTENCE: AccessFlags.FLUSH_PERSISTENT,
+}
 _MASK64: Final = (1 << 64) - 1
 
 
-class _Answer(NamedTuple):
+class KeptPacket(NamedTuple):
+    """A request as `RcResponder.receive` takes it."""
+
+    shape: OpcodeShape
+    wrapped_psn: int
+    body: memoryview
+    asks: bool
+    solicited: bool
+
+
+class RcAnswer(NamedTuple):
     """One packet to send, or all responses to a READ from ``sent`` on.
 
     Parameters
@@ -73,12 +88,15 @@ class RcResponder:
     Attributes
     ----------
     expected_psn : of the next request, not wrapped
+    ahead_bytes : of packets that are kept until their turn comes
     """
+
+    ahead_bytes = 0
 
     def __init__(self, qp: RdmaQueuePair) -> None:
         self._qp: Final = qp
         self.messages = InboundMessages(qp)
-        self._answers: deque[_Answer] = deque()
+        self._answers: deque[RcAnswer] = deque()
         self._kept: dict[int, int | None] = {}  # PSN of an atomic or ATOMIC WRITE, and the answer
         self.start(0)
 
@@ -108,9 +126,7 @@ class RcResponder:
         ahead = psn_compare(wrapped_psn, self.expected_psn % PSN_MODULUS)
         if ahead > 0:
             self._qp.counters["out_of_sequence"] += 1
-            if not self._has_told_gap:
-                self._has_told_gap = True
-                self._nak(Nak.PSN_SEQUENCE_ERROR)
+            self._take_ahead(ahead, KeptPacket(shape, wrapped_psn, body, asks, solicited))
             return
         try:
             if ahead < 0:
@@ -137,12 +153,21 @@ class RcResponder:
         if asks:
             self._acknowledge()
 
+    def _take_ahead(self, _ahead: int, _packet: KeptPacket) -> None:
+        """Drop a packet whose turn has not come, and tell so once."""
+        if not self._has_told_gap:
+            self._has_told_gap = True
+            self._nak(Nak.PSN_SEQUENCE_ERROR)
+
+    def forget_ahead(self) -> None:
+        """Free packets whose turn has not come; going back to N keeps none."""
+
     def _take(self, shape: OpcodeShape, body: memoryview, *, asks: bool, solicited: bool) -> None:
         result = self.messages.take(shape, body, solicited=solicited)
         if result is InboundResult.NO_RECEIVE:
             self._qp.counters["rnr_nak_sent"] += 1
             self._has_told_gap = True  # what follows behind the refused packet is sent again anyway
-            self._push(_Answer(self.expected_psn, self._aeth(AethKind.RNR_NAK, self._qp.attr.min_rnr_timer)))
+            self._push(RcAnswer(self.expected_psn, self._aeth(AethKind.RNR_NAK, self._qp.attr.min_rnr_timer)))
         elif result is InboundResult.TAKEN:
             self._advance(1)
             if asks:
@@ -186,7 +211,7 @@ class RcResponder:
         if view is None:
             return InboundResult.NO_ACCESS
         is_new = psn == self.expected_psn
-        self._push(_Answer(psn, memory=view, is_new=is_new, reth=reth, granted_at=qp.memory.revocations))
+        self._push(RcAnswer(psn, memory=view, is_new=is_new, reth=reth, granted_at=qp.memory.revocations))
         return max(1, -(-reth.dma_bytes // qp.attr.path_mtu))
 
     def _readable(self, reth: Reth) -> memoryview | None:
@@ -237,17 +262,23 @@ class RcResponder:
         return 1
 
     def _flush(self, psn: int, feth: Feth, reth: Reth) -> int | InboundResult:
-        """Answer when earlier WRITEs are visible, which they are here at once; memory is not persistent."""
+        """Answer when earlier WRITEs are visible, which they are here at once, and are in the file if that is asked."""
         qp = self._qp
-        if feth.placement & FlushPlacement.PERSISTENCE or not qp.attr.qp_access_flags & AccessFlags.FLUSH_GLOBAL:
+        wanted = AccessFlags(0)
+        for placement, right in _FLUSH_RIGHTS.items():
+            if feth.placement & placement:
+                wanted |= right
+        if not wanted or wanted & ~qp.attr.qp_access_flags:
             return InboundResult.INVALID
-        length = 0 if feth.selectivity else reth.dma_bytes
-        if (
-            qp.memory.remote(qp.pd, reth.remote_key, reth.virtual_address, length, AccessFlags.FLUSH_GLOBAL, qp.qp_num)
-            is None
-        ):
+        length = None if feth.selectivity else reth.dma_bytes
+        view = qp.memory.remote(qp.pd, reth.remote_key, reth.virtual_address, length or 0, wanted, qp.qp_num)
+        if view is None:
             return InboundResult.NO_ACCESS
-        self._push(_Answer(psn, memory=memoryview(b""), is_new=psn == self.expected_psn))
+        if wanted & AccessFlags.FLUSH_PERSISTENT:
+            if not qp.memory.persist(reth.remote_key, reth.virtual_address, length):
+                return InboundResult.FAILED_HERE
+            qp.counters["persistent_flushes"] += 1
+        self._push(RcAnswer(psn, memory=memoryview(b""), is_new=psn == self.expected_psn))
         return 1
 
     def _repeat(self, shape: OpcodeShape, psn: int, body: memoryview) -> None:
@@ -297,7 +328,7 @@ class RcResponder:
             opcode, aeth = Opcode.ATOMIC_ACKNOWLEDGE, aeth + AtomicAckEth(answer.original).encode()
         return self._qp.answer_datagram(opcode, answer.psn % PSN_MODULUS, aeth)
 
-    def _read_response(self, answer: _Answer, memory: memoryview) -> Datagram:
+    def _read_response(self, answer: RcAnswer, memory: memoryview) -> Datagram:
         mtu = self._qp.attr.path_mtu
         index, count = self._read_sent, max(1, -(-len(memory) // mtu))
         payload = memory[index * mtu : (index + 1) * mtu]
@@ -325,7 +356,7 @@ class RcResponder:
         self.expected_psn = psn
         self._refuse(InboundResult.NO_ACCESS)
 
-    def _push(self, answer: _Answer) -> None:
+    def _push(self, answer: RcAnswer) -> None:
         """Queue an answer; an ACK takes the place of an ACK before it, since it says as much."""
         last = self._answers[-1] if self._answers else None
         is_ack = answer.aeth is not None and answer.aeth.kind is AethKind.ACK and answer.original is None
@@ -341,10 +372,10 @@ class RcResponder:
 
     def _push_kept(self, psn: int, original: int | None, msn: int) -> None:
         if original is None:
-            self._push(_Answer(psn, memory=memoryview(b""), is_new=psn == self.expected_psn))
+            self._push(RcAnswer(psn, memory=memoryview(b""), is_new=psn == self.expected_psn))
         else:
             aeth = Aeth(AethKind.ACK, NO_CREDIT_COUNT, msn % PSN_MODULUS)
-            self._push(_Answer(psn, aeth, original, is_new=psn == self.expected_psn))
+            self._push(RcAnswer(psn, aeth, original, is_new=psn == self.expected_psn))
 
     def _aeth(self, kind: AethKind, value: int) -> Aeth:
         return Aeth(kind, value, self.messages.completed % PSN_MODULUS)
@@ -354,10 +385,10 @@ class RcResponder:
         self._has_told_gap = False
 
     def _acknowledge(self) -> None:
-        self._push(_Answer(self.expected_psn - 1, self._aeth(AethKind.ACK, NO_CREDIT_COUNT)))
+        self._push(RcAnswer(self.expected_psn - 1, self._aeth(AethKind.ACK, NO_CREDIT_COUNT)))
 
     def _nak(self, nak: Nak) -> None:
-        self._push(_Answer(self.expected_psn, self._aeth(AethKind.NAK, nak)))
+        self._push(RcAnswer(self.expected_psn, self._aeth(AethKind.NAK, nak)))
 
     def _refuse(self, result: InboundResult) -> None:
         """Tell the peer, and end: a request that may not be executed breaks the connection."""

@@ -65,8 +65,7 @@ class UnreliableRequester:
             if status is None and not entry.find_memory(self._qp.memory, self._qp.pd):
                 status = WcStatus.LOC_PROT_ERR
             if status is None and entry.packets == 0:
-                is_done = self._qp.memory.invalidate(self._qp.pd, entry.wr.invalidate_rkey, self._qp.qp_num)
-                status = WcStatus.SUCCESS if is_done else WcStatus.MW_BIND_ERR
+                status = entry.execute_here(self._qp.memory, self._qp.pd, self._qp.qp_num)
             if status is not None:
                 self._end(status)
                 return None

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from weftwork.wire.ib import DEFAULT_PARTITION_KEY
+
+if TYPE_CHECKING:
+    from weftwork.rdma.memory import MemoryRegion, MemoryWindow
 
 __all__ = [
     "ATOMIC_BYTES",
     "INFINITE_RNR_RETRY",
     "AccessFlags",
     "AddressHandle",
+    "MwBind",
     "QpAttr",
     "QpState",
     "QpType",
@@ -28,6 +32,7 @@ __all__ = [
     "WcOpcode",
     "WcStatus",
     "WrOpcode",
+    "inc_rkey",
 ]
 
 ATOMIC_BYTES: Final = 8  # IBTA vol. 1, 9.4.5
@@ -160,6 +165,34 @@ class AddressHandle:
     dscp: int = 0
 
 
+def inc_rkey(rkey: int) -> int:
+    """Key for the next binding of a window of type 2: the consumer owns its lowest byte (IBTA vol. 1, 10.6.7.2).
+
+    Examples
+    --------
+    >>> hex(inc_rkey(0x123456FF))
+    '0x12345600'
+    """
+    return rkey & ~0xFF | (rkey + 1) & 0xFF
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MwBind:
+    """What a memory window is to give (struct ibv_mw_bind_info).
+
+    Parameters
+    ----------
+    region : that the range lies in, with the right ``MW_BIND``
+    addr, length : of the range; a length of 0 unbinds a window of type 1
+    access : rights of the peer: remote write, read and atomic
+    """
+
+    region: MemoryRegion
+    addr: int
+    length: int
+    access: AccessFlags
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SendWr:
     """A send work request (struct ibv_send_wr).
@@ -172,7 +205,8 @@ class SendWr:
     flags : of the request; ``INLINE`` copies the memory as it is posted
     imm_data : 32 bits, of the operations with immediate
     invalidate_rkey : key that SEND_WITH_INV and LOCAL_INV invalidate
-    remote_addr, rkey : memory of the peer, of WRITE, READ, atomics and FLUSH
+    remote_addr, rkey : memory of the peer, of WRITE, READ, atomics and FLUSH; of BIND_MW the new key, see `inc_rkey`
+    window, bind : of BIND_MW
     compare_add, swap : 64 bits each: to compare or to add, and the new value
     ah, remote_qpn, remote_qkey : receiver of a datagram
     flush_bytes : size of the range of a FLUSH
@@ -195,6 +229,8 @@ class SendWr:
     flush_bytes: int = 0
     flush_placement: int = 1
     flush_selectivity: int = 0
+    window: MemoryWindow | None = None
+    bind: MwBind | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -259,6 +295,7 @@ class QpAttr:
     qp_access_flags : what the peer may do
     pkey : partition key
     qkey : admits datagrams, 32 bits
+    selective_repeat : send again what is lost alone; a private option of RC that both ends have to have
     """
 
     remote_address: bytes = b""
@@ -275,3 +312,4 @@ class QpAttr:
     qp_access_flags: AccessFlags = _NO_ACCESS
     pkey: int = DEFAULT_PARTITION_KEY
     qkey: int = 0
+    selective_repeat: bool = False

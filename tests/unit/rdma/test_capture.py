@@ -26,6 +26,7 @@ from weftwork.wire.ip import ECN_CE
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.pcap import CapturedPacket
 from weftwork.wire.pfc import PriorityPause
+from weftwork.wire.selective_nak import SelectiveNak
 from weftwork.wire.transport import TransportPacket, transport_packet
 
 A_TO_B = FlowKey("10.0.0.1", "10.0.0.2", 0x22)
@@ -82,6 +83,16 @@ def test_a_loss_is_told_with_the_nak_and_what_was_sent_again() -> None:
             6,
         )
     ]
+
+
+def test_a_selective_nak_is_told_with_what_is_kept() -> None:
+    packets = write("a", 100, 6)
+    told = TransportPacket(bth("b", Opcode.ACKNOWLEDGE, 102), (SelectiveNak(1, 3).aeth(),))
+    rows, seen = explained([*packets[:2], *packets[3:], frame("b", told), packets[2], answer("b", 105)])
+    assert rows[5].notes == ("PSN sequence error, wants PSN 0x66, keeps 3 from PSN 0x67 on",)
+    assert rows[6].notes == ("sent again",)
+    assert kinds(seen) == [("lost", 6)]
+    assert flow(seen).sent_again == 1
 
 
 def test_a_lost_ack_is_told_from_a_lost_packet() -> None:

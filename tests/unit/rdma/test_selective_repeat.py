@@ -1,0 +1,184 @@
+"""Selective repeat: what is lost is sent again, and nothing else."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from helpers.rdma_pair import BadWire, Pair
+
+from weftwork.base.errors import UsageError
+from weftwork.rdma.queue_pair import NicLimits
+from weftwork.rdma.verbs import QpAttr, QpState, QpType, WcStatus, WrOpcode
+from weftwork.wire.extended import Aeth, AethKind, Reth
+from weftwork.wire.ib import Bth, psn_compare
+from weftwork.wire.opcodes import Opcode
+from weftwork.wire.selective_nak import SelectiveNak
+from weftwork.wire.transport import TransportPacket
+
+W = WrOpcode
+OK = WcStatus.SUCCESS
+MTU = 256
+PACKETS = 4096  # MTU x packets is the memory of an end
+LOSS = 0.01
+
+
+class CountingPair(Pair):
+    """A pair that counts packets of messages, those of them that are lost, and memory held."""
+
+    def __init__(self, wire: BadWire | None = None, **more: Any) -> None:
+        super().__init__(wire, **more)
+        self.data_packets = 0
+        self.lost_packets = 0
+        self.most_held_bytes = 0
+
+    def carry(self, to: int, datagram: Any) -> None:
+        flying = len(self.flying)
+        super().carry(to, datagram)
+        has_data = len(self.sent[-1].parts[0]) >= MTU
+        self.data_packets += has_data
+        self.lost_packets += has_data and len(self.flying) == flying
+        self.most_held_bytes = max(self.most_held_bytes, self.qps[1].out_of_order_bytes)
+
+    def move(self, opcode: WrOpcode) -> None:
+        """Write or read all memory in 16 messages."""
+        source = 0 if opcode is W.RDMA_WRITE else 1
+        size_bytes = MTU * PACKETS // 16
+        data = self.buffers[source][:] = random.Random(1).randbytes(MTU * PACKETS)
+        for at in range(0, MTU * PACKETS, size_bytes):
+            self.post(0, opcode, sg_list=(self.sge(0, at, size_bytes),), **self.remote(0, at))
+        assert self.run()
+        assert [wc.status for wc in self.poll(0)] == [OK] * 16
+        assert self.buffers[1 - source] == data
+
+
+def packets(pair: Pair, end: int) -> list[TransportPacket]:
+    found = [one for one in pair.sent if one.source == pair.nics[end].address]
+    return [TransportPacket.decode(one.parts[0][:-4])[0] for one in found]
+
+
+def psns(pair: Pair, end: int) -> list[int]:
+    return [psn_compare(packet.bth.psn, pair.qps[0].attr.sq_psn) for packet in packets(pair, end)]
+
+
+@pytest.mark.parametrize("opcode", [W.RDMA_WRITE, W.RDMA_READ])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_lost_packet_costs_one_more(opcode: WrOpcode, seed: int) -> None:
+    to = 1 if opcode is W.RDMA_WRITE else 0
+    pair = CountingPair(BadWire(loss=LOSS, seed=seed, loses_to=(to,)), selective_repeat=True)
+    pair.move(opcode)
+    assert pair.lost_packets > 20
+    again = pair.data_packets - PACKETS
+    # behind a timeout 64 packets at most are unknown to the sender, between two that ask for an ACK
+    unknown = 64 * pair.qps[0].counters["local_ack_timeout_err"]
+    assert pair.lost_packets <= again <= pair.lost_packets + unknown
+    assert unknown <= 64
+
+
+@pytest.mark.parametrize("opcode", [W.RDMA_WRITE, W.RDMA_READ])
+def test_loss_both_ways_costs_its_share_and_far_less_than_going_back(opcode: WrOpcode) -> None:
+    sent = {}
+    for is_selective in (False, True):
+        pair = CountingPair(BadWire(loss=LOSS, seed=5), selective_repeat=is_selective)
+        pair.move(opcode)
+        sent[is_selective] = pair.data_packets
+    # a packet is sent 1 / (1 - loss) times; as much again for packets of which the news was lost
+    assert PACKETS < sent[True] < PACKETS * (1 + 2 * LOSS / (1 - LOSS))
+    # going back costs half a window of 256 for a loss, thus 1 + 0.01 x 128 and more
+    assert sent[False] > 2 * PACKETS
+
+
+def test_the_nak_names_what_is_kept_and_only_the_gap_is_sent_again() -> None:
+    pair = Pair(selective_repeat=True)
+    pair.drop = {2, 3, 6}
+    pair.post(0, W.RDMA_WRITE, sg_list=(pair.sge(0, 0, 9 * MTU),), **pair.remote(0, 0))
+    assert pair.run()
+    assert psns(pair, 0) == [*range(9), 2, 3, 6]
+    answers = packets(pair, 1)
+    told = [SelectiveNak.of_aeth(header) for packet in answers for header in packet.headers if isinstance(header, Aeth)]
+    assert told == [SelectiveNak(2, 2), SelectiveNak(5, 2), None]
+    assert psns(pair, 1) == [2, 2, 8]
+    assert [packet.headers[0] for packet in answers[:2]] == [
+        Aeth(AethKind.RESERVED, 0, 2 << 12 | 2),
+        Aeth(AethKind.RESERVED, 0, 5 << 12 | 2),
+    ]
+    assert pair.now_ps < 68_000_000_000  # no timeout was waited for
+
+
+def test_a_read_asks_again_for_the_missing_responses_alone() -> None:
+    pair = Pair(selective_repeat=True)
+    pair.buffers[1][: 9 * MTU] = data = random.Random(6).randbytes(9 * MTU)
+    pair.drop = {3, 4, 7}  # request, then nine responses
+    pair.post(0, W.RDMA_READ, sg_list=(pair.sge(0, 0, 9 * MTU - 5),), **pair.remote(0, 0))
+    assert pair.run()
+    base, key = pair.mrs[1].addr, pair.mrs[1].rkey
+    assert [packet.find(Reth) for packet in packets(pair, 0)] == [
+        Reth(base, key, 9 * MTU - 5),
+        Reth(base + 2 * MTU, key, 2 * MTU),
+        Reth(base + 6 * MTU, key, MTU),
+    ]
+    assert psns(pair, 1) == [*range(9), 2, 3, 6]
+    assert pair.buffers[0][: 9 * MTU] == data[:-5] + bytes(5)
+
+
+def test_a_repeat_that_is_lost_is_known_by_what_was_first_sent_after_it() -> None:
+    pair = Pair(selective_repeat=True, timeout=0)  # no timer helps
+    pair.drop = {1, 257}  # a window of 256 packets and the NAK, then the repeat
+    pair.post(0, W.RDMA_WRITE, sg_list=(pair.sge(0, 0, 300 * MTU),), **pair.remote(0, 0))
+    assert pair.run()
+    assert psns(pair, 0) == [*range(256), 1, 256, 1, *range(257, 300)]
+    assert [wc.status for wc in pair.poll(0)] == [OK]
+
+
+def test_requests_behind_a_refused_one_are_kept() -> None:
+    pair = Pair(selective_repeat=True, min_rnr_timer=1)
+    pair.post(0, W.SEND, 0, sg_list=(pair.sge(0, 0, 8),))
+    pair.post(0, W.RDMA_WRITE, 1, sg_list=(pair.sge(0, 0, 8 * MTU),), **pair.remote(0, 1024))
+    assert not pair.run(limit_ps=5_000_000)
+    assert pair.qps[1].out_of_order_bytes > 8 * MTU
+    pair.post_recv(1, 7, 0, 8)
+    assert pair.run()
+    assert [wc.status for wc in pair.poll(0)] == [OK, OK]
+    assert psns(pair, 0) == [*range(9), 0]
+
+
+@pytest.mark.parametrize("limits", [{"max_out_of_order": 3}, {"max_out_of_order_bytes": 5 * MTU}])
+def test_memory_for_early_packets_is_bounded(limits: dict[str, int]) -> None:
+    pair = CountingPair(BadWire(loss=0.05, seed=2), selective_repeat=True, limits=NicLimits(**limits), timeout=8)
+    pair.move(W.RDMA_WRITE)
+    assert 2 * MTU < pair.most_held_bytes <= 5 * MTU
+    assert pair.qps[1].out_of_order_bytes == 0
+    assert pair.qps[1].counters["out_of_buffer"] > 0
+
+
+def test_an_error_frees_what_is_kept() -> None:
+    pair = Pair(selective_repeat=True)
+    pair.drop = {0}
+    pair.post(0, W.RDMA_WRITE, sg_list=(pair.sge(0, 0, 4 * MTU),), **pair.remote(0, 0))
+    assert not pair.run(limit_ps=1_500_000)
+    assert pair.qps[1].out_of_order_bytes > 3 * MTU - 1
+    pair.qps[1].modify(QpState.ERR)
+    assert pair.qps[1].out_of_order_bytes == 0
+
+
+def test_a_nak_of_what_was_never_sent_changes_nothing() -> None:
+    pair = Pair(selective_repeat=True, timeout=0)
+    pair.post(0, W.RDMA_WRITE, sg_list=(pair.sge(0, 0, 8),), **pair.remote(0, 0))
+    pair.nics[0].datagrams_to_send(0)
+    bth = Bth(Opcode.ACKNOWLEDGE, pair.qps[0].qp_num, pair.qps[0].attr.sq_psn)
+    flow = pair.nics[1].flow(pair.nics[0].address, 50_000, 0)
+    for aeth in (SelectiveNak(1, 1).aeth(), Aeth(AethKind.RESERVED, 9, 0)):
+        made = flow.close(bth.encode() + aeth.encode())
+        pair.nics[0].receive(made._replace(parts=(made.payload(),)), 0)
+    assert pair.qps[0].counters == {"unexpected_response": 2}
+    assert pair.nics[0].datagrams_to_send(0) == []
+
+
+def test_the_option_is_for_reliable_connections_that_are_not_connected_yet() -> None:
+    with pytest.raises(UsageError, match="wanted RC"):
+        Pair(qp_type=QpType.UC, selective_repeat=True)
+    pair = Pair()
+    with pytest.raises(UsageError, match="by RTR"):
+        pair.qps[0].modify(QpState.RTS, QpAttr(selective_repeat=True))
+    assert not pair.qps[0].attr.selective_repeat

@@ -87,6 +87,7 @@ class NicLimits:
     max_inline_data : bytes of an inline request
     max_qp_rd_atom : READs and atomics in flight of a queue pair
     max_inflight : packets of a queue pair on their way
+    max_cm_id, max_cm_pending : conversations of the connection manager, and those of them that await `accept`
     """
 
     max_qp: int = 4096
@@ -99,6 +100,8 @@ class NicLimits:
     max_inline_data: int = 1024
     max_qp_rd_atom: int = 128
     max_inflight: int = 256
+    max_cm_id: int = 4096
+    max_cm_pending: int = 256
 
 
 class QpHost(Protocol):

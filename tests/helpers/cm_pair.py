@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from helpers.rdma_pair import ALL, SECOND_PS, BadWire, Pair
@@ -20,6 +21,7 @@ from weftwork.wire.mad import GENERAL_SERVICES_QP, GENERAL_SERVICES_QUEUE_KEY, M
 from weftwork.wire.opcodes import Opcode, TransportService
 
 PORT = 4420
+MOMENT_PS = SECOND_PS // 10_000  # longer than any packet is on its way
 UD_SEND = TransportService.UD << 5 | Opcode.SEND_ONLY
 
 
@@ -111,3 +113,22 @@ class CmPair:
         flow = sender.flow(self.addresses[to], 0xC000, 0)
         made: Datagram = flow.close(bth.encode() + Deth(key, qp_num).encode(), (mad,))
         self.nics[to].receive(made._replace(parts=(bytes(made.payload()),)), self.wire.now_ps)
+
+    def live(self, react: Callable[[int, CmEvent], None]) -> bool:
+        """Run until nothing is left to happen, and let the users react to every event; False where that has no end."""
+        for _ in range(20_000):
+            times = [at for end in self.nics if (at := end.next_timer_ps()) is not None]
+            limit_ps = max(self.wire.now_ps, min(times, default=0)) + MOMENT_PS
+            is_over = self.wire.run(limit_ps)
+            self.wire.now_ps = min(self.wire.now_ps, limit_ps)
+            found = [(end, event) for end in (0, 1) for event in self.take(end)]
+            for end, event in found:
+                react(end, event)
+            if is_over and not found:
+                return True
+        return False
+
+    def left_over(self) -> list[object]:
+        """What the managers still keep."""
+        tables = ("_ids", "_by_peer", "_by_peer_qp", "_by_qp", "_pending", "_time_waits", "_outgoing", "_to_start")
+        return [entry for cm in self.cms for table in tables for entry in getattr(cm, table)]

@@ -96,10 +96,12 @@ class CmHost(Protocol):
     """What a conversation needs of its manager."""
 
     nic: RdmaNic
-    path_mtu: int
     response_timeout: int
     cm_retries: int
     ca_guid: int
+
+    def path_mtu_to(self, address: bytes) -> int:
+        """Most bytes in a packet to a peer."""
 
     def send(self, address: bytes, mad: bytes) -> None:
         """Send a management datagram to queue pair 1 of an address."""
@@ -187,7 +189,7 @@ class CmId:
         """Ask for a connection; see `ConnectionManager.connect`."""
         nic = self._host.nic
         self._check(qp, param)
-        path_mtu = param.path_mtu if param.path_mtu is not None else self._host.path_mtu
+        path_mtu = param.path_mtu if param.path_mtu is not None else self._host.path_mtu_to(self.address)
         if path_mtu not in PATH_MTUS_BYTES:
             raise UsageError(f"path_mtu: found {path_mtu}, wanted one of {', '.join(map(str, PATH_MTUS_BYTES))}")
         header = IpCmHeader(
@@ -363,6 +365,7 @@ class CmId:
             timeout=agreed.timeout,
             retry_cnt=agreed.retry_cnt,
             rnr_retry=agreed.rnr_retry,
+            selective_repeat=agreed.selective_repeat,
         )
         self.agreed = agreed
         qp.modify(QpState.RTR, attr)

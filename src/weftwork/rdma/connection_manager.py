@@ -40,6 +40,8 @@ from weftwork.wire.rdma_ip_cm import IpCmHeader, gid_of, port_of_service, servic
 from weftwork.wire.udp import roce_source_port
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from weftwork.rdma.cm_records import CmEvent
     from weftwork.rdma.nic import RdmaNic
     from weftwork.rdma.queue_pair import RdmaQueuePair
@@ -87,7 +89,8 @@ class ConnectionManager:
     Parameters
     ----------
     nic : on which nobody has queue pair 1
-    path_mtu : most bytes in a packet; a request for more is answered by this number
+    path_mtu : most bytes in a packet, or a function that gives them for the address of a peer; a request for more is
+        answered by this number
     response_timeout : an answer is late after 4.096 us x 2^response_timeout
     cm_retries : a message without an answer goes again so many times, 0 to 15
 
@@ -104,16 +107,16 @@ class ConnectionManager:
         self,
         nic: RdmaNic,
         *,
-        path_mtu: int = 1024,  # iboe_get_mtu in Linux include/rdma/ib_addr.h, of an Ethernet MTU of 1,500
+        path_mtu: int | Callable[[bytes], int] = 1024,  # iboe_get_mtu in Linux ib_addr.h, of an Ethernet MTU of 1,500
         response_timeout: int = 16,  # chosen: 268 ms; with 15 retries 4.3 s, as long as one try of Linux' cma.c
         cm_retries: int = 15,  # CMA_MAX_CM_RETRIES in Linux cma.c
     ) -> None:
-        if path_mtu not in PATH_MTUS_BYTES:
+        if not callable(path_mtu) and path_mtu not in PATH_MTUS_BYTES:
             raise UsageError(f"path_mtu: found {path_mtu}, wanted one of {', '.join(map(str, PATH_MTUS_BYTES))}")
         check_fits("response_timeout", response_timeout, 5)
         check_fits("cm_retries", cm_retries, 4)
         self.nic = nic
-        self.path_mtu = path_mtu
+        self._path_mtu: Final = path_mtu
         self.response_timeout = response_timeout
         self.cm_retries = cm_retries
         self.ca_guid = nic.random_bits(64)
@@ -174,6 +177,10 @@ class ConnectionManager:
         made = CmId(self, address, port, self._draw_comm_id())
         made.connect(qp, param if param is not None else ConnParam())
         return made
+
+    def path_mtu_to(self, address: bytes) -> int:
+        """Most bytes in a packet to a peer."""
+        return self._path_mtu(address) if callable(self._path_mtu) else self._path_mtu
 
     def next_event(self) -> CmEvent | None:
         """Take the next event, or None."""
@@ -291,7 +298,7 @@ class ConnectionManager:
         reason = self._refusal(source, message, listener)
         if listener is None or reason is not None:
             self.counters["refused"] += 1
-            info = bytes([PATH_MTUS_BYTES.index(self.path_mtu) + 1]) if reason is _R.INVALID_MTU else b""
+            info = bytes([PATH_MTUS_BYTES.index(self.path_mtu_to(source)) + 1]) if reason is _R.INVALID_MTU else b""
             why = reason if reason is not None else _R.INVALID_SERVICE_ID
             reject = rejection((0, message.local_comm_id), _OF_REQ, why, info=info)
             self.send(source, encode_cm(reject, transaction))
@@ -317,7 +324,7 @@ class ConnectionManager:
         here = self.nic.address
         if named != (ip_address(source), ip_address(here), gid_of(source), gid_of(here)):
             return _R.INVALID_GID
-        if not 1 <= message.path_mtu <= PATH_MTUS_BYTES.index(self.path_mtu) + 1:
+        if not 1 <= message.path_mtu <= PATH_MTUS_BYTES.index(self.path_mtu_to(source)) + 1:
             return _R.INVALID_MTU
         if message.local_qpn < FIRST_QP:
             return _R.NO_QP

@@ -15,7 +15,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, Self
 
-from weftwork.base.errors import UsageError
+from weftwork.base.errors import UsageError, WeftworkError
 from weftwork.rdma.completion import CompletionChannel
 from weftwork.rdma.drivers.driver import NicDriver
 from weftwork.rdma.drivers.raw import RawPort
@@ -139,6 +139,12 @@ class RdmaDevice:
         """Make a completion queue; without a channel of its own, `wait_cq` can wait for it."""
         with self._lock:
             return self.nic.create_cq(cqe, self._channel if channel is None else channel)
+
+    def destroy_cq(self, cq: CompletionQueue) -> None:
+        """Forget a completion queue; UsageError while a queue pair completes there."""
+        with self._lock:
+            self.nic.destroy_cq(cq)
+            self._handlers.pop(cq, None)
 
     def create_srq(self, max_wr: int, max_sge: int = 1) -> RecvQueue:
         """Make a shared receive queue."""
@@ -311,7 +317,13 @@ class RdmaDevice:
                 poller.poll(_milliseconds(wait_s))
 
     def _run(self) -> None:
-        """Move packets until the device closes: the life of its thread."""
+        """Live as the thread of the device: move packets until the device closes."""
+        try:
+            self._move_packets()
+        except (OSError, WeftworkError) as error:
+            self._failure = error  # told to whoever posts or waits
+
+    def _move_packets(self) -> None:
         poller = select.poll()
         poller.register(self.port.fileno(), select.POLLIN)
         poller.register(self._bell, select.POLLIN)

@@ -132,6 +132,10 @@ class MemoryTable:
         self._remote: dict[int, MemoryRegion | MemoryWindow] = {}
         self._indexes: set[int] = set()  # of the remote keys
 
+    def __len__(self) -> int:
+        """Regions and windows."""
+        return len(self._remote)
+
     def register(self, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags) -> MemoryRegion:
         """Register a buffer without a copy.
 

@@ -129,6 +129,12 @@ class RdmaNic:
         self._cqs += 1
         return CompletionQueue(cqe, channel)
 
+    def destroy_cq(self, cq: CompletionQueue) -> None:
+        """Make room for another completion queue; no queue pair may complete here any more."""
+        if any(cq in end.cqs for end in self._qps.values() if isinstance(end, RdmaQueuePair)):
+            raise UsageError("completion queue: found a queue pair that completes there, wanted none")
+        self._cqs -= 1
+
     def create_srq(self, max_wr: int, max_sge: int = 1) -> RecvQueue:
         """Make a shared receive queue; UsageError beyond the limits."""
         if self._srqs >= self.limits.max_srq:

@@ -190,6 +190,7 @@ class RdmaQueuePair:
         self.qp_type: Final = qp_type
         self.pd: Final = pd
         self.memory: Final = host.memory
+        self.cqs: Final = cqs
         self.send_cq, self.recv_cq = cqs
         self.recv_queue: Final = recv_queue
         self.sq_sig_all: Final = sq_sig_all

@@ -1,0 +1,269 @@
+"""Listen and connect: how two programs find each other, as context managers of threads and of asyncio.
+
+Source: rdma-core librdmacm (rdma_listen, rdma_get_request, rdma_connect).
+Leaves out: what a connection does, see `connection`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Final, Self
+
+from weftwork.base.errors import UsageError
+from weftwork.rdma.cm_records import CmEventType, ConnParam
+from weftwork.rdma.connection import PEER_MAY, RdmaConnection
+from weftwork.rdma.connection_manager import ConnectionManager
+from weftwork.rdma.device import RdmaDevice
+from weftwork.rdma.drivers.steering import SharedUdpPort
+from weftwork.rdma.work import Work
+from weftwork.wire.udp import ROCE_V2_PORT
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from weftwork.rdma.cm_id import CmId
+    from weftwork.rdma.cm_records import CmEvent
+
+__all__ = ["RdmaConnector", "RdmaListener", "Rendezvous", "connect", "listen"]
+
+_BACKLOG: Final = 64  # chosen: requests that may wait for an answer
+
+
+class Rendezvous:
+    """Connections of one device, and the ports on which it listens.
+
+    Parameters
+    ----------
+    device : that has none yet
+    """
+
+    def __init__(self, device: RdmaDevice) -> None:
+        self.device: Final = device
+        with device.lock:
+            self._manager: Final = ConnectionManager(device.nic, path_mtu=device.port.path_mtu)
+            device.after_step(self._dispatch)
+        self._connections: Final[dict[CmId, RdmaConnection]] = {}
+        self._requests: Final[dict[int, deque[RdmaConnection]]] = {}
+        self._waiting: Final[dict[int, deque[Work[RdmaConnection]]]] = {}
+
+    def listen(self, port: int, backlog: int = _BACKLOG) -> None:
+        """Take requests on a port, 1 to 65,535; UsageError where this or another process listens there."""
+        with self.device.lock:
+            self._manager.listen(port, backlog)
+            if isinstance(self.device.port, SharedUdpPort):
+                self.device.port.listen(port)
+            self._requests[port] = deque()
+            self._waiting[port] = deque()
+
+    def get_request(self, port: int) -> Work[RdmaConnection]:
+        """Take the oldest request on a port, or the next to come: to be accepted or rejected."""
+        work: Work[RdmaConnection] = Work(self.device)
+        with self.device.lock:
+            if self._requests[port]:
+                work.succeed(self._requests[port].popleft())
+            else:
+                self._waiting[port].append(work)
+        return work
+
+    def connect(
+        self, address: str, port: int, private_data: bytes = b"", *, selective_repeat: bool = False
+    ) -> Work[RdmaConnection]:
+        """Ask for a connection.
+
+        Parameters
+        ----------
+        address, port : where the peer listens
+        private_data : for the peer, at most 56 bytes
+        selective_repeat : repeat lost packets alone, where the peer wants so too
+
+        Returns
+        -------
+        the connection, when it is established; PeerError where it is refused or nobody answers
+        """
+        packed = ipaddress.ip_address(address).packed
+        param = ConnParam(private_data=private_data, qp_access_flags=PEER_MAY, selective_repeat=selective_repeat)
+        with self.device.lock:
+            made = RdmaConnection(self.device, packed)
+            try:
+                made.cm_id = self._manager.connect(packed, port, made.qp, param)
+            except UsageError:
+                made.close()
+                raise
+            self._connections[made.cm_id] = made
+            self.device.kick()
+        return made.established
+
+    def _dispatch(self) -> None:
+        """Give the events of the manager to their connections."""
+        while (event := self._manager.next_event()) is not None:
+            if event.event_type is CmEventType.CONNECT_REQUEST:
+                self._take_request(event)
+            elif event.event_type is CmEventType.TIMEWAIT_EXIT:
+                self._connections.pop(event.id, None)
+            elif event.id in self._connections:
+                self._connections[event.id].take(event)
+
+    def _take_request(self, event: CmEvent) -> None:
+        try:
+            made = RdmaConnection(self.device, event.id.address, event.id)
+        except UsageError:  # a limit of the NIC, which a peer may not pass
+            self.device.port.counters["requests_refused"] += 1
+            event.id.reject()
+            return
+        made.private_data = event.private_data
+        self._connections[event.id] = made
+        waiting = self._waiting[event.id.port]
+        if waiting:
+            waiting.popleft().succeed(made)
+        else:
+            self._requests[event.id.port].append(made)
+
+
+class RdmaListener:
+    """A port of an address on which requests are taken, with a device of its own.
+
+    Parameters
+    ----------
+    device : to be opened by ``with`` or ``async with``, and closed behind it
+    port : 1 to 65,535
+    backlog : requests that may wait
+    """
+
+    def __init__(self, device: RdmaDevice, port: int, backlog: int = _BACKLOG) -> None:
+        self.device: Final = device
+        self.port: Final = port
+        self._rendezvous: Final = Rendezvous(device)
+        self._rendezvous.listen(port, backlog)
+
+    def get_request(self) -> Work[RdmaConnection]:
+        """Take the next request: accept or reject it."""
+        return self._rendezvous.get_request(self.port)
+
+    def __enter__(self) -> Self:
+        self.device.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.device.close()
+
+    async def __aenter__(self) -> Self:
+        await self.device.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.device.close()
+
+
+class RdmaConnector:
+    """A connection with a device of its own, both there as long as a block of ``with`` or ``async with``.
+
+    Parameters
+    ----------
+    device : to be opened
+    address, port, private_data, selective_repeat : as in `Rendezvous.connect`
+    """
+
+    def __init__(
+        self, device: RdmaDevice, address: str, port: int, private_data: bytes = b"", *, selective_repeat: bool = False
+    ) -> None:
+        self._device: Final = device
+        self._rendezvous: Final = Rendezvous(device)
+        self._ask: Final = (address, port, private_data)
+        self._selective_repeat: Final = selective_repeat
+        self._connection: RdmaConnection | None = None
+
+    def _connect(self) -> Work[RdmaConnection]:
+        return self._rendezvous.connect(*self._ask, selective_repeat=self._selective_repeat)
+
+    def __enter__(self) -> RdmaConnection:
+        self._device.__enter__()
+        try:
+            self._connection = self._connect().wait()
+        except BaseException:
+            self._device.close()
+            raise
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._connection is not None:
+                self._connection.disconnect().wait()
+                self._connection.close()
+        finally:
+            self._device.close()
+
+    async def __aenter__(self) -> RdmaConnection:
+        await self._device.__aenter__()
+        try:
+            self._connection = await self._connect()
+        except BaseException:
+            self._device.close()
+            raise
+        return self._connection
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._connection is not None:
+                await self._connection.disconnect()
+                self._connection.close()
+        finally:
+            self._device.close()
+
+
+def listen(address: str = "127.0.0.1", port: int = 0, *, backlog: int = _BACKLOG) -> RdmaListener:
+    """Take connections: ``with`` or ``async with`` opens the port.
+
+    Parameters
+    ----------
+    address : of this machine; loopback unless told otherwise
+    port : 1 to 65,535, of requests; packets come to UDP port 4791
+    backlog : requests that may wait
+    """
+    return RdmaListener(RdmaDevice(address), port, backlog)
+
+
+def connect(
+    address: str,
+    port: int,
+    private_data: bytes = b"",
+    *,
+    source: str | None = None,
+    selective_repeat: bool = False,
+) -> RdmaConnector:
+    """Connect to a peer: ``with`` or ``async with`` gives the `RdmaConnection`.
+
+    Parameters
+    ----------
+    address, port : where the peer listens
+    private_data : for the peer, at most 56 bytes
+    source : address of this machine to connect from; None takes the one from which the system would send
+    selective_repeat : repeat lost packets alone, where the peer wants so too
+    """
+    return RdmaConnector(
+        RdmaDevice(source if source is not None else address_towards(address)),
+        address,
+        port,
+        private_data,
+        selective_repeat=selective_repeat,
+    )
+
+
+def address_towards(address: str) -> str:
+    """Address of this machine from which the system sends to another; UsageError where there is no way."""
+    parsed = ipaddress.ip_address(address)
+    with socket.socket(socket.AF_INET6 if parsed.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((address, ROCE_V2_PORT))  # sends nothing
+        except OSError as error:
+            raise UsageError(f"address: found {address}, to which there is no way: {error.strerror}") from error
+        return str(probe.getsockname()[0])

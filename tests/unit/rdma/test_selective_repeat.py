@@ -131,6 +131,22 @@ def test_a_repeat_that_is_lost_is_known_by_what_was_first_sent_after_it() -> Non
     assert [wc.status for wc in pair.poll(0)] == [OK]
 
 
+@pytest.mark.parametrize("late", [1, 2])
+def test_a_late_train_is_taken_together_with_what_waits_for_it(late: int) -> None:
+    pair = Pair(selective_repeat=True, nic={"makes_trains": True})
+    size_bytes = 200 * MTU
+    pair.buffers[0][:size_bytes] = data = random.Random(8).randbytes(size_bytes)
+    pair.post(0, W.RDMA_WRITE, sg_list=(pair.sge(0, 0, size_bytes),), **pair.remote(0, 0))
+    made = [one._replace(parts=(bytes(one.payload()),)) for one in pair.nics[0].datagrams_to_send(0)]
+    assert made[late].segment_bytes
+    for datagram in (*made[:late], *made[late + 1 :]):
+        pair.nics[1].receive(datagram, 0)
+    assert pair.qps[1].out_of_order_bytes > 0
+    pair.nics[1].receive(made[late], 0)
+    assert pair.qps[1].out_of_order_bytes == 0
+    assert pair.buffers[1][:size_bytes] == data
+
+
 def test_requests_behind_a_refused_one_are_kept() -> None:
     pair = Pair(selective_repeat=True, min_rnr_timer=1)
     pair.post(0, W.SEND, 0, sg_list=(pair.sge(0, 0, 8),))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.datagram import Datagram
     from weftwork.rdma.queue_pair import RdmaQueuePair
 
-__all__ = ["RcRequester"]
+__all__ = ["REFUSED", "RcRequester"]
 
 _ACK_EVERY: Final = 64  # chosen: packets of a long message between two requests for an ACK
 TIMEOUT_UNIT_PS: Final = 4_096_000  # IBTA vol. 1, 9.7.6.1.3: 4.096 us x 2^timeout
@@ -34,7 +34,7 @@ _PS_PER_US: Final = 1_000_000
 _READ_RESPONSES: Final = range(Opcode.READ_RESPONSE_FIRST, Opcode.READ_RESPONSE_ONLY + 1)
 _WITH_AETH: Final = frozenset({Opcode.READ_RESPONSE_FIRST, Opcode.READ_RESPONSE_LAST, Opcode.READ_RESPONSE_ONLY})
 # IBTA vol. 1, 9.9.2.4.2: status of the request that a NAK refuses.
-_REFUSED: Final = {
+REFUSED: Final = {
     Nak.INVALID_REQUEST: WcStatus.REM_INV_REQ_ERR,
     Nak.REMOTE_ACCESS_ERROR: WcStatus.REM_ACCESS_ERR,
     Nak.REMOTE_OPERATIONAL_ERROR: WcStatus.REM_OP_ERR,
@@ -216,8 +216,8 @@ class RcRequester:
         elif aeth.kind is AethKind.NAK and aeth.value == Nak.PSN_SEQUENCE_ERROR:
             self._qp.counters["packet_seq_err"] += 1
             self._recover(now_ps)
-        elif aeth.kind is AethKind.NAK and aeth.value in _REFUSED and self.entries:
-            self._fail(self.entries[0], _REFUSED[Nak(aeth.value)])
+        elif aeth.kind is AethKind.NAK and aeth.value in REFUSED and self.entries:
+            self._fail(self.entries[0], REFUSED[Nak(aeth.value)])
 
     def _take_read(self, opcode: int, psn: int, body: memoryview, now_ps: int) -> None:
         entry = self._awaited(psn, now_ps)

@@ -15,7 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from weftwork.rdma.psn_ranges import PsnRanges
-from weftwork.rdma.requester import RcRequester
+from weftwork.rdma.requester import REFUSED, RcRequester
 from weftwork.rdma.verbs import SendFlags, WcStatus
 from weftwork.wire.extended import Aeth, AethKind
 from weftwork.wire.ib import PSN_MODULUS
@@ -112,7 +112,7 @@ class SelectiveRequester(RcRequester):
     def _take_ack(self, aeth: Aeth, psn: int, now_ps: int) -> None:
         if aeth.kind is AethKind.ACK:
             self._acknowledge(psn + 1, now_ps)
-        elif psn < self.executed_end:
+        elif psn < (self.executed_end if aeth.kind is not AethKind.NAK or aeth.value not in REFUSED else self.una):
             return  # an older one, which may say that the peer keeps what it has refused since
         elif aeth.kind is AethKind.RESERVED:
             self._take_selective(SelectiveNak.of_aeth(aeth), psn, now_ps)

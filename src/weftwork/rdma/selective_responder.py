@@ -70,7 +70,7 @@ class SelectiveResponder(RcResponder):
         if psn not in self._ahead:
             has_room = self.ahead_bytes + len(packet.body) <= limits.max_out_of_order_bytes
             if ahead > min(limits.max_out_of_order, MOST_AHEAD // 2) or not has_room:
-                self._qp.counters["out_of_buffer"] += 1
+                self._qp.counters["out_of_order_dropped"] += 1
                 super()._take_ahead(ahead, packet)
                 return
             # a copy, since the driver may use the datagram again

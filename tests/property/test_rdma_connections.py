@@ -129,3 +129,28 @@ def test_both_ends_are_connected_alike_or_both_learn_that_they_are_not(
             assert conversation.qp.state is QpState.ERR
             pair.nics[0 if conversation is mine else 1].destroy_qp(conversation.qp)
     assert [set(end._qps) for end in pair.nics] == [{1}, {1}]
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), strange=st.lists(st.tuples(st.integers(0, 7), st.binary(max_size=8)), min_size=1, max_size=20))
+def test_whatever_arrives_nothing_is_raised_and_nothing_is_kept(
+    data: st.DataObject, strange: list[tuple[int, bytes]]
+) -> None:
+    pair = CmPair(manager={"response_timeout": 10, "cm_retries": 1})
+    mine, theirs = pair.establish(private_data=b"hello")
+    mine.disconnect()
+    second, _ = pair.request()
+    mads = [bytes(datagram.payload()[20:-4]) for datagram in pair.wire.sent]
+    for number, change in strange:
+        mad = bytearray(mads[number % len(mads)])
+        at = data.draw(st.integers(0, len(mad) - len(change)))
+        mad[at : at + len(change)] = change
+        pair.forge(number % 2, bytes(mad))
+        pair.soon()
+    users = Users(pair, ConnParam(), answer="reject")
+    assert pair.live(users.react)
+    for conversation in {mine, theirs, second, *(event.id for event in pair.events[1])}:
+        if conversation.state is CmState.REQ_RCVD:
+            conversation.reject()
+    assert pair.live(users.react)
+    assert pair.left_over() == []

@@ -35,7 +35,7 @@ from weftwork.wire.extended import Deth
 from weftwork.wire.fields import MalformedPacket, check_fits
 from weftwork.wire.ib import DEFAULT_PARTITION_KEY, PSN_MODULUS
 from weftwork.wire.mad import GENERAL_SERVICES_QP, GENERAL_SERVICES_QUEUE_KEY, MAD_BYTES, MadHeader
-from weftwork.wire.opcodes import Opcode, TransportService
+from weftwork.wire.opcodes import Opcode
 from weftwork.wire.rdma_ip_cm import IpCmHeader, gid_of, port_of_service, service_of_port
 from weftwork.wire.udp import roce_source_port
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CmListener", "ConnectionManager"]
 
-_UD_SEND: Final = TransportService.UD << 5 | Opcode.SEND_ONLY
 _SOURCE_PORT: Final = roce_source_port(GENERAL_SERVICES_QP, GENERAL_SERVICES_QP)
 _PREFIX_SHIFT: Final = 24
 _MOST_QUEUED: Final = 1024  # chosen: datagrams that wait to be sent; what is lost here is sent again by the clocks
@@ -224,7 +223,7 @@ class ConnectionManager:
             return None
         address, mad = self._outgoing.popleft()
         self._psn = (self._psn + 1) % PSN_MODULUS
-        bth = BTH.pack(_UD_SEND, 0, DEFAULT_PARTITION_KEY, GENERAL_SERVICES_QP, self._psn)
+        bth = BTH.pack(Opcode.UD_SEND_ONLY, 0, DEFAULT_PARTITION_KEY, GENERAL_SERVICES_QP, self._psn)
         deth = Deth(GENERAL_SERVICES_QUEUE_KEY, GENERAL_SERVICES_QP)
         return self.nic.flow(address, _SOURCE_PORT, 0).close(bth + deth.encode(), (mad,))
 
@@ -424,7 +423,7 @@ class ConnectionManager:
 
 def _decode(opcode: int, flags: int, body: memoryview) -> tuple[Deth, MadHeader, CmMessage]:
     """Read a packet to queue pair 1; MalformedPacket where it is no message of connection management."""
-    if opcode != _UD_SEND or flags >> 4 & 0b11:
+    if opcode != Opcode.UD_SEND_ONLY or flags >> 4 & 0b11:
         raise MalformedPacket("CM", f"found opcode {opcode:#04x}, wanted a datagram without padding")
     deth, mad = Deth.decode(body)
     if len(mad) != MAD_BYTES:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from weftwork.rdma.cm_id import CmId
 from weftwork.rdma.cm_records import CmEvent, CmEventType, ConnParam
 from weftwork.rdma.cm_states import CmState
-from weftwork.rdma.verbs import QpState
+from weftwork.rdma.verbs import QpState, SendWr, WcStatus, WrOpcode
 
 E = CmEventType
 CHANCES = st.sampled_from([0.0, 0.05, 0.3, 0.6])
@@ -99,10 +99,14 @@ def test_both_ends_are_connected_alike_or_both_learn_that_they_are_not(
         assert mine.qp.attr.dest_qp_num == theirs.qp.qp_num
         assert heard == [E.ESTABLISHED]
         assert users.heard[theirs] == [E.CONNECT_REQUEST, E.ESTABLISHED]
-    elif mine.state is CmState.ESTABLISHED:  # the RTUs were lost, and the REJ with them: nobody can tell this end
+    elif mine.state is CmState.ESTABLISHED:  # the RTUs were lost, and the REJ with them: no message can tell this end
         assert wire.loss or wire.corrupt
         assert heard == [E.ESTABLISHED]
         assert all(E.UNREACHABLE in users.heard[theirs] for theirs in users.theirs)
+        assert mine.qp is not None
+        mine.qp.post_send(SendWr(wr_id=1, opcode=WrOpcode.SEND))
+        assert pair.live(users.react)
+        assert [wc.status for wc in pair.cqs[0].poll(9)] == [WcStatus.RETRY_EXC_ERR]  # its first request does
     else:
         assert mine.state is CmState.IDLE
         assert heard[0] in {E.UNREACHABLE, E.REJECTED} or heard[:2] == [E.ESTABLISHED, E.DISCONNECTED]

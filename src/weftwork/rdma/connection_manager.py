@@ -320,7 +320,7 @@ class ConnectionManager:
             return _R.INVALID_MTU
         if message.local_qpn < FIRST_QP:
             return _R.NO_QP
-        if self.is_stale(source, message.local_qpn, None):
+        if self.is_stale(source, message.local_qpn):
             return _R.STALE_CONN
         is_full = listener.pending >= listener.backlog or len(self._pending) >= self.nic.limits.max_cm_pending
         return _R.NO_RESOURCES if is_full or not self._has_room() else None
@@ -377,10 +377,10 @@ class ConnectionManager:
             raise UsageError(f"qp: found number {qp.qp_num} in use by another conversation, wanted a free one")
         self._by_qp[qp] = conversation
 
-    def is_stale(self, address: bytes, qp_num: int, conversation: CmId | None) -> bool:
-        """Whether another conversation has this queue pair of the peer; if so, it is closed (IBTA vol. 1, 12.9.8.3)."""
+    def is_stale(self, address: bytes, qp_num: int) -> bool:
+        """Whether a conversation has this queue pair of the peer; if so, it is closed (IBTA vol. 1, 12.9.8.3)."""
         found = self._by_peer_qp.get((address, qp_num))
-        if found is None or found is conversation:
+        if found is None:
             return False
         if found.state is CmState.ESTABLISHED:
             found.disconnect()

@@ -150,8 +150,9 @@ def test_a_rejection_brings_its_reason_and_data() -> None:
     assert mine.state is S.IDLE
     assert mine.qp is not None
     mine.qp.modify(QpState.RESET)
-    again = pair.connect(qp=mine.qp)  # it is free again
-    assert again.state is S.REQ_SENT
+    pair.connect(qp=mine.qp)  # it is free again, at both ends
+    pair.soon()
+    assert pair.types(1) == [E.CONNECT_REQUEST]
 
 
 def test_more_time_is_asked_for_and_given() -> None:
@@ -164,6 +165,15 @@ def test_more_time_is_asked_for_and_given() -> None:
     theirs.accept(pair.qp(1))
     pair.soon()
     assert pair.types(0) == [E.ESTABLISHED]
+
+
+def test_nobody_is_made_to_wait_for_longer_than_a_minute() -> None:
+    pair = CmPair()
+    mine = pair.connect()
+    pair.forge(0, CmWait(remote_comm_id=mine.local_comm_id, service_timeout=31), mine._transaction)
+    pair.nics[0].datagrams_to_send(0)
+    assert mine.state is S.MRA_REQ_RCVD
+    assert mine.deadline_ps == 4_096_000 << 24
 
 
 def test_a_request_that_nobody_answers_ends() -> None:
@@ -187,6 +197,38 @@ def test_a_request_that_is_withdrawn_before_anybody_saw_it_tells_nothing() -> No
     pair.soon()
     assert pair.take(1) == []
     assert pair.listener.pending == 0
+
+
+def test_a_request_that_comes_late_again_is_not_answered_once_the_connection_is_closed() -> None:
+    pair = CmPair()
+    mine, theirs = pair.establish()
+    mine.disconnect()
+    pair.soon()
+    assert theirs.state is S.TIMEWAIT
+    pair.forge(1, mine._request, mine._transaction)
+    pair.soon()
+    assert pair.names() == ["REQ", "REP", "RTU", "DREQ", "DREP"]
+    assert pair.types(1) == [E.DISCONNECTED]
+
+
+def test_a_nic_connects_to_itself() -> None:
+    pair = CmPair()
+    nic, manager = pair.nics[1], pair.cms[1]
+    mine = manager.connect(nic.address, PORT, pair.qp(1))
+
+    def deliver() -> None:
+        while made := nic.datagrams_to_send(0):
+            for datagram in made:
+                nic.receive(datagram._replace(parts=(bytes(datagram.payload()),)), 0)
+
+    deliver()
+    (request,) = pair.take(1)
+    request.id.accept(pair.qp(1))
+    deliver()
+    assert pair.types(1) == [E.ESTABLISHED, E.ESTABLISHED]
+    mine.disconnect()
+    deliver()
+    assert pair.types(1) == [E.DISCONNECTED, E.DISCONNECTED]
 
 
 def test_closing_from_both_ends_at_once_closes_once() -> None:
@@ -450,6 +492,14 @@ def test_a_message_from_a_stranger_changes_nothing(more: dict[str, Any]) -> None
     assert pair.types(0) == pair.types(1) == [E.ESTABLISHED]
 
 
+def test_a_ready_of_another_conversation_is_not_taken() -> None:
+    pair = CmPair()
+    _, theirs = pair.request()
+    theirs.accept(pair.qp(1))
+    pair.forge(1, CmReady(local_comm_id=1, remote_comm_id=theirs.local_comm_id), theirs._transaction)
+    assert (theirs.state, pair.cms[1].counters) == (S.REP_SENT, {"stranger": 1})
+
+
 def test_a_stranger_closes_no_connection() -> None:
     pair = CmPair()
     mine, theirs = pair.establish()
@@ -519,6 +569,8 @@ def test_mistakes_of_the_caller_are_refused_and_change_nothing() -> None:
         pair.cms[0].connect(bytes(16), PORT, pair.qp(0))
     with pytest.raises(UsageError, match="found UD in RESET"):
         pair.connect(qp=pair.qp(0, QpType.UD))
+    with pytest.raises(UsageError, match="selective_repeat: found it for UC"):
+        pair.connect(qp=pair.qp(0, QpType.UC), selective_repeat=True)
     assert pair.left_over() == []
     mine, theirs = pair.request()
     with pytest.raises(UsageError, match="in use by another"):

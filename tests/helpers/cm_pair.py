@@ -18,11 +18,10 @@ from weftwork.wire.cm import CmMessage, decode_cm, encode_cm
 from weftwork.wire.extended import Deth
 from weftwork.wire.ib import Bth
 from weftwork.wire.mad import GENERAL_SERVICES_QP, GENERAL_SERVICES_QUEUE_KEY, MadHeader
-from weftwork.wire.opcodes import Opcode, TransportService
+from weftwork.wire.opcodes import Opcode
 
 PORT = 4420
 MOMENT_PS = SECOND_PS // 10_000  # longer than any packet is on its way
-UD_SEND = TransportService.UD << 5 | Opcode.SEND_ONLY
 
 
 class CmPair:
@@ -73,7 +72,7 @@ class CmPair:
 
     def soon(self) -> None:
         """Run for a moment, in which no answer is late."""
-        limit_ps = self.wire.now_ps + SECOND_PS // 100
+        limit_ps = self.wire.now_ps + MOMENT_PS
         self.wire.run(limit_ps)
         self.wire.now_ps = min(self.wire.now_ps, limit_ps)
 
@@ -81,8 +80,7 @@ class CmPair:
         """A request that waits at end 1, and both conversations."""
         mine = self.connect(**param)
         self.soon()
-        (event,) = self.take(1)
-        assert event.event_type is CmEventType.CONNECT_REQUEST
+        (event,) = [event for event in self.take(1) if event.event_type is CmEventType.CONNECT_REQUEST]
         return mine, event.id
 
     def establish(self, accept: dict[str, Any] | None = None, **param: Any) -> tuple[CmId, CmId]:
@@ -98,7 +96,7 @@ class CmPair:
         return [
             (self.addresses.index(datagram.source), *decode_cm(datagram.payload()[20:-4]))
             for datagram in self.wire.sent
-            if datagram.payload()[0] == UD_SEND
+            if datagram.payload()[0] == Opcode.UD_SEND_ONLY
         ]
 
     def names(self) -> list[str]:
@@ -108,7 +106,9 @@ class CmPair:
         """Deliver a message to an end, as from the other one unless `source` says otherwise; the ICRC is right."""
         mad = message if isinstance(message, bytes) else encode_cm(message, transaction)
         key, qp_num = more.get("queue_key", GENERAL_SERVICES_QUEUE_KEY), more.get("source_qp", GENERAL_SERVICES_QP)
-        bth = Bth(more.get("opcode", UD_SEND), GENERAL_SERVICES_QP, 0, partition_key=more.get("pkey", 0xFFFF))
+        bth = Bth(
+            more.get("opcode", Opcode.UD_SEND_ONLY), GENERAL_SERVICES_QP, 0, partition_key=more.get("pkey", 0xFFFF)
+        )
         sender = RdmaNic(more.get("source", self.addresses[1 - to]))
         flow = sender.flow(self.addresses[to], 0xC000, 0)
         made: Datagram = flow.close(bth.encode() + Deth(key, qp_num).encode(), (mad,))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from weftwork.rdma.cm_id import CmId
 from weftwork.rdma.cm_records import CmEvent, CmEventType, ConnParam
 from weftwork.rdma.cm_states import CmState
-from weftwork.rdma.verbs import QpState
+from weftwork.rdma.verbs import QpState, SendWr, WcStatus, WrOpcode
 
 E = CmEventType
 CHANCES = st.sampled_from([0.0, 0.05, 0.3, 0.6])
@@ -99,10 +99,14 @@ def test_both_ends_are_connected_alike_or_both_learn_that_they_are_not(
         assert mine.qp.attr.dest_qp_num == theirs.qp.qp_num
         assert heard == [E.ESTABLISHED]
         assert users.heard[theirs] == [E.CONNECT_REQUEST, E.ESTABLISHED]
-    elif mine.state is CmState.ESTABLISHED:  # the RTUs were lost, and the REJ with them: nobody can tell this end
+    elif mine.state is CmState.ESTABLISHED:  # the RTUs were lost, and the REJ with them: no message can tell this end
         assert wire.loss or wire.corrupt
         assert heard == [E.ESTABLISHED]
         assert all(E.UNREACHABLE in users.heard[theirs] for theirs in users.theirs)
+        assert mine.qp is not None
+        mine.qp.post_send(SendWr(wr_id=1, opcode=WrOpcode.SEND))
+        assert pair.live(users.react)
+        assert [wc.status for wc in pair.cqs[0].poll(9)] == [WcStatus.RETRY_EXC_ERR]  # its first request does
     else:
         assert mine.state is CmState.IDLE
         assert heard[0] in {E.UNREACHABLE, E.REJECTED} or heard[:2] == [E.ESTABLISHED, E.DISCONNECTED]
@@ -129,3 +133,28 @@ def test_both_ends_are_connected_alike_or_both_learn_that_they_are_not(
             assert conversation.qp.state is QpState.ERR
             pair.nics[0 if conversation is mine else 1].destroy_qp(conversation.qp)
     assert [set(end._qps) for end in pair.nics] == [{1}, {1}]
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), strange=st.lists(st.tuples(st.integers(0, 7), st.binary(max_size=8)), min_size=1, max_size=20))
+def test_whatever_arrives_nothing_is_raised_and_nothing_is_kept(
+    data: st.DataObject, strange: list[tuple[int, bytes]]
+) -> None:
+    pair = CmPair(manager={"response_timeout": 10, "cm_retries": 1})
+    mine, theirs = pair.establish(private_data=b"hello")
+    mine.disconnect()
+    second, _ = pair.request()
+    mads = [bytes(datagram.payload()[20:-4]) for datagram in pair.wire.sent]
+    for number, change in strange:
+        mad = bytearray(mads[number % len(mads)])
+        at = data.draw(st.integers(0, len(mad) - len(change)))
+        mad[at : at + len(change)] = change
+        pair.forge(number % 2, bytes(mad))
+        pair.soon()
+    users = Users(pair, ConnParam(), answer="reject")
+    assert pair.live(users.react)
+    for conversation in {mine, theirs, second, *(event.id for event in pair.events[1])}:
+        if conversation.state is CmState.REQ_RCVD:
+            conversation.reject()
+    assert pair.live(users.react)
+    assert pair.left_over() == []

@@ -121,8 +121,8 @@ class CmHost(Protocol):
     def claim(self, qp: RdmaQueuePair, conversation: CmId) -> None:
         """Give a queue pair to a conversation; UsageError where another has it."""
 
-    def is_stale(self, address: bytes, qp_num: int, conversation: CmId) -> bool:
-        """Whether another conversation has this queue pair of the peer; if so, it is closed."""
+    def is_stale(self, address: bytes, qp_num: int) -> bool:
+        """Whether a conversation has this queue pair of the peer already; if so, it is closed."""
 
 
 class CmId:
@@ -336,6 +336,8 @@ class CmId:
         if qp.qp_type not in SERVICES or qp.state not in {QpState.RESET, QpState.INIT}:
             found = f"{qp.qp_type.name} in {qp.state.name}"
             raise UsageError(f"qp: found {found}, wanted a queue pair of type RC or UC in RESET or INIT")
+        if param.selective_repeat and qp.qp_type is not QpType.RC:
+            raise UsageError(f"selective_repeat: found it for {qp.qp_type.name}, wanted RC")
         most = min(self._host.nic.limits.max_qp_rd_atom, 255)
         for name in ("responder_resources", "initiator_depth"):
             if not 0 <= getattr(param, name) <= most:
@@ -429,7 +431,7 @@ class CmId:
             reason = _R.NO_QP  # the user has taken it away, or the peer names none
         elif message.initiator_depth > param.responder_resources:
             reason = _R.INSUFFICIENT_RESP_RESOURCES
-        elif self._host.is_stale(self.address, message.local_qpn, self):
+        elif self._host.is_stale(self.address, message.local_qpn):
             reason = _R.STALE_CONN
         if qp is None or reason is not None:
             self._refuse(reason or _R.NO_QP, _OF_REP)

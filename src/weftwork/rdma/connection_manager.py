@@ -35,7 +35,7 @@ from weftwork.wire.extended import Deth
 from weftwork.wire.fields import MalformedPacket, check_fits
 from weftwork.wire.ib import DEFAULT_PARTITION_KEY, PSN_MODULUS
 from weftwork.wire.mad import GENERAL_SERVICES_QP, GENERAL_SERVICES_QUEUE_KEY, MAD_BYTES, MadHeader
-from weftwork.wire.opcodes import Opcode, TransportService
+from weftwork.wire.opcodes import Opcode
 from weftwork.wire.rdma_ip_cm import IpCmHeader, gid_of, port_of_service, service_of_port
 from weftwork.wire.udp import roce_source_port
 
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CmListener", "ConnectionManager"]
 
-_UD_SEND: Final = TransportService.UD << 5 | Opcode.SEND_ONLY
 _SOURCE_PORT: Final = roce_source_port(GENERAL_SERVICES_QP, GENERAL_SERVICES_QP)
 _PREFIX_SHIFT: Final = 24
 _MOST_QUEUED: Final = 1024  # chosen: datagrams that wait to be sent; what is lost here is sent again by the clocks
@@ -231,7 +230,7 @@ class ConnectionManager:
             return None
         address, mad = self._outgoing.popleft()
         self._psn = (self._psn + 1) % PSN_MODULUS
-        bth = BTH.pack(_UD_SEND, 0, DEFAULT_PARTITION_KEY, GENERAL_SERVICES_QP, self._psn)
+        bth = BTH.pack(Opcode.UD_SEND_ONLY, 0, DEFAULT_PARTITION_KEY, GENERAL_SERVICES_QP, self._psn)
         deth = Deth(GENERAL_SERVICES_QUEUE_KEY, GENERAL_SERVICES_QP)
         return self.nic.flow(address, _SOURCE_PORT, 0).close(bth + deth.encode(), (mad,))
 
@@ -328,7 +327,7 @@ class ConnectionManager:
             return _R.INVALID_MTU
         if message.local_qpn < FIRST_QP:
             return _R.NO_QP
-        if self.is_stale(source, message.local_qpn, None):
+        if self.is_stale(source, message.local_qpn):
             return _R.STALE_CONN
         is_full = listener.pending >= listener.backlog or len(self._pending) >= self.nic.limits.max_cm_pending
         return _R.NO_RESOURCES if is_full or not self._has_room() else None
@@ -385,10 +384,10 @@ class ConnectionManager:
             raise UsageError(f"qp: found number {qp.qp_num} in use by another conversation, wanted a free one")
         self._by_qp[qp] = conversation
 
-    def is_stale(self, address: bytes, qp_num: int, conversation: CmId | None) -> bool:
-        """Whether another conversation has this queue pair of the peer; if so, it is closed (IBTA vol. 1, 12.9.8.3)."""
+    def is_stale(self, address: bytes, qp_num: int) -> bool:
+        """Whether a conversation has this queue pair of the peer; if so, it is closed (IBTA vol. 1, 12.9.8.3)."""
         found = self._by_peer_qp.get((address, qp_num))
-        if found is None or found is conversation:
+        if found is None:
             return False
         if found.state is CmState.ESTABLISHED:
             found.disconnect()
@@ -431,7 +430,7 @@ class ConnectionManager:
 
 def _decode(opcode: int, flags: int, body: memoryview) -> tuple[Deth, MadHeader, CmMessage]:
     """Read a packet to queue pair 1; MalformedPacket where it is no message of connection management."""
-    if opcode != _UD_SEND or flags >> 4 & 0b11:
+    if opcode != Opcode.UD_SEND_ONLY or flags >> 4 & 0b11:
         raise MalformedPacket("CM", f"found opcode {opcode:#04x}, wanted a datagram without padding")
     deth, mad = Deth.decode(body)
     if len(mad) != MAD_BYTES:

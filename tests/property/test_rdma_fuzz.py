@@ -16,9 +16,9 @@ from weftwork.rdma.states import MODIFY
 from weftwork.rdma.verbs import AddressHandle, QpState, QpType, WrOpcode
 from weftwork.wire.extended import AtomicEth, Deth, Feth, Ieth, ImmediateData, Reth
 from weftwork.wire.ib import PSN_MODULUS, Bth
-from weftwork.wire.opcodes import SHAPES, Position
+from weftwork.wire.opcodes import SHAPES, OpcodeShape, Position
 
-MANY = settings(max_examples=case_count(plain=100, deep=3_000))
+MANY = settings(max_examples=case_count(plain=150, deep=3_000))
 SERVICES = st.sampled_from([QpType.RC, QpType.UC, QpType.UD])
 OPEN_BYTES = OPEN.stop - OPEN.start
 AROUND_MTU = st.sampled_from([0, 1, 3, 4, 8, MTU - 4, MTU - 1, MTU, MTU + 1, MTU + 4, 2 * MTU])
@@ -73,61 +73,90 @@ def test_any_bytes_in_any_state_raise_nothing_and_change_nothing(
     victim.check()
 
 
-def header_of(kind: type, draw: st.DrawFn, victim: Victim, length: int | None, *, knows_key: bool) -> Any:
-    """An extended header whose values lie at the edges of what the victim allows."""
-    key = victim.region.rkey if knows_key else draw(BITS32.filter(lambda one: one != victim.region.rkey))
-    start = victim.region.addr
-    edges = [start - 1, start + 1, start + 8, start + OPEN_BYTES - 8, start + OPEN_BYTES]
-    address = start if length is not None else draw(st.sampled_from(edges) | BITS64)
-    if kind is Reth:
-        return Reth(address, key, length if length is not None else draw(LENGTHS))
-    if kind is AtomicEth:
-        return AtomicEth(address, key, draw(BITS64), draw(st.sampled_from([0, 5])))
-    if kind is Deth:
-        return Deth(draw(st.sampled_from([0x1234, 0x1234, 0x80001234, 0])), draw(BITS24))
-    if kind is Feth:
-        return Feth(1, 0) if length is not None else Feth(draw(st.integers(0, 15)), draw(st.integers(0, 3)))
-    if kind is Ieth:
-        return Ieth(key)
-    data = draw(st.binary(min_size=8, max_size=8))
-    return ImmediateData.decode(data)[0] if kind is ImmediateData else kind.decode(data)[0]
+HARMS = ["queue pair", "source", "partition", "version", "psn", "opcode", "bit", "padding"]
+HARMS += ["lengths", "address"] * 4
+GOES_ON = {Position.FIRST: {Position.MIDDLE, Position.LAST}, Position.MIDDLE: {Position.MIDDLE, Position.LAST}}
+STARTS = {Position.FIRST, Position.ONLY}
 
 
-@st.composite
-def almost_right(draw: st.DrawFn, victim: Victim, *, knows_key: bool) -> Datagram:
-    """A packet of the service of the victim, near what it expects, with fields changed before the ICRC is made."""
-    opcode = draw(st.sampled_from(WANTED[victim.qp_type])) if draw(st.integers(0, 9)) else draw(st.integers(0, 255))
-    shape = SHAPES.get(opcode)
-    is_honest = draw(st.integers(0, 3)) > 0  # about its lengths
-    payload, length = draw(AROUND_MTU), None
-    if is_honest and shape is not None:
+class Forger:
+    """Makes packets that the victim expects next, half of them with one thing changed before the ICRC is made."""
+
+    def __init__(self, victim: Victim, draw: st.DrawFn, *, knows_key: bool) -> None:
+        self.victim = victim
+        self.draw = draw
+        self.knows_key = knows_key
+        self.last: OpcodeShape | None = None
+
+    def opcode(self) -> int:
+        """One that goes on with the message that has begun, or begins one."""
+        last, victim = self.last, self.victim
+        wanted = GOES_ON.get(last.position, STARTS) if last is not None else STARTS
+        fitting = [
+            code
+            for code in WANTED[victim.qp_type]
+            if SHAPES[code].position in wanted
+            and (wanted is STARTS or last is None or SHAPES[code].operation // 6 == last.operation // 6)
+        ]
+        return self.draw(st.sampled_from(fitting))
+
+    def header(self, kind: type, length: int, harm: str) -> Any:
+        """An extended header; where it is harmed, with values at the edges of what the victim allows."""
+        draw, victim = self.draw, self.victim
+        start = victim.region.addr
+        key = victim.region.rkey
+        if not self.knows_key:
+            key = draw(BITS32.filter(lambda one: one != victim.region.rkey))
+        if harm == "address":
+            edges = [-1, -8, 1, 4, OPEN_BYTES - 8, OPEN_BYTES - 7, OPEN_BYTES - MTU, OPEN_BYTES - MTU + 8, OPEN_BYTES]
+            start = start + draw(st.sampled_from(edges)) if draw(st.integers(0, 9)) else draw(BITS64)
+        if kind is Reth:
+            return Reth(start, key, draw(LENGTHS) if harm == "lengths" else length)
+        if kind is AtomicEth:
+            return AtomicEth(start, key, draw(BITS64), draw(st.sampled_from([0, 5])))
+        if kind is Deth:
+            return Deth(draw(st.sampled_from([0x80001234, 0])) if harm == "address" else 0x1234, draw(BITS24))
+        if kind is Feth:
+            return Feth(draw(st.integers(0, 15)), draw(st.integers(0, 3))) if harm == "lengths" else Feth(1, 0)
+        if kind is Ieth:
+            return Ieth(key)
+        data = draw(st.binary(min_size=8, max_size=8))
+        return ImmediateData.decode(data)[0] if kind is ImmediateData else kind.decode(data)[0]
+
+    def packet(self) -> Datagram:
+        """The next packet."""
+        draw, victim = self.draw, self.victim
+        harm = draw(st.sampled_from(["none"] * len(HARMS) + HARMS))
+        opcode = draw(st.integers(0, 255)) if harm == "opcode" else self.opcode()
+        shape = SHAPES.get(opcode, SHAPES[WANTED[victim.qp_type][0]])
         is_part = shape.position in {Position.FIRST, Position.MIDDLE}
-        payload = MTU if is_part else draw(st.sampled_from([8, MTU])) if shape.has_payload else 0
+        payload = MTU if is_part else draw(st.sampled_from([8, MTU - 3, MTU])) if shape.has_payload else 0
         length = 2 * MTU if shape.position is Position.FIRST else payload or 8
-    kinds = shape.headers if shape is not None else ()
-    headers = b"".join(header_of(kind, draw, victim, length, knows_key=knows_key).encode() for kind in kinds)
-    body = bytearray(headers + draw(st.sampled_from([b"\0", b"E"])) * payload)
-    body += bytes(-len(body) % 4)
-    if body and draw(st.integers(0, 19)) == 0:
-        body[draw(st.integers(0, len(body) - 1))] ^= 1 << draw(st.integers(0, 7))
-    base = SENT_PSN if shape is not None and shape.is_response else victim.psn
-    ahead = draw(st.sampled_from([0] * 9 + [1, 2, -1, -2, 255, 4096, 1 << 22, 1 << 23, -(1 << 22)]))
-    if base == victim.psn and ahead == 0:
-        victim.psn = (victim.psn + 1) % PSN_MODULUS
-    pad_bytes = -payload % 4 if is_honest else draw(st.integers(0, 3))
-    header = Bth(
-        opcode,
-        draw(st.sampled_from([victim.qp.qp_num] * 19 + [PEER_QP])),
-        (base + ahead) % PSN_MODULUS,
-        ack_request=draw(st.booleans()),
-        pad_bytes=pad_bytes,
-        partition_key=draw(st.sampled_from([0xFFFF] * 18 + [0x7FFF, 0x1234])),
-        solicited_event=draw(st.booleans()),
-        transport_version=draw(st.sampled_from([0] * 19 + [1])),
-    )
-    return seal(
-        header, bytes(body), source=draw(st.sampled_from([PEER] * 19 + [STRANGER])), ecn=draw(st.integers(0, 3))
-    )
+        payload = draw(AROUND_MTU) if harm == "lengths" else payload
+        headers = b"".join(self.header(kind, length, harm).encode() for kind in shape.headers)
+        body = bytearray(headers + b"E" * payload)
+        body += bytes(-len(body) % 4)
+        if body and harm == "bit":
+            body[draw(st.integers(0, len(body) - 1))] ^= 1 << draw(st.integers(0, 7))
+        ahead = draw(st.sampled_from([1, 2, -1, -2, 255, 4096, 1 << 22, 1 << 23, -(1 << 22)])) if harm == "psn" else 0
+        base = victim.psn
+        if shape.is_response:
+            base = SENT_PSN + draw(st.integers(0, 3))
+        elif harm in {"none", "bit", "lengths", "address", "padding"}:
+            victim.psn, self.last = (victim.psn + 1) % PSN_MODULUS, shape
+        header = Bth(
+            opcode,
+            PEER_QP if harm == "queue pair" else victim.qp.qp_num,
+            (base + ahead) % PSN_MODULUS,
+            ack_request=draw(st.booleans()),
+            pad_bytes=draw(st.integers(0, 3)) if harm == "padding" else -payload % 4,
+            partition_key=draw(st.sampled_from([0x7FFF, 0x1234])) if harm == "partition" else 0xFFFF,
+            solicited_event=draw(st.booleans()),
+            transport_version=harm == "version",
+        )
+        return seal(
+            header, bytes(body), source=STRANGER if harm == "source" else PEER, ecn=draw(st.sampled_from([2, 3]))
+        )
 
 
 OWN = {
@@ -169,12 +198,17 @@ def test_packets_that_are_almost_right_touch_nothing_but_what_is_open(
 ) -> None:
     nic = {"congestion_control": load("congestion_control", "dcqcn")} if is_controlled else {}
     victim = Victim(service, nic=nic)
-    victim.post_recv(1, 2 * MTU)
+    forger = Forger(victim, data.draw, knows_key=True)
     for _ in range(data.draw(st.integers(1, 20))):
-        if data.draw(st.integers(0, 3)) == 0:
+        if victim.qp.state in {QpState.ERR, QpState.RESET} and data.draw(st.booleans()):
+            victim.connect()
+            forger.last = None
+        if len(victim.qp.recv_queue) == 0 and victim.qp.state is not QpState.RESET:
+            victim.post_recv(1, data.draw(st.sampled_from([8, MTU, MTU + 8, 2 * MTU])))
+        if data.draw(st.integers(0, 4)) == 0:
             act(data.draw, victim)
         else:
-            victim.nic.receive(data.draw(almost_right(victim, knows_key=True)), victim.now_ps)
+            victim.nic.receive(forger.packet(), victim.now_ps)
         victim.answers()
     victim.check(OPEN)
 
@@ -183,10 +217,11 @@ def test_packets_that_are_almost_right_touch_nothing_but_what_is_open(
 @given(service=st.sampled_from([QpType.RC, QpType.UC]), data=st.data())
 def test_without_a_key_and_without_a_receive_not_one_byte_changes(service: QpType, data: st.DataObject) -> None:
     victim = Victim(service)
+    forger = Forger(victim, data.draw, knows_key=False)
     for _ in range(data.draw(st.integers(1, 10))):
         if victim.qp.state is QpState.ERR:
             victim.connect()
-        packet = data.draw(almost_right(victim, knows_key=False))
-        victim.nic.receive(packet, victim.now_ps)
+            forger.last = None
+        victim.nic.receive(forger.packet(), victim.now_ps)
         assert all(len(one.payload) == 0 for one in victim.answers())  # nothing is read either
     victim.check()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import random as randomness
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.completion import CompletionChannel, CompletionQueue
@@ -21,6 +21,7 @@ from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
 from weftwork.rdma.rate_control import RateControl
 from weftwork.rdma.receive_queue import RecvQueue
 from weftwork.rdma.verbs import QpState, QpType
+from weftwork.wire.fields import check_fits
 from weftwork.wire.ib import BTH_BYTES, PSN_MODULUS
 from weftwork.wire.icrc import ICRC_BYTES
 
@@ -29,13 +30,36 @@ if TYPE_CHECKING:
 
     from weftwork.policies.load import LoadedPolicy
 
-__all__ = ["RdmaNic"]
+__all__ = ["NicEnd", "RdmaNic"]
 
 _FIRST_QP: Final = 2  # IBTA vol. 1, 3.9.3: 0 and 1 are for management
 _QP_NUMBERS: Final = 0xFFFFFF  # IBTA vol. 1, 10.5: this one is for multicast
-_PREFIX_SHIFT: Final = 16
+_PREFIX_BITS: Final = 8
+_PREFIXED_BITS: Final = 24 - _PREFIX_BITS
 _BURST: Final = 16  # chosen: packets of a queue pair before the next one's turn
 _MOST_DATAGRAMS: Final = 256  # chosen: of one call, so that arrivals are not kept waiting
+
+
+class NicEnd(Protocol):
+    """Whatever takes the datagrams to one queue pair number: a queue pair, or the connection manager at number 1."""
+
+    @property
+    def qp_num(self) -> int:
+        """Number of the queue pair."""
+
+    def receive(
+        self, datagram: Datagram, header: tuple[int, int, int, int, int], body: memoryview, now_ps: int
+    ) -> None:
+        """Take a packet whose ICRC is right."""
+
+    def next_datagram(self, now_ps: int) -> Datagram | None:
+        """Make the next packet that may go now, or None."""
+
+    def next_timer_ps(self) -> int | None:
+        """When `on_timer` has something to do, or None."""
+
+    def on_timer(self, now_ps: int) -> None:
+        """Do what is due."""
 
 
 class RdmaNic:
@@ -48,7 +72,8 @@ class RdmaNic:
     limits : on its objects
     congestion_control : step for every connection, or None
     line_rate_bps : of its port; congestion control starts there
-    number_prefix : top eight bits of the numbers of its queue pairs, by which processes share a port; None draws them
+    number_prefix : 8 bits, the top ones of every queue pair number and communication ID; a driver steers by them where
+        several processes share the port; None draws them as well
     makes_trains : a datagram to send may hold many packets, see `Datagram`; a driver asks for it
 
     Attributes
@@ -68,6 +93,8 @@ class RdmaNic:
         number_prefix: int | None = None,
         makes_trains: bool = False,
     ) -> None:
+        if number_prefix is not None:
+            check_fits("number_prefix", number_prefix, _PREFIX_BITS)
         self.address: Final = address
         self.limits = limits if limits is not None else NicLimits()
         self.number_prefix: Final = number_prefix
@@ -77,10 +104,10 @@ class RdmaNic:
         self.counters: Counter[str] = Counter()
         self._congestion_control: Final = congestion_control
         self._line_rate_bps: Final = line_rate_bps
-        self._qps: dict[int, RdmaQueuePair] = {}
+        self._qps: dict[int, NicEnd] = {}
         self._cqs = 0
         self._srqs = 0
-        self._ready: dict[RdmaQueuePair, None] = {}
+        self._ready: dict[NicEnd, None] = {}
         self._timers: list[tuple[int, int]] = []  # instant and queue pair; of a queue pair the earliest counts
         self._armed: dict[int, int] = {}
         self._events: deque[AsyncEvent] = deque()
@@ -135,23 +162,18 @@ class RdmaNic:
         ------
         UsageError : beyond the limits
         """
-        if len(self._qps) >= self.limits.max_qp:
+        if len(self._qps) >= self.limits.max_qp:  # the connection manager counts as one
             raise UsageError(f"queue pairs: found {len(self._qps)}, which is the limit")
         self._check_queue(max_recv_wr, 1)
-        number = self._draw_number()
+        number = self._draw_qp_num()
         while number in self._qps:
-            number = self._draw_number()
+            number = self._draw_qp_num()
         queue = srq if srq is not None else RecvQueue(max_recv_wr, self.limits.max_sge)
         qp = RdmaQueuePair(self, number, qp_type, pd, cqs, queue, sq_sig_all=sq_sig_all)
         if self._congestion_control is not None and qp_type is not QpType.UD:
             qp.rate = RateControl(self._congestion_control, self._line_rate_bps, qp.attr.path_mtu)
         self._qps[number] = qp
         return qp
-
-    def _draw_number(self) -> int:
-        if self.number_prefix is None:
-            return self._random.randrange(_FIRST_QP, _QP_NUMBERS)
-        return self.number_prefix << _PREFIX_SHIFT | self._random.randrange(_FIRST_QP, 1 << _PREFIX_SHIFT)
 
     def destroy_qp(self, qp: RdmaQueuePair) -> None:
         """Forget a queue pair; its completions stay."""
@@ -160,9 +182,25 @@ class RdmaNic:
         self._armed.pop(qp.qp_num, None)
         qp.state = QpState.RESET
 
+    def attach(self, end: NicEnd) -> None:
+        """Give the datagrams to a queue pair number to something else; UsageError where the number is taken."""
+        if end.qp_num in self._qps:
+            raise UsageError(f"qp_num: found {end.qp_num}, which has an owner on this NIC")
+        self._qps[end.qp_num] = end
+
     def random_psn(self) -> int:
         """Draw a first PSN."""
         return self._random.randrange(PSN_MODULUS)
+
+    def random_bits(self, bits: int) -> int:
+        """Draw a number of so many bits."""
+        return self._random.getrandbits(bits)
+
+    def _draw_qp_num(self) -> int:
+        if self.number_prefix is None:
+            return self._random.randrange(_FIRST_QP, _QP_NUMBERS)
+        low = self._random.randrange(_FIRST_QP, (1 << _PREFIXED_BITS) - 1)
+        return self.number_prefix << _PREFIXED_BITS | low
 
     def _check_queue(self, max_wr: int, max_sge: int) -> None:
         if not 0 < max_wr <= self.limits.max_qp_wr or not 0 < max_sge <= self.limits.max_sge:
@@ -208,7 +246,7 @@ class RdmaNic:
             taken = 0
             if len(payload) - at >= size_bytes >= SMALLEST_BYTES:
                 qp = self._qps.get(int.from_bytes(payload[at + 5 : at + 8], "big"))
-                if qp is not None and datagram.destination == self.address:
+                if isinstance(qp, RdmaQueuePair) and datagram.destination == self.address:
                     taken = qp.trains.receive(datagram, payload[at:], number, now_ps)
                     if taken:
                         self.wake(qp)
@@ -271,7 +309,7 @@ class RdmaNic:
 
     # For queue pairs
 
-    def wake(self, qp: RdmaQueuePair) -> None:
+    def wake(self, qp: NicEnd) -> None:
         """Ask the queue pair, at the next `datagrams_to_send`, what it has to send."""
         self._ready[qp] = None
 
@@ -290,7 +328,7 @@ class RdmaNic:
             self._flows[key] = UdpFlow(self.address, destination, source_port, self.icrc_states, dscp=dscp)
         return self._flows[key]
 
-    def _arm(self, qp: RdmaQueuePair) -> None:
+    def _arm(self, qp: NicEnd) -> None:
         """Wake for the earliest timer of a queue pair; one that has moved later is found to be early and set again."""
         at_ps = qp.next_timer_ps()
         armed_ps = self._armed.get(qp.qp_num)

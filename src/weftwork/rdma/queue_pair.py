@@ -106,6 +106,7 @@ class NicLimits:
     max_inflight : packets of a queue pair on their way
     max_out_of_order : how far ahead of its turn a packet may be that a queue pair keeps under selective repeat, in PSNs
     max_out_of_order_bytes : of the packets that a queue pair keeps so
+    max_cm_id, max_cm_pending : conversations of the connection manager, and those of them that await `accept`
     """
 
     max_qp: int = 4096
@@ -120,6 +121,8 @@ class NicLimits:
     max_inflight: int = 256
     max_out_of_order: int = 256
     max_out_of_order_bytes: int = 1 << 20
+    max_cm_id: int = 4096
+    max_cm_pending: int = 256
 
 
 class QpHost(Protocol):

@@ -1,0 +1,121 @@
+"""The words of the connection manager: parameters of a connection, what was agreed, events, and reasons to refuse.
+
+Source: librdmacm's rdma_cma.h (struct rdma_conn_param, enum rdma_cm_event_type); IBTA vol. 1, 12.6.7.2 (reasons), by
+the names of enum ib_cm_rej_reason in Linux include/rdma/ib_cm.h.
+Leaves out: events of address and route resolution, multicast and device removal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING
+
+from weftwork.rdma.verbs import INFINITE_RNR_RETRY, AccessFlags
+
+if TYPE_CHECKING:
+    from weftwork.rdma.cm_id import CmId
+
+__all__ = ["AgreedConnection", "CmEvent", "CmEventType", "CmRejReason", "ConnParam"]
+
+
+class CmRejReason(IntEnum):
+    """Why a REJ refuses; those that this manager sends or explains (enum ib_cm_rej_reason)."""
+
+    NO_QP = 1
+    NO_RESOURCES = 3
+    TIMEOUT = 4
+    UNSUPPORTED = 5
+    INVALID_COMM_ID = 6
+    INVALID_SERVICE_ID = 8
+    INVALID_TRANSPORT_TYPE = 9
+    STALE_CONN = 10
+    INVALID_GID = 12
+    INVALID_MTU = 26
+    INSUFFICIENT_RESP_RESOURCES = 27
+    CONSUMER_DEFINED = 28
+
+
+class CmEventType(Enum):
+    """What happened to a connection (enum rdma_cm_event_type)."""
+
+    CONNECT_REQUEST = "a peer asks for a connection"
+    CONNECT_ERROR = "this end could not set the connection up"
+    UNREACHABLE = "the peer does not answer"
+    REJECTED = "the peer refused"
+    ESTABLISHED = "the connection is ready"
+    DISCONNECTED = "the connection is closed"
+    TIMEWAIT_EXIT = "no packet of the connection is on its way any more: its queue pair may be used again"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConnParam:
+    """Parameters of a connection, as this end wants them (struct rdma_conn_param).
+
+    Parameters
+    ----------
+    private_data : for the peer, at most 56 bytes to connect and 196 to accept, 8 fewer with ``selective_repeat``
+    responder_resources : READs and atomics that this end takes at once
+    initiator_depth : READs and atomics that this end asks for at once
+    retry_count : attempts of both ends after a timeout or a gap, 0 to 7; the active side's counts
+    rnr_retry_count : attempts of the peer after an RNR NAK of this end, 0 to 7; 7 never gives up
+    timeout : both ends send again after 4.096 us x 2^timeout; the active side's counts
+    path_mtu : most bytes in a packet, or None for the manager's; the active side's counts
+    qp_access_flags : what the peer may do; None leaves it as the queue pair has it, which is nothing by default
+    selective_repeat : ask for Weftwork's selective repeat; it is agreed on where both ends ask
+    """
+
+    private_data: bytes = b""
+    responder_resources: int = 16  # chosen: what current adapters offer (max_qp_rd_atom of mlx5)
+    initiator_depth: int = 16
+    retry_count: int = 7
+    rnr_retry_count: int = INFINITE_RNR_RETRY
+    timeout: int = 14
+    path_mtu: int | None = None
+    qp_access_flags: AccessFlags | None = None
+    selective_repeat: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgreedConnection:
+    """What both ends have agreed on, as this end sees it.
+
+    Parameters
+    ----------
+    remote_qp_num : queue pair of the peer
+    rq_psn, sq_psn : first PSN of the peer and of this end
+    path_mtu : most bytes in a packet
+    max_rd_atomic : READs and atomics in flight from here
+    max_dest_rd_atomic : READs and atomics accepted from the peer
+    retry_cnt, rnr_retry, timeout : see `QpAttr`
+    selective_repeat : both ends asked for it
+    """
+
+    remote_qp_num: int
+    rq_psn: int
+    sq_psn: int
+    path_mtu: int
+    max_rd_atomic: int
+    max_dest_rd_atomic: int
+    retry_cnt: int
+    rnr_retry: int
+    timeout: int
+    selective_repeat: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CmEvent:
+    """An event of the connection manager (struct rdma_cm_event).
+
+    Parameters
+    ----------
+    event_type : what happened
+    id : the conversation; a new one for a request
+    private_data : of the peer, filled with zeros to the size of its field; empty where none came
+    status : reason of a refusal, see `CmRejReason`; 0 otherwise
+    """
+
+    event_type: CmEventType
+    id: CmId
+    private_data: bytes = b""
+    status: int = 0

@@ -1,0 +1,435 @@
+"""The connection manager: it carries queue pairs to RTS by datagrams to queue pair 1 of the peer, and closes them.
+
+It is an end of the NIC like a queue pair, without I/O: the NIC's five calls drive it, and its own events tell the user
+what happened. Its memory is bounded whatever arrives: `NicLimits` counts conversations and waiting requests.
+Source: IBTA vol. 1, chapter 12 and annex A11; the names of librdmacm's rdma_cma.h.
+Leaves out: resolution of names and routes, datagram services (SIDR), path migration (LAP, APR), multicast.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, deque
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from weftwork.base.errors import UsageError
+from weftwork.rdma.cm_id import FIRST_QP, SERVICES, CmId, rejection, rejection_info
+from weftwork.rdma.cm_records import CmEventType, CmRejReason, ConnParam
+from weftwork.rdma.cm_states import PENDING, CmState
+from weftwork.rdma.datagram import BTH, Datagram
+from weftwork.rdma.psn_order import PATH_MTUS_BYTES
+from weftwork.wire.cm import (
+    CmDisconnectReply,
+    CmDisconnectRequest,
+    CmMessage,
+    CmReady,
+    CmReject,
+    CmReply,
+    CmRequest,
+    CmWait,
+    decode_cm,
+    encode_cm,
+)
+from weftwork.wire.extended import Deth
+from weftwork.wire.fields import MalformedPacket, check_fits
+from weftwork.wire.ib import DEFAULT_PARTITION_KEY, PSN_MODULUS
+from weftwork.wire.mad import GENERAL_SERVICES_QP, GENERAL_SERVICES_QUEUE_KEY, MAD_BYTES, MadHeader
+from weftwork.wire.opcodes import Opcode, TransportService
+from weftwork.wire.rdma_ip_cm import IpCmHeader, gid_of, port_of_service, service_of_port
+from weftwork.wire.udp import roce_source_port
+
+if TYPE_CHECKING:
+    from weftwork.rdma.cm_records import CmEvent
+    from weftwork.rdma.nic import RdmaNic
+    from weftwork.rdma.queue_pair import RdmaQueuePair
+
+__all__ = ["CmListener", "ConnectionManager"]
+
+_UD_SEND: Final = TransportService.UD << 5 | Opcode.SEND_ONLY
+_SOURCE_PORT: Final = roce_source_port(GENERAL_SERVICES_QP, GENERAL_SERVICES_QP)
+_PREFIX_SHIFT: Final = 24
+_MOST_QUEUED: Final = 1024  # chosen: datagrams that wait to be sent; what is lost here is sent again by the clocks
+_OF_REQ, _OF_REP = 0, 1
+_R = CmRejReason
+_EMPTY_HEADER: Final = MadHeader(attribute=0, transaction=0)
+_Answer = CmReply | CmReady | CmReject | CmWait | CmDisconnectRequest | CmDisconnectReply
+
+
+class CmListener:
+    """A port on which requests are taken.
+
+    Parameters
+    ----------
+    manager : whose
+    port : 16 bits
+    backlog : requests that may wait for an answer
+
+    Attributes
+    ----------
+    pending : requests that wait
+    """
+
+    def __init__(self, manager: ConnectionManager, port: int, backlog: int) -> None:
+        self._manager: Final = manager
+        self.port: Final = port
+        self.backlog: Final = backlog
+        self.pending = 0
+
+    def close(self) -> None:
+        """Take no more requests; those that wait can still be answered."""
+        self._manager.forget_listener(self)
+
+
+class ConnectionManager:
+    """Connections of one NIC.
+
+    Parameters
+    ----------
+    nic : on which nobody has queue pair 1
+    path_mtu : most bytes in a packet; a request for more is answered by this number
+    response_timeout : an answer is late after 4.096 us x 2^response_timeout
+    cm_retries : a message without an answer goes again so many times, 0 to 15
+
+    Attributes
+    ----------
+    counters : datagrams that were dropped, by reason
+
+    Raises
+    ------
+    UsageError : the NIC has a manager, or a parameter does not fit
+    """
+
+    def __init__(
+        self,
+        nic: RdmaNic,
+        *,
+        path_mtu: int = 1024,  # iboe_get_mtu in Linux include/rdma/ib_addr.h, of an Ethernet MTU of 1,500
+        response_timeout: int = 16,  # chosen: 268 ms; with 15 retries 4.3 s, as long as one try of Linux' cma.c
+        cm_retries: int = 15,  # CMA_MAX_CM_RETRIES in Linux cma.c
+    ) -> None:
+        if path_mtu not in PATH_MTUS_BYTES:
+            raise UsageError(f"path_mtu: found {path_mtu}, wanted one of {', '.join(map(str, PATH_MTUS_BYTES))}")
+        check_fits("response_timeout", response_timeout, 5)
+        check_fits("cm_retries", cm_retries, 4)
+        self.nic = nic
+        self.path_mtu = path_mtu
+        self.response_timeout = response_timeout
+        self.cm_retries = cm_retries
+        self.ca_guid = nic.random_bits(64)
+        self.qp_num: Final = GENERAL_SERVICES_QP
+        self.counters: Counter[str] = Counter()
+        self._listeners: dict[int, CmListener] = {}
+        self._ids: dict[int, CmId] = {}
+        self._by_peer: dict[tuple[bytes, int], CmId] = {}  # those that a REQ made, by address and ID of the peer
+        self._by_peer_qp: dict[tuple[bytes, int], CmId] = {}
+        self._by_qp: dict[RdmaQueuePair, CmId] = {}
+        self._time_waits: dict[CmId, None] = {}  # oldest first
+        self._pending: dict[CmId, CmListener] = {}
+        self._events: deque[CmEvent] = deque()
+        self._outgoing: deque[tuple[bytes, bytes]] = deque()
+        self._to_start: dict[CmId, None] = {}
+        self._deadlines: list[tuple[int, int]] = []  # instant and communication ID; the ID's own instant counts
+        self._psn = nic.random_psn()
+        nic.attach(self)
+
+    # Calls of the user
+
+    def listen(self, port: int, backlog: int = 64) -> CmListener:
+        """Take requests on a port.
+
+        Parameters
+        ----------
+        port : 1 to 65,535, in the port space of TCP
+        backlog : requests that may wait for an answer; more are refused
+
+        Raises
+        ------
+        UsageError : the port has a listener, or a number does not fit
+        """
+        check_fits("port", port, 16)
+        if port in self._listeners or port == 0 or backlog < 1:
+            raise UsageError(f"port, backlog: found {port} and {backlog}, wanted a free port from 1 and at least 1")
+        self._listeners[port] = CmListener(self, port, backlog)
+        return self._listeners[port]
+
+    def connect(self, address: bytes, port: int, qp: RdmaQueuePair, param: ConnParam | None = None) -> CmId:
+        """Ask a peer for a connection; the queue pair goes to INIT at once, and to RTS when ESTABLISHED is told.
+
+        Parameters
+        ----------
+        address : IP address of the peer, 4 or 16 bytes in network order
+        port : on which it listens
+        qp : of type RC or UC, in RESET or INIT
+        param : this end's parameters
+
+        Raises
+        ------
+        UsageError : too many conversations, or the queue pair or a parameter does not fit
+        """
+        service_of_port(port)
+        self.nic.flow(address, _SOURCE_PORT, 0)
+        if not self._has_room():
+            raise UsageError(f"connections: found {len(self._ids)}, which is the limit")
+        made = CmId(self, address, port, self._draw_comm_id())
+        made.connect(qp, param if param is not None else ConnParam())
+        return made
+
+    def next_event(self) -> CmEvent | None:
+        """Take the next event, or None."""
+        return self._events.popleft() if self._events else None
+
+    def forget_listener(self, listener: CmListener) -> None:
+        """Take no more requests for a listener."""
+        if self._listeners.get(listener.port) is listener:
+            del self._listeners[listener.port]
+
+    # An end of the NIC
+
+    def receive(
+        self, datagram: Datagram, header: tuple[int, int, int, int, int], body: memoryview, now_ps: int
+    ) -> None:
+        """Take a datagram to queue pair 1; what makes no sense is counted and dropped.
+
+        Parameters
+        ----------
+        datagram : that brought it
+        header : the five words of BTH
+        body : what follows, without ICRC
+        now_ps : instant; clocks start at the next `next_datagram`
+        """
+        del now_ps
+        opcode, flags, pkey, _, _ = header
+        if (pkey ^ DEFAULT_PARTITION_KEY) & 0x7FFF:
+            self.counters["not_accepted"] += 1
+            return
+        try:
+            deth, about, message = _decode(opcode, flags, body)
+        except MalformedPacket:
+            self.counters["malformed"] += 1
+            return
+        if deth.queue_key != GENERAL_SERVICES_QUEUE_KEY or deth.source_qp != GENERAL_SERVICES_QP:
+            self.counters["stranger"] += 1
+            return
+        self._dispatch(datagram.source, message, about.transaction)
+
+    def next_datagram(self, now_ps: int) -> Datagram | None:
+        """Make the next datagram, or None; starts the clocks of what has changed."""
+        for started in self._to_start:
+            if started.wait_ps is not None:
+                started.deadline_ps = now_ps + started.wait_ps
+                heapq.heappush(self._deadlines, (started.deadline_ps, started.local_comm_id))
+        self._to_start.clear()
+        if not self._outgoing:
+            return None
+        address, mad = self._outgoing.popleft()
+        self._psn = (self._psn + 1) % PSN_MODULUS
+        bth = BTH.pack(_UD_SEND, 0, DEFAULT_PARTITION_KEY, GENERAL_SERVICES_QP, self._psn)
+        deth = Deth(GENERAL_SERVICES_QUEUE_KEY, GENERAL_SERVICES_QP)
+        return self.nic.flow(address, _SOURCE_PORT, 0).close(bth + deth.encode(), (mad,))
+
+    def next_timer_ps(self) -> int | None:
+        """When `on_timer` has something to do, or None."""
+        while self._deadlines:
+            at_ps, comm_id = self._deadlines[0]
+            found = self._ids.get(comm_id)
+            if found is not None and found.deadline_ps == at_ps:
+                return at_ps
+            heapq.heappop(self._deadlines)
+        return None
+
+    def on_timer(self, now_ps: int) -> None:
+        """Do what is due."""
+        due_ps = self.next_timer_ps()
+        while due_ps is not None and due_ps <= now_ps:
+            found = self._ids[heapq.heappop(self._deadlines)[1]]
+            found.deadline_ps = None
+            found.on_timer()
+            due_ps = self.next_timer_ps()
+
+    # Messages
+
+    def _dispatch(self, source: bytes, message: CmMessage, transaction: int) -> None:
+        if isinstance(message, CmRequest):
+            self._take_request(source, message, transaction)
+            return
+        if not isinstance(message, _Answer):
+            self.counters["unsupported"] += 1  # a datagram service
+            return
+        found = self._ids.get(message.remote_comm_id)
+        if isinstance(message, CmReject) and not message.remote_comm_id:
+            found = self._of_early_reject(source, message)
+        if found is not None and found.address == source:
+            if not found.receive(message, transaction):
+                self.counters["stranger"] += 1
+            return
+        self.counters["stranger" if found is not None else "no_conversation"] += 1
+        if found is None:
+            self._answer_unknown(source, message, transaction)
+
+    def _of_early_reject(self, source: bytes, message: CmReject) -> CmId | None:
+        """Conversation that a peer means that did not learn its number; it names itself instead."""
+        found = self._by_peer.get((source, message.local_comm_id))
+        return found if found is not None and rejection_info(message) == found.peer_guid else None
+
+    def _answer_unknown(self, source: bytes, message: CmMessage, transaction: int) -> None:
+        """Tell the peer of a conversation that is over, or never was, that it is over; nothing is kept."""
+        if isinstance(message, CmReply):
+            ids = (message.remote_comm_id, message.local_comm_id)
+            self.send(source, encode_cm(rejection(ids, _OF_REP, _R.INVALID_COMM_ID), transaction))
+        elif isinstance(message, CmDisconnectRequest):
+            reply = CmDisconnectReply(local_comm_id=message.remote_comm_id, remote_comm_id=message.local_comm_id)
+            self.send(source, encode_cm(reply, transaction))
+
+    def _take_request(self, source: bytes, message: CmRequest, transaction: int) -> None:
+        known = self._by_peer.get((source, message.local_comm_id))
+        if known is not None:
+            if not known.receive(message, transaction):
+                self.counters["stranger"] += 1
+            return
+        listener = self._listeners.get(port_of_service(message.service_id) or 0)
+        reason = self._refusal(source, message, listener)
+        if listener is None or reason is not None:
+            self.counters["refused"] += 1
+            info = bytes([PATH_MTUS_BYTES.index(self.path_mtu) + 1]) if reason is _R.INVALID_MTU else b""
+            why = reason if reason is not None else _R.INVALID_SERVICE_ID
+            reject = rejection((0, message.local_comm_id), _OF_REQ, why, info=info)
+            self.send(source, encode_cm(reject, transaction))
+            return
+        made = CmId(self, source, listener.port, self._draw_comm_id(), (message, transaction))
+        self._pending[made] = listener
+        listener.pending += 1
+        made.start()
+
+    def _refusal(self, source: bytes, message: CmRequest, listener: CmListener | None) -> CmRejReason | None:
+        """Why a request cannot be taken, or None."""
+        if listener is None:
+            return _R.INVALID_SERVICE_ID
+        if message.transport_service not in SERVICES.values() or message.extended_transport:
+            return _R.INVALID_TRANSPORT_TYPE
+        try:
+            header, _ = IpCmHeader.decode(message.private_data)
+        except MalformedPacket:
+            return _R.UNSUPPORTED
+        if header.version or (message.partition_key ^ DEFAULT_PARTITION_KEY) & 0x7FFF:
+            return _R.UNSUPPORTED
+        named = header.source, header.destination, message.primary.local_gid, message.primary.remote_gid
+        here = self.nic.address
+        if named != (ip_address(source), ip_address(here), gid_of(source), gid_of(here)):
+            return _R.INVALID_GID
+        if not 1 <= message.path_mtu <= PATH_MTUS_BYTES.index(self.path_mtu) + 1:
+            return _R.INVALID_MTU
+        if message.local_qpn < FIRST_QP:
+            return _R.NO_QP
+        if self.is_stale(source, message.local_qpn, None):
+            return _R.STALE_CONN
+        is_full = listener.pending >= listener.backlog or len(self._pending) >= self.nic.limits.max_cm_pending
+        return _R.NO_RESOURCES if is_full or not self._has_room() else None
+
+    # For conversations
+
+    def send(self, address: bytes, mad: bytes) -> None:
+        """Send a management datagram to queue pair 1 of an address."""
+        if len(self._outgoing) >= _MOST_QUEUED:
+            self.counters["queue_full"] += 1
+            return
+        self._outgoing.append((address, mad))
+        self.nic.wake(self)
+
+    def tell(self, event: CmEvent) -> None:
+        """Queue an event for the user."""
+        self._events.append(event)
+
+    def withdraw(self, conversation: CmId) -> bool:
+        """Take back a request that the user has not seen yet; whether there was one."""
+        for event in self._events:
+            if event.id is conversation and event.event_type is CmEventType.CONNECT_REQUEST:
+                self._events.remove(event)
+                return True
+        return False
+
+    def moved(self, conversation: CmId, before: CmState) -> None:
+        """Note that the state has changed."""
+        now = conversation.state
+        if before is CmState.IDLE:
+            self._ids[conversation.local_comm_id] = conversation
+            if not conversation.is_active:
+                self._by_peer[conversation.address, conversation.remote_comm_id] = conversation
+                self._by_peer_qp[conversation.address, conversation.asked_qp_num] = conversation
+        if now not in PENDING and conversation in self._pending:
+            self._pending.pop(conversation).pending -= 1
+        if now is CmState.ESTABLISHED and conversation.is_active:
+            self._by_peer_qp[conversation.address, conversation.remote_qp_num] = conversation
+        if now is CmState.TIMEWAIT:
+            self._time_waits[conversation] = None
+            if conversation.agreed is None:
+                self._free_peer_qp(conversation)  # nothing was sent on it
+        elif now is CmState.IDLE:
+            self._forget(conversation)
+
+    def restart_clock(self, conversation: CmId) -> None:
+        """Let the wait of a conversation run from the instant of the next datagram on."""
+        self._to_start[conversation] = None
+        self.nic.wake(self)
+
+    def claim(self, qp: RdmaQueuePair, conversation: CmId) -> None:
+        """Give a queue pair to a conversation; UsageError where another has it."""
+        if qp in self._by_qp:
+            raise UsageError(f"qp: found number {qp.qp_num} in use by another conversation, wanted a free one")
+        self._by_qp[qp] = conversation
+
+    def is_stale(self, address: bytes, qp_num: int, conversation: CmId | None) -> bool:
+        """Whether another conversation has this queue pair of the peer; if so, it is closed (IBTA vol. 1, 12.9.8.3)."""
+        found = self._by_peer_qp.get((address, qp_num))
+        if found is None or found is conversation:
+            return False
+        if found.state is CmState.ESTABLISHED:
+            found.disconnect()
+        return True
+
+    # Parts
+
+    def _draw_comm_id(self) -> int:
+        prefix = self.nic.number_prefix
+        drawn = 0
+        while drawn == 0 or drawn in self._ids:  # 0 says that there is none
+            drawn = self.nic.random_bits(32)
+            if prefix is not None:
+                drawn = prefix << _PREFIX_SHIFT | drawn & 0xFFFFFF
+        return drawn
+
+    def _has_room(self) -> bool:
+        """Whether one more conversation fits; the oldest in TIMEWAIT makes room."""
+        if len(self._ids) >= self.nic.limits.max_cm_id and self._time_waits:
+            next(iter(self._time_waits)).on_timer()
+        return len(self._ids) < self.nic.limits.max_cm_id
+
+    def _forget(self, conversation: CmId) -> None:
+        conversation.deadline_ps = None
+        self._ids.pop(conversation.local_comm_id, None)
+        self._to_start.pop(conversation, None)
+        self._time_waits.pop(conversation, None)
+        peer = (conversation.address, conversation.remote_comm_id)
+        if self._by_peer.get(peer) is conversation:
+            del self._by_peer[peer]
+        self._free_peer_qp(conversation)
+        if conversation.qp is not None:
+            self._by_qp.pop(conversation.qp, None)
+
+    def _free_peer_qp(self, conversation: CmId) -> None:
+        for qp_num in (conversation.asked_qp_num, conversation.remote_qp_num):
+            if self._by_peer_qp.get((conversation.address, qp_num)) is conversation:
+                del self._by_peer_qp[conversation.address, qp_num]
+
+
+def _decode(opcode: int, flags: int, body: memoryview) -> tuple[Deth, MadHeader, CmMessage]:
+    """Read a packet to queue pair 1; MalformedPacket where it is no message of connection management."""
+    if opcode != _UD_SEND or flags >> 4 & 0b11:
+        raise MalformedPacket("CM", f"found opcode {opcode:#04x}, wanted a datagram without padding")
+    deth, mad = Deth.decode(body)
+    if len(mad) != MAD_BYTES:
+        raise MalformedPacket("MAD", f"found {len(mad)} bytes, wanted {MAD_BYTES}")
+    about, message = decode_cm(mad)
+    if about != _EMPTY_HEADER._replace(attribute=about.attribute, transaction=about.transaction):
+        raise MalformedPacket("MAD", "found a version, method or status of another kind of datagram")
+    return deth, about, message

@@ -172,7 +172,7 @@ class InboundMessages:
 
     def _start_write(self, reth: Reth) -> InboundResult | None:
         qp = self._qp
-        if not qp.attr.qp_access_flags & AccessFlags.REMOTE_WRITE:
+        if not int(qp.attr.qp_access_flags) & AccessFlags.REMOTE_WRITE.value:
             return InboundResult.INVALID
         view: memoryview | None = memoryview(b"")
         if reth.dma_bytes:  # of nothing, neither key nor address is checked (IBTA vol. 1, 9.4.1.1)

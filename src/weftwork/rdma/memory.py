@@ -258,7 +258,7 @@ class MemoryTable:
     def local(self, pd: ProtectionDomain, sge: Sge, access: AccessFlags) -> memoryview | None:
         """Bytes that a scatter-gather element names, or None where they are not this domain's to use so."""
         region = self._local.get(sge.lkey)
-        if region is None or region.pd is not pd or access & ~region.access:
+        if region is None or region.pd is not pd or int(access) & ~int(region.access):
             return None
         start = sge.addr - region.addr
         if start < 0 or start + sge.length > region.length:
@@ -277,7 +277,7 @@ class MemoryTable:
         access : how it wants to use them
         """
         found = self._remote.get(rkey)
-        if found is None or found.pd is not pd or access & ~found.access:
+        if found is None or found.pd is not pd or int(access) & ~int(found.access):
             return None
         region = found
         if isinstance(region, MemoryWindow):

@@ -329,7 +329,7 @@ class RdmaQueuePair:
         if text is not None:
             raise UsageError(text)
         entry = SendEntry(wr, self.attr.path_mtu)
-        if wr.flags & SendFlags.INLINE:
+        if int(wr.flags) & SendFlags.INLINE.value:
             entry.copy_inline(self.memory, self.pd)
         self.requester.entries.append(entry)
         if self.state in {QpState.SQE, QpState.ERR}:

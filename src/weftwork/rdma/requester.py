@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.rdma.requests import ATOMICS, COMPLETES_AS, SendEntry
 from weftwork.rdma.states import QpEvent
 from weftwork.rdma.trains import copy_payloads
-from weftwork.rdma.verbs import ATOMIC_BYTES, INFINITE_RNR_RETRY, QpState, QpType, SendFlags, Wc, WcStatus
+from weftwork.rdma.verbs import ATOMIC_BYTES, INFINITE_RNR_RETRY, QpState, QpType, Wc, WcStatus
 from weftwork.wire.extended import Aeth, AethKind, AtomicAckEth, Nak
 from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.ib import PSN_MODULUS, psn_compare
@@ -105,7 +105,7 @@ class RcRequester:
             return False
         if entry.first_psn < 0 and self._qp.state is QpState.SQD:
             return False
-        if entry.wr.flags & SendFlags.FENCE and entry.first_psn < 0 and self._asking:
+        if entry.is_fenced and entry.first_psn < 0 and self._asking:
             return False
         return not entry.awaits_response or self._asking < self._qp.attr.max_rd_atomic
 
@@ -138,7 +138,7 @@ class RcRequester:
         asks = packet.ends_message or is_full or psn % _ACK_EVERY == _ACK_EVERY - 1
         if self.deadline_ps is None:
             self._restart_timer(now_ps)
-        is_solicited = packet.ends_message and bool(entry.wr.flags & SendFlags.SOLICITED)
+        is_solicited = packet.ends_message and entry.is_solicited
         return self._qp.request_datagram(packet, psn % PSN_MODULUS, asks=asks, solicited=is_solicited)
 
     def _next_train(self, entry: SendEntry, now_ps: int) -> Datagram | None:
@@ -382,7 +382,7 @@ class RcRequester:
         self.deadline_ps = self.paused_until_ps = None
 
     def _complete(self, entry: SendEntry, status: WcStatus) -> None:
-        is_told = status is not WcStatus.SUCCESS or self._qp.sq_sig_all or entry.wr.flags & SendFlags.SIGNALED
+        is_told = status is not WcStatus.SUCCESS or self._qp.sq_sig_all or entry.is_signaled
         if is_told:
             byte_len = entry.length if entry.awaits_response else 0
             opcode = COMPLETES_AS[entry.wr.opcode]

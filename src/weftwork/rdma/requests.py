@@ -46,6 +46,10 @@ _ASKS: Final = {
     WrOpcode.FLUSH: Opcode.FLUSH,
     WrOpcode.ATOMIC_WRITE: Opcode.ATOMIC_WRITE,
 }
+_FENCE_FLAG: Final = int(SendFlags.FENCE)
+_SIGNALED_FLAG: Final = int(SendFlags.SIGNALED)
+_SOLICITED_FLAG: Final = int(SendFlags.SOLICITED)
+_INLINE_FLAG: Final = int(SendFlags.INLINE)
 ATOMICS: Final = frozenset({WrOpcode.ATOMIC_CMP_AND_SWP, WrOpcode.ATOMIC_FETCH_AND_ADD})
 _WRITES: Final = frozenset({WrOpcode.RDMA_WRITE, WrOpcode.RDMA_WRITE_WITH_IMM})
 _WITH_IMMEDIATE: Final = frozenset({WrOpcode.SEND_WITH_IMM, WrOpcode.RDMA_WRITE_WITH_IMM})
@@ -104,6 +108,7 @@ class SendEntry:
     packets : PSNs that it takes; 0 of a local operation
     received : packets of its response so far
     is_asked : it awaits a response and is on its way
+    is_fenced, is_signaled, is_solicited : as its flags say
     error : it cannot be sent, for this reason
     """
 
@@ -114,6 +119,10 @@ class SendEntry:
         self.first_psn = -1
         self.received = 0
         self.is_asked = False
+        flags = int(wr.flags)  # since operations on flags take long
+        self.is_fenced: Final = bool(flags & _FENCE_FLAG)
+        self.is_signaled: Final = bool(flags & _SIGNALED_FLAG)
+        self.is_solicited: Final = bool(flags & _SOLICITED_FLAG)
         self.error: WcStatus | None = None
         self.data: Scatter | None = None
         self._mtu: Final = path_mtu
@@ -231,10 +240,25 @@ def refused_text(wr: SendWr, service: QpType, max_sge: int, max_inline_data: int
         return f"opcode: found {wr.opcode.name}, which {service.name} does not have"
     if len(wr.sg_list) > max_sge:
         return f"sg_list: found {len(wr.sg_list)} elements, wanted at most {max_sge}"
-    if wr.flags & SendFlags.INLINE and (wr.opcode not in _INLINE or length > max_inline_data):
+    if int(wr.flags) & _INLINE_FLAG and (wr.opcode not in _INLINE or length > max_inline_data):
         return f"flags: found INLINE for {wr.opcode.name} of {length} bytes, wanted at most {max_inline_data} to send"
     if service is QpType.UD and wr.ah is None:
         return "ah: found none, wanted the address handle of the receiver"
+    words = wr.imm_data | wr.rkey | wr.invalidate_rkey | wr.remote_qkey | wr.flush_bytes
+    long_words = wr.remote_addr | wr.compare_add | wr.swap
+    if words >> 32 or long_words >> 64 or wr.remote_qpn >> 24:  # of a negative number bits are left too
+        return _misfit_text(wr)
+    if wr.opcode is WrOpcode.BIND_MW and (wr.window is None or wr.bind is None):
+        return "window, bind: found none, wanted both for BIND_MW"
+    if wr.bind is not None and wr.bind.access & ~_WINDOW_RIGHTS:
+        return f"access: found {wr.bind.access!r}, wanted remote write, read and atomic at most"
+    if wr.opcode is WrOpcode.RDMA_READ and wr.remote_addr + length > 1 << 64:
+        return f"remote_addr: found {wr.remote_addr} and {length} bytes to read, which pass 2^64"
+    return None
+
+
+def _misfit_text(wr: SendWr) -> str | None:
+    """Which number of a request does not fit its field."""
     for name, value, bits in (
         *(("imm_data", wr.imm_data, 32), ("rkey", wr.rkey, 32), ("invalidate_rkey", wr.invalidate_rkey, 32)),
         *(("remote_addr", wr.remote_addr, 64), ("compare_add", wr.compare_add, 64), ("swap", wr.swap, 64)),
@@ -242,10 +266,4 @@ def refused_text(wr: SendWr, service: QpType, max_sge: int, max_inline_data: int
     ):
         if not 0 <= value < 1 << bits:
             return f"{name}: found {value}, wanted {bits} bits"
-    if wr.opcode is WrOpcode.BIND_MW and (wr.window is None or wr.bind is None):
-        return "window, bind: found none, wanted both for BIND_MW"
-    if wr.bind is not None and wr.bind.access & ~_WINDOW_RIGHTS:
-        return f"access: found {wr.bind.access!r}, wanted remote write, read and atomic at most"
-    if wr.opcode is WrOpcode.RDMA_READ and wr.remote_addr + length > 1 << 64:
-        return f"remote_addr: found {wr.remote_addr} and {length} bytes to read, which pass 2^64"
     return None

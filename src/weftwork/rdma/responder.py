@@ -205,7 +205,7 @@ class RcResponder:
 
     def _read(self, psn: int, reth: Reth) -> int | InboundResult:
         qp = self._qp
-        if not qp.attr.qp_access_flags & AccessFlags.REMOTE_READ:
+        if not int(qp.attr.qp_access_flags) & AccessFlags.REMOTE_READ.value:
             return InboundResult.INVALID
         view = self._readable(reth)
         if view is None:

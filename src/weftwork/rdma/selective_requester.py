@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.rdma.psn_ranges import PsnRanges
 from weftwork.rdma.requester import REFUSED, RcRequester
-from weftwork.rdma.verbs import SendFlags, WcStatus
+from weftwork.rdma.verbs import WcStatus
 from weftwork.wire.extended import Aeth, AethKind
 from weftwork.wire.ib import PSN_MODULUS
 from weftwork.wire.selective_nak import SelectiveNak
@@ -104,7 +104,7 @@ class SelectiveRequester(RcRequester):
         self._qp.counters["selective_resent"] += 1
         if self.deadline_ps is None:
             self._restart_timer(now_ps)
-        is_solicited = packet.ends_message and bool(entry.wr.flags & SendFlags.SOLICITED)
+        is_solicited = packet.ends_message and entry.is_solicited
         return self._qp.request_datagram(packet, start % PSN_MODULUS, asks=True, solicited=is_solicited)
 
     # Answers

@@ -15,7 +15,7 @@ from weftwork.rdma.inbound import COUNTED_AS, InboundMessages, InboundResult
 from weftwork.rdma.receive_queue import Scatter
 from weftwork.rdma.requests import COMPLETES_AS, SendEntry
 from weftwork.rdma.states import QpEvent
-from weftwork.rdma.verbs import QpState, QpType, SendFlags, Wc, WcOpcode, WcStatus
+from weftwork.rdma.verbs import QpState, QpType, Wc, WcOpcode, WcStatus
 from weftwork.wire.extended import Deth, ImmediateData
 from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.ib import PSN_MODULUS, psn_compare
@@ -79,7 +79,7 @@ class UnreliableRequester:
             deth = Deth(self._qp.attr.qkey if has_own_key else entry.wr.remote_qkey, self._qp.qp_num)
             packet = packet._replace(headers=deth.encode() + packet.headers)
             flow = self._qp.flow_to(entry.wr.ah)
-        is_solicited = packet.ends_message and bool(entry.wr.flags & SendFlags.SOLICITED)
+        is_solicited = packet.ends_message and entry.is_solicited
         made = self._qp.request_datagram(
             packet, psn, asks=False, solicited=is_solicited, flow=flow, destination_qp=entry.wr.remote_qpn
         )
@@ -107,7 +107,7 @@ class UnreliableRequester:
             self._qp.went_wrong(QpEvent.SEND_FAILED)
 
     def _complete(self, entry: SendEntry, status: WcStatus) -> None:
-        if status is not WcStatus.SUCCESS or self._qp.sq_sig_all or entry.wr.flags & SendFlags.SIGNALED:
+        if status is not WcStatus.SUCCESS or self._qp.sq_sig_all or entry.is_signaled:
             opcode = COMPLETES_AS[entry.wr.opcode]
             self._qp.complete_send(Wc(wr_id=entry.wr.wr_id, status=status, opcode=opcode, qp_num=self._qp.qp_num))
 

@@ -42,6 +42,8 @@ INFINITE_RNR_RETRY: Final = 7  # IBTA vol. 1, 9.7.5.2.8
 class QpType(IntEnum):
     """Transport service of a queue pair (enum ibv_qp_type)."""
 
+    __hash__ = int.__hash__  # that of an Enum takes long
+
     RC = 2
     UC = 3
     UD = 4
@@ -49,6 +51,8 @@ class QpType(IntEnum):
 
 class QpState(IntEnum):
     """State of a queue pair (enum ibv_qp_state)."""
+
+    __hash__ = int.__hash__  # that of an Enum takes long
 
     RESET = 0
     INIT = 1
@@ -83,6 +87,8 @@ class SendFlags(IntFlag):
 class WrOpcode(IntEnum):
     """Operation of a send work request (enum ibv_wr_opcode)."""
 
+    __hash__ = int.__hash__  # that of an Enum takes long
+
     RDMA_WRITE = 0
     RDMA_WRITE_WITH_IMM = 1
     SEND = 2
@@ -99,6 +105,8 @@ class WrOpcode(IntEnum):
 
 class WcStatus(IntEnum):
     """How a work request ended (enum ibv_wc_status)."""
+
+    __hash__ = int.__hash__  # that of an Enum takes long
 
     SUCCESS = 0
     LOC_LEN_ERR = 1

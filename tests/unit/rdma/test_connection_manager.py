@@ -391,6 +391,22 @@ def test_a_flood_of_requests_costs_bounded_memory() -> None:
     assert pair.listener.pending == 0
 
 
+def test_requests_that_come_and_go_leave_no_clocks_behind() -> None:
+    pair = CmPair()
+    request, transaction = asked(CmPair())
+    _, other = pair.request()
+    guid = int.from_bytes(request.local_ca_guid.to_bytes(8).ljust(72, b"\0"))
+    for comm_id in range(1, 1000):
+        pair.forge(1, replace(request, local_comm_id=comm_id, local_qpn=77), transaction)
+        assert len(pair.cms[1]._ids) == 2
+        pair.nics[1].datagrams_to_send(pair.wire.now_ps + comm_id)
+        pair.forge(1, CmReject(local_comm_id=comm_id, rejected_info_bytes=8, rejected_info=guid), transaction)
+    assert list(pair.cms[1]._ids.values()) == [other]
+    assert len(pair.cms[1]._deadlines) <= 67
+    assert pair.cms[1].next_timer_ps() == other.deadline_ps  # those that live are kept
+    assert pair.take(1) == []
+
+
 def test_the_oldest_in_time_wait_makes_room() -> None:
     pair = CmPair(limits=NicLimits(max_cm_id=2))
     first, _ = pair.establish()

@@ -51,6 +51,7 @@ __all__ = ["CmListener", "ConnectionManager"]
 _SOURCE_PORT: Final = roce_source_port(GENERAL_SERVICES_QP, GENERAL_SERVICES_QP)
 _PREFIX_SHIFT: Final = 24
 _MOST_QUEUED: Final = 1024  # chosen: datagrams that wait to be sent; what is lost here is sent again by the clocks
+_STALE_DEADLINES: Final = 64  # chosen: too few to be worth sorting out
 _OF_REQ, _OF_REP = 0, 1
 _R = CmRejReason
 _EMPTY_HEADER: Final = MadHeader(attribute=0, transaction=0)
@@ -226,6 +227,10 @@ class ConnectionManager:
                 started.deadline_ps = now_ps + started.wait_ps
                 heapq.heappush(self._deadlines, (started.deadline_ps, started.local_comm_id))
         self._to_start.clear()
+        if len(self._deadlines) > 2 * len(self._ids) + _STALE_DEADLINES:  # most are of what is over
+            live = [(found.deadline_ps, found.local_comm_id) for found in self._ids.values()]
+            self._deadlines = [(at_ps, comm_id) for at_ps, comm_id in live if at_ps is not None]
+            heapq.heapify(self._deadlines)
         if not self._outgoing:
             return None
         address, mad = self._outgoing.popleft()

@@ -42,6 +42,7 @@ __all__ = ["RdmaDevice"]
 _LOCAL: Final = AccessFlags.LOCAL_WRITE
 _LONGEST_WAIT_S: Final = 3600.0  # chosen: a bound that select(2) takes
 _GRACE_S: Final = 0.001  # chosen: a thread that waits again and again is not disturbed by that of the device
+_SPIN_S: Final = 0.0003  # chosen: a way there and back between two such NICs; then a thread that waits sleeps
 _STEPS_OF_A_TURN: Final = 32  # chosen: then other work of the loop of asyncio has its turn
 
 
@@ -240,6 +241,11 @@ class RdmaDevice:
 
     def _step(self) -> bool:
         is_busy = self._driver.progress()
+        self._dispatch()
+        return is_busy
+
+    def _dispatch(self) -> None:
+        """Tell whoever wants to know what has happened."""
         while (cq := self._channel.get_event()) is not None:
             handler = self._handlers.get(cq)
             if handler is not None:
@@ -250,7 +256,6 @@ class RdmaDevice:
                 self._events.append(event)
         for after in self._after:
             after()
-        return is_busy
 
     def kick(self) -> None:
         """Send what can go now; called with the lock held, after something was posted."""
@@ -258,7 +263,8 @@ class RdmaDevice:
             raise UsageError("device: found it closed, wanted it open")
         if self._failure is not None:
             raise self._failure
-        self._step()
+        self._driver.send()
+        self._dispatch()
         if self._loop is not None:
             self._on_loop()
         elif self._is_sleeping:
@@ -298,6 +304,7 @@ class RdmaDevice:
 
     def _attend(self, until: Callable[[], bool], end_s: float | None) -> bool:
         """Move packets in this thread; that of the device rests meanwhile."""
+        busy_s = time.monotonic()
         poller = select.poll()
         poller.register(self.port.fileno(), select.POLLIN)
         while True:
@@ -308,13 +315,18 @@ class RdmaDevice:
                 if self._failure is not None:
                     raise self._failure
                 wait_s = self._driver.wait_s()
+            now_s = time.monotonic()
             if end_s is not None:
-                left_s = end_s - time.monotonic()
+                left_s = end_s - now_s
                 if left_s <= 0:
                     return False
                 wait_s = left_s if wait_s is None else min(wait_s, left_s)
-            if not is_busy:
-                poller.poll(_milliseconds(wait_s))
+            if is_busy:
+                busy_s = now_s
+                continue
+            if now_s < busy_s + _SPIN_S:
+                continue  # a thread that sleeps wakes late
+            poller.poll(_milliseconds(wait_s))
 
     def _run(self) -> None:
         """Live as the thread of the device: move packets until the device closes."""

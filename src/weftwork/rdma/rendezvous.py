@@ -7,7 +7,6 @@ Leaves out: what a connection does, see `connection`.
 from __future__ import annotations
 
 import ipaddress
-import socket
 from collections import deque
 from typing import TYPE_CHECKING, Final, Self
 
@@ -17,8 +16,8 @@ from weftwork.rdma.connection import PEER_MAY, RdmaConnection
 from weftwork.rdma.connection_manager import ConnectionManager
 from weftwork.rdma.device import RdmaDevice
 from weftwork.rdma.drivers.steering import SharedUdpPort
+from weftwork.rdma.drivers.udp import address_towards
 from weftwork.rdma.work import Work
-from weftwork.wire.udp import ROCE_V2_PORT
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -256,14 +255,3 @@ def connect(
         private_data,
         selective_repeat=selective_repeat,
     )
-
-
-def address_towards(address: str) -> str:
-    """Address of this machine from which the system sends to another; UsageError where there is no way."""
-    parsed = ipaddress.ip_address(address)
-    with socket.socket(socket.AF_INET6 if parsed.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((address, ROCE_V2_PORT))  # sends nothing
-        except OSError as error:
-            raise UsageError(f"address: found {address}, to which there is no way: {error.strerror}") from error
-        return str(probe.getsockname()[0])

@@ -48,10 +48,18 @@ class NicDriver:
         due_ps = nic.next_timer_ps()
         if due_ps is not None and due_ps <= now_ps:
             nic.on_timer(now_ps)
-        made = nic.datagrams_to_send(now_ps, _MOST_DEPARTURES)
+        return self._send(now_ps) or found > 0
+
+    def send(self) -> None:
+        """Send what is to be sent, and nothing else: after something was posted."""
+        while self._send(self._clock_ns() * PS_PER_NS):
+            pass
+
+    def _send(self, now_ps: int) -> bool:
+        made = self.nic.datagrams_to_send(now_ps, _MOST_DEPARTURES)
         for datagram in made:
-            port.send(datagram)
-        return bool(found or made)
+            self.port.send(datagram)
+        return bool(made)
 
     def wait_s(self) -> float | None:
         """Seconds until a timer is due, or None; ask when `progress` found nothing to do."""

@@ -26,7 +26,7 @@ from weftwork.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["UdpPort", "enlarge", "largest_path_mtu"]
+__all__ = ["UdpPort", "address_towards", "enlarge", "largest_path_mtu"]
 
 _SOL_UDP: Final = 17
 _UDP_SEGMENT: Final = 103
@@ -283,3 +283,14 @@ def largest_path_mtu(source: str, destination: str) -> int:
     if not fitting:
         raise UsageError(f"MTU to {destination}: found {mtu_bytes} bytes behind IP, which no path MTU of RoCE fits")
     return max(fitting)
+
+
+def address_towards(address: str) -> str:
+    """Address of this machine from which the system sends to another; UsageError where there is no way."""
+    parsed = ipaddress.ip_address(address)
+    with socket.socket(socket.AF_INET6 if parsed.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((address, ROCE_V2_PORT))  # sends nothing
+        except OSError as error:
+            raise UsageError(f"address: found {address}, to which there is no way: {error.strerror}") from error
+        return str(probe.getsockname()[0])

@@ -207,7 +207,13 @@ class UdpFlow:
             )
         return states
 
-    def close(self, header: bytes, pieces: tuple[bytes | memoryview, ...] = (), pad_bytes: int = 0) -> Datagram:
+    def close(
+        self,
+        header: bytes,
+        pieces: tuple[bytes | memoryview, ...] = (),
+        pad_bytes: int = 0,
+        identification: int = 0,
+    ) -> Datagram:
         """Put the ICRC behind a packet; copies no payload.
 
         Parameters
@@ -215,14 +221,15 @@ class UdpFlow:
         header : BTH and extended headers
         pieces : of the payload
         pad_bytes : zeros behind it, as BTH says
+        identification : of IPv4
         """
         size_bytes = len(header) + sum(map(len, pieces)) + pad_bytes + ICRC_BYTES
-        crc = icrc_behind(self._states.of(self._key, size_bytes), header)
+        crc = icrc_behind(self._states.of(self._key, size_bytes, identification), header)
         for piece in pieces:
             crc = crc32(piece, crc)
         trailer = bytes(pad_bytes)
         parts = (header, *pieces, trailer + _ICRC.pack(crc32(trailer, crc)))
-        return Datagram(self.source, self.destination, self.source_port, parts, ECN_ECT0, self.dscp)
+        return Datagram(self.source, self.destination, self.source_port, parts, ECN_ECT0, self.dscp, identification)
 
 
 SMALLEST_BYTES: Final = BTH_BYTES + ICRC_BYTES  # of a payload of UDP that can be a packet

@@ -21,7 +21,8 @@ from weftwork.rdma.drivers.driver import NicDriver
 from weftwork.rdma.drivers.raw import RawPort
 from weftwork.rdma.drivers.steering import SharedUdpPort
 from weftwork.rdma.nic import RdmaNic
-from weftwork.rdma.queue_pair import EventType
+from weftwork.rdma.psn_order import PATH_MTUS_BYTES
+from weftwork.rdma.queue_pair import EventType, NicLimits
 from weftwork.rdma.turns import FairLock
 from weftwork.rdma.verbs import AccessFlags
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.completion import CompletionQueue
     from weftwork.rdma.drivers.port import DatagramPort
     from weftwork.rdma.memory import MemoryRegion, MemoryWindow, ProtectionDomain, WritableBuffer
-    from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
+    from weftwork.rdma.queue_pair import AsyncEvent, RdmaQueuePair
     from weftwork.rdma.receive_queue import RecvQueue
     from weftwork.rdma.verbs import QpAttr, QpState, QpType, RecvWr, SendWr, Wc
 
@@ -43,6 +44,9 @@ _LOCAL: Final = AccessFlags.LOCAL_WRITE
 _LONGEST_WAIT_S: Final = 3600.0  # chosen: a bound that select(2) takes
 _GRACE_S: Final = 0.001  # chosen: a thread that waits again and again is not disturbed by that of the device
 _SPIN_S: Final = 0.0003  # chosen: a way there and back between two such NICs; then a thread that waits sleeps
+_MOST_INFLIGHT: Final = 512  # chosen: 2 MiB, twice what two ends need on one machine
+_FEWEST_INFLIGHT: Final = 16  # chosen: a train of packets of 4,096 bytes
+_HELD_BESIDE_BYTES: Final = 2048  # chosen: half as much again, since the system counts its own bytes (skb->truesize)
 _STEPS_OF_A_TURN: Final = 32  # chosen: then other work of the loop of asyncio has its turn
 
 
@@ -55,7 +59,7 @@ class RdmaDevice:
     port : another port than the UDP port of the address, such as one of a wire in memory
     checks_identification : receive by a raw socket, so that every bit that the ICRC covers is checked (see ``raw``)
     offload : let the system cut and join packets (UDP_SEGMENT, UDP_GRO)
-    limits : on objects
+    limits : on objects; None lets a queue pair have as many packets on their way as the receive buffer holds
     congestion_control : step for every connection, or None; with it each packet is sent by itself
     line_rate_bps : where congestion control starts
 
@@ -84,7 +88,7 @@ class RdmaDevice:
         self.port: Final = port
         self.nic: Final = RdmaNic(
             port.address,
-            limits=limits,
+            limits=limits if limits is not None else NicLimits(max_inflight=_inflight(port)),
             congestion_control=congestion_control,
             line_rate_bps=line_rate_bps,
             makes_trains=port.makes_trains,
@@ -425,6 +429,12 @@ class RdmaDevice:
         self.nic.memory.unpin_all()
         self.port.close()
         os.close(self._bell)
+
+
+def _inflight(port: DatagramPort) -> int:
+    """Packets of a queue pair on their way that a receive buffer as large as ours holds."""
+    held = port.receive_buffer_bytes // (max(PATH_MTUS_BYTES) + _HELD_BESIDE_BYTES)
+    return max(_FEWEST_INFLIGHT, min(_MOST_INFLIGHT, held))
 
 
 def _silence(bell: int) -> None:

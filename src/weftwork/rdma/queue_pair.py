@@ -496,6 +496,7 @@ class RdmaQueuePair:
         solicited: bool,
         flow: UdpFlow | None = None,
         destination_qp: int = 0,
+        identification: int = 0,
     ) -> Datagram:
         """Put BTH in front of a request and the ICRC behind it."""
         via = flow if flow is not None else self._flow
@@ -510,7 +511,7 @@ class RdmaQueuePair:
             to_qp,
             asks << 31 | psn,
         )
-        return via.close(bth + packet.headers, packet.pieces, pad_bytes)
+        return via.close(bth + packet.headers, packet.pieces, pad_bytes, identification)
 
     def answer_datagram(self, opcode: int, psn: int, headers: bytes, payload: memoryview | None = None) -> Datagram:
         """Put BTH in front of an answer and the ICRC behind it."""

@@ -156,7 +156,21 @@ class RcRequester:
             self._restart_timer(now_ps)
         first_asking = psns.start + -(psns.start + 1) % _ACK_EVERY
         asking = {*range(first_asking, psns.stop, _ACK_EVERY), *(psns[-1:] if count == room else ())}
-        return self._qp.train(entry.middle_opcode, psns, payload, frozenset(asking))
+        train = self._qp.train(entry.middle_opcode, psns, payload, frozenset(asking))
+        is_last = self._packet == entry.packets - 1 and count < room
+        return self._with_last(train, entry, psns) if is_last else train
+
+    def _with_last(self, train: Datagram, entry: SendEntry, psns: range) -> Datagram:
+        """Put the last packet of the message behind its others, where it has no more headers than these."""
+        packet = entry.packet(self._packet)
+        if packet.headers or not self._qp.train_packets(len(psns) + 1) > len(psns):
+            return train
+        self._step()
+        self.sent_end = max(self.sent_end, psns.stop + 1)
+        last = self._qp.request_datagram(
+            packet, psns.stop % PSN_MODULUS, asks=True, solicited=entry.is_solicited, identification=len(psns)
+        )
+        return train._replace(parts=train.parts + last.parts)
 
     def _begin(self, entry: SendEntry) -> bool:
         """Give a request its PSNs; False where it has ended without a packet."""

@@ -46,6 +46,7 @@ class LoopbackPort:
         self.address = address
         self.counters: Counter[str] = Counter()
         self.last_error = ""
+        self.receive_buffer_bytes = _MOST_WAITING * max(PATH_MTUS_BYTES)
         self._wire: Final = wire
         self._waiting: deque[Datagram] = deque()
         self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)

@@ -19,11 +19,13 @@ class DatagramPort(Protocol):
     ----------
     address : IP address, 4 or 16 bytes in network order
     counters : what went wrong, by name
+    receive_buffer_bytes : that hold datagrams which have arrived
     last_error : of a packet that could not be sent, or an empty text
     """
 
     address: bytes
     counters: Counter[str]
+    receive_buffer_bytes: int
     last_error: str
 
     @property

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from helpers.how_to import Step, follow
+from helpers.how_to import DOCS, Step, follow
 
 import weftwork
 
@@ -77,3 +80,38 @@ def test_rdma_on_a_simulated_fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     follow("rdma-in-simulation.md", tmp_path, monkeypatch)
     # what the page says of the two incasts: 1,995.93 us by software NICs
     assert summary(tmp_path, "own", "fct_max_ps") == pytest.approx(1_995_930_000, rel=0.015)
+
+
+def test_rdma_between_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow("rdma.md", tmp_path, monkeypatch)
+    assert both("server.py", "client.py", 7471) == [
+        "the table of the server: [ 0 42  2  3]\n",
+        "before the addition: 1\nwhat the client reads: [ 0 42  2  3]\n",
+    ]
+    assert both("server_async.py", "client_async.py", 7472) == [
+        "a letter of 21 bytes\n",
+        "one after the other: [0, 10, 20]\n",
+    ]
+
+
+def both(server: str, client: str, port: int) -> list[str]:
+    """What two programs print, of which the second starts when the first listens; the page says the same."""
+    with contextlib.ExitStack() as stack:
+        ends: list[subprocess.Popen[str]] = []
+        for name in (server, client):
+            start = subprocess.Popen(
+                [sys.executable, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            ends.append(stack.enter_context(start))
+            stack.callback(start.kill)
+            while ends[0].poll() is None and not is_listening(port):
+                pass
+        told = [end.communicate(timeout=60)[0] for end in ends]
+    page = (DOCS / "rdma.md").read_text(encoding="utf-8")
+    assert [line for text in told for line in text.splitlines() if line not in page] == []
+    return told
+
+
+def is_listening(port: int) -> bool:
+    """Whether a process takes requests on a port of 127.0.0.1."""
+    return f"@weftwork-rdma/127.0.0.1/listen/{port}\n" in Path("/proc/net/unix").read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all 
 if TYPE_CHECKING:
     from typing import Any
 
+    from weftwork.base.errors import PeerError
     from weftwork.rdma.connection import RdmaConnection
     from weftwork.rdma.device import RdmaDevice
     from weftwork.rdma.region import LocalRange, RemoteRange
@@ -33,24 +34,26 @@ _VERBS = (
 )
 # Imported when first used, since `weftwork rdma decode` needs no sockets.
 _HOMES = {
-    **dict.fromkeys(_VERBS, "verbs"),
-    "LocalRange": "region",
-    "RdmaConnection": "connection",
-    "RdmaConnector": "rendezvous",
-    "RdmaDevice": "device",
-    "RdmaListener": "rendezvous",
-    "RemoteRange": "region",
-    "Rendezvous": "rendezvous",
-    "Work": "work",
-    "WorkError": "work",
-    "connect": "rendezvous",
-    "listen": "rendezvous",
+    **dict.fromkeys(_VERBS, "weftwork.rdma.verbs"),
+    "LocalRange": "weftwork.rdma.region",
+    "PeerError": "weftwork.base.errors",
+    "RdmaConnection": "weftwork.rdma.connection",
+    "RdmaConnector": "weftwork.rdma.rendezvous",
+    "RdmaDevice": "weftwork.rdma.device",
+    "RdmaListener": "weftwork.rdma.rendezvous",
+    "RemoteRange": "weftwork.rdma.region",
+    "Rendezvous": "weftwork.rdma.rendezvous",
+    "Work": "weftwork.rdma.work",
+    "WorkError": "weftwork.rdma.work",
+    "connect": "weftwork.rdma.rendezvous",
+    "listen": "weftwork.rdma.rendezvous",
 }
 
 __all__ = [
     "AccessFlags",
     "AddressHandle",
     "LocalRange",
+    "PeerError",
     "QpAttr",
     "QpState",
     "QpType",
@@ -81,7 +84,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands fo
         raise AttributeError(message)
     from importlib import import_module
 
-    return getattr(import_module(f"weftwork.rdma.{_HOMES[name]}"), name)
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

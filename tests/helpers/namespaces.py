@@ -1,0 +1,71 @@
+"""Two network namespaces and a wire between them, made and removed by the test that needs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import Self
+
+MISSING = (
+    "network namespaces take root"
+    if os.geteuid() != 0
+    else "network namespaces take the program ip (Debian: iproute2)"
+    if shutil.which("ip") is None
+    else None
+)
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+def may_be_made() -> str | None:
+    """Why namespaces cannot be made here, or None."""
+    if MISSING is not None:
+        return MISSING
+    name = f"weftwork-{os.getpid()}-probe"
+    made = subprocess.run(["ip", "netns", "add", name], check=False, capture_output=True, text=True)
+    if made.returncode:
+        return f"this machine makes no network namespaces: {made.stderr.strip()}"
+    ip("netns", "delete", name)
+    return None
+
+
+class Wire:
+    """A pair of veth devices named ``wire``, each in a namespace of its own; gone when the block ends."""
+
+    def __init__(self, mtu: int, addresses: tuple[str, str]) -> None:
+        self.mtu = mtu
+        self.addresses = addresses
+        self.names = tuple(f"weftwork-{os.getpid()}-{end}" for end in ("a", "b"))
+
+    def __enter__(self) -> Self:
+        for name in self.names:
+            ip("netns", "add", name)
+        first, second = self.names
+        mtu = ("mtu", str(self.mtu))
+        ip("link", "add", "wire", "netns", first, *mtu, "type", "veth", "peer", "name", "wire", "netns", second, *mtu)
+        for name, address in zip(self.names, self.addresses, strict=True):
+            ip("-n", name, "address", "add", address, "dev", "wire", *(("nodad",) if ":" in address else ()))
+            for device in ("lo", "wire"):
+                ip("-n", name, "link", "set", device, "up")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self.names:
+            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+
+    def run(self, end: int, *words: str) -> None:
+        subprocess.run(["ip", "netns", "exec", self.names[end], *words], check=True, capture_output=True)
+
+    def python(self, end: int, program: str, *words: str) -> subprocess.Popen[str]:
+        """Start a program at one end."""
+        return subprocess.Popen(
+            ["ip", "netns", "exec", self.names[end], sys.executable, "-c", program, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )

@@ -1,4 +1,4 @@
-"""The software NIC over a wire of the system's own: what its packets look like there, and what the wire does to them."""
+"""The software NIC over a wire between two network namespaces: what its packets look like there."""
 
 from __future__ import annotations
 
@@ -117,9 +117,7 @@ def test_every_packet_on_the_wire_is_right(mtu: int, path_mtu: int) -> None:
     assert seen["longest"] <= mtu
 
 
-@pytest.mark.skipif(
-    shutil.which("ethtool") is None, reason="the system's cutting is seen with ethtool (Debian: ethtool)"
-)
+@pytest.mark.skipif(shutil.which("ethtool") is None, reason="takes the program ethtool (Debian: ethtool)")
 def test_trains_that_the_system_cuts_are_right_packet_by_packet() -> None:
     with Wire(1500, ("10.213.2.1/24", "10.213.2.2/24")) as wire:
         for end in (0, 1):

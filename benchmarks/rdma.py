@@ -80,11 +80,11 @@ def run(*command: str) -> None:
     subprocess.run(command, check=True)
 
 
-def pair(wire: Namespaces, kind: str, task: str) -> dict[str, Any]:
+def pair(wire: Namespaces, kind: str, task: str, **env: str) -> dict[str, Any]:
     """Both ends of one measurement of our own, and what they print."""
     script = str(HERE / "rdma_end.py")
-    server = wire.start(1, sys.executable, script, kind, "server", SERVER, CLIENT, task)
-    client = wire.start(0, sys.executable, script, kind, "client", CLIENT, SERVER, task)
+    server = wire.start(1, sys.executable, script, kind, "server", SERVER, CLIENT, task, **env)
+    client = wire.start(0, sys.executable, script, kind, "client", CLIENT, SERVER, task, **env)
     first = [said(end) for end in (server, client)]
     for end, other in ((server, first[1]), (client, first[0])):
         end.stdin.write(json.dumps(other) + "\n")
@@ -108,6 +108,11 @@ def ours(wire: Namespaces, task: str) -> dict[str, Any]:
     return summed(pair(wire, "rdma", task), task)
 
 
+def by_zlib(wire: Namespaces, task: str) -> dict[str, Any]:
+    """The software NIC with the CRC of the standard library."""
+    return summed(pair(wire, "rdma", task, CRC_OF="zlib"), task) if task == "bandwidth" else {}
+
+
 def tcp(wire: Namespaces, task: str) -> dict[str, Any]:
     """TCP sockets of Python; they have no messages, so that there is no message rate."""
     return {} if task == "rate" else summed(pair(wire, "tcp", task), task)
@@ -122,6 +127,7 @@ def summed(figures: dict[str, Any], task: str) -> dict[str, Any]:
         "messages_per_s": count / wall_s,
         "cpu_s_per_message": (client["cpu_s"] + server["cpu_s"]) / count,
         "calls_per_message": calls / count,
+        "cores": (client["cpu_s"] + server["cpu_s"]) / wall_s,
         "checksum": figures["checksum"],
     }
     if task == "bandwidth":
@@ -186,6 +192,7 @@ def await_listener(wire: Namespaces, end: int, port: int) -> None:
 
 CONTENDERS: Final[dict[str, tuple[Callable[[Namespaces, str], dict[str, Any]], str]]] = {
     "Weftwork": (ours, ""),
+    "Weftwork, CRC of the standard library": (by_zlib, ""),
     "UCX over TCP": (ucx, "ucx_perftest"),
     "libfabric udp;ofi_rxd": (libfabric, "fi_pingpong"),
     "TCP sockets": (tcp, ""),
@@ -238,22 +245,23 @@ def print_tables(rows: dict[str, dict[str, list[dict[str, Any]]]], rounds: int) 
     print("|---|--:|--:|--:|--:|")
     for name in rows["bandwidth"]:
         bits = [row["bits_per_s"] / 1e9 for row in rows["bandwidth"][name]]
-        trip = [1e6 * row.get("p50_s", row.get("average_s", 0.0)) for row in rows["latency"][name]]
+        trip = [1e6 * row.get("p50_s", row.get("average_s", 0.0)) for row in rows["latency"][name] if row]
         rate = [row["messages_per_s"] for row in rows["rate"][name] if row]
         cells = [
             f"{max(bits):.2f} Gbit/s",
             f"{statistics.median(bits):.2f} Gbit/s",
-            f"{statistics.median(trip):.0f} us",
+            f"{statistics.median(trip):.0f} us" if trip else "-",
         ]
         print("|", " | ".join([name, *cells, f"{statistics.median(rate):,.0f}" if rate else "-"]), "|")
-    print("\n| both ends together, per message | system calls | CPU time |")
-    print("|---|--:|--:|")
+    print("\n| both ends together, per message | system calls | CPU time | cores busy |")
+    print("|---|--:|--:|--:|")
     for task, what in (("bandwidth", "1 MiB"), ("latency", "8 bytes")):
         for name in ("Weftwork", "TCP sockets"):
             found = rows[task][name]
             calls = statistics.median(row["calls_per_message"] for row in found)
             cpu_us = 1e6 * statistics.median(row["cpu_s_per_message"] for row in found)
-            print(f"| {name}, {what} | {calls:.1f} | {cpu_us:,.0f} us |")
+            cores = statistics.median(row["cores"] for row in found)
+            print(f"| {name}, {what} | {calls:.1f} | {cpu_us:,.0f} us | {cores:.2f} |")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 import resource
 import socket
 import sys
@@ -16,6 +17,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+if os.environ.get("CRC_OF") == "zlib":
+    sys.modules["zlib_ng"] = None  # type: ignore[assignment] # as where the extra is not installed
 
 from weftwork.rdma.device import RdmaDevice
 from weftwork.rdma.drivers.udp import UdpPort

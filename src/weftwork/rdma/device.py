@@ -329,7 +329,8 @@ class RdmaDevice:
                 busy_s = now_s
                 continue
             if now_s < busy_s + _SPIN_S:
-                continue  # a thread that sleeps wakes late
+                os.sched_yield()  # a thread that sleeps wakes late; what waits for this core comes first
+                continue
             poller.poll(_milliseconds(wait_s))
 
     def _run(self) -> None:

@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, Final, Self
 
 from weftwork.base.errors import UsageError, WeftworkError
+from weftwork.policies.load import load
 from weftwork.rdma.completion import CompletionChannel
 from weftwork.rdma.drivers.driver import NicDriver
 from weftwork.rdma.drivers.raw import RawPort
@@ -60,7 +61,8 @@ class RdmaDevice:
     checks_identification : receive by a raw socket, so that every bit that the ICRC covers is checked (see ``raw``)
     offload : let the system cut and join packets (UDP_SEGMENT, UDP_GRO)
     limits : on objects; None lets a queue pair have as many packets on their way as the receive buffer holds
-    congestion_control : step for every connection, or None; with it each packet is sent by itself
+    congestion_control : for every connection, by its name in the catalogue such as dcqcn or as loaded, or None; each
+        packet is then sent by itself
     line_rate_bps : where congestion control starts
 
     Raises
@@ -80,9 +82,11 @@ class RdmaDevice:
         checks_identification: bool = False,
         offload: bool = True,
         limits: NicLimits | None = None,
-        congestion_control: LoadedPolicy | None = None,
+        congestion_control: LoadedPolicy | str | None = None,
         line_rate_bps: int = 100_000_000_000,
     ) -> None:
+        if isinstance(congestion_control, str):
+            congestion_control = load("congestion_control", congestion_control)
         if port is None:
             port = RawPort(address) if checks_identification else SharedUdpPort(address, offload=offload)
         self.port: Final = port

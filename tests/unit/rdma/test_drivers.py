@@ -16,7 +16,7 @@ import pytest
 from helpers.rdma_devices import PATIENCE_S, DeviceEnd, join
 
 from weftwork.base.errors import UsageError
-from weftwork.rdma.datagram import BTH
+from weftwork.rdma.datagram import BTH, Datagram
 from weftwork.rdma.device import RdmaDevice
 from weftwork.rdma.drivers.loopback import LoopbackWire
 from weftwork.rdma.drivers.raw import RawPort
@@ -26,6 +26,7 @@ from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.turns import FairLock
 from weftwork.rdma.verbs import WcStatus, WrOpcode
 from weftwork.rdma.work import Work
+from weftwork.wire.ip import ECN_CE
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.udp import ROCE_V2_PORT
 
@@ -146,6 +147,32 @@ def test_a_wire_in_memory(ends: Callable[..., DeviceEnd]) -> None:
     a.post(WrOpcode.RDMA_WRITE, a.memory[:8], b)
     assert a.port.counters["send_refused"] == 1
     assert a.port.last_error == "to 10.0.0.2: no port of this wire"
+
+
+class MarkingPort(UdpPort):
+    """Sends every packet as if a switch had marked it, and notes the rates by which they leave."""
+
+    rates_bps: list[float]
+    end: DeviceEnd | None = None
+
+    def send(self, datagram: Datagram) -> None:
+        if self.end is not None and self.end.qp.rate is not None:
+            self.rates_bps.append(self.end.qp.rate.rate_bps)
+        super().send(datagram._replace(ecn=ECN_CE))
+
+
+def test_marks_on_real_packets_bring_cnps_that_slow_the_sender(ends: Callable[..., DeviceEnd]) -> None:
+    line_rate_bps = 10_000_000_000
+    how = {"congestion_control": "dcqcn", "line_rate_bps": line_rate_bps}
+    port = MarkingPort(HERE.format(2))
+    a = port.end = ends(HERE.format(2), port=port, **how)
+    port.rates_bps = []
+    b = ends(HERE.format(3), **how)
+    move(*join(a, b))
+    assert b.qp.counters["np_cnp_sent"] > 0
+    assert a.qp.counters["rp_cnp_handled"] == b.qp.counters["np_cnp_sent"]
+    assert max(port.rates_bps) == line_rate_bps
+    assert min(port.rates_bps) < line_rate_bps
 
 
 def test_asyncio_moves_packets_of_both_ends(ends: Callable[..., DeviceEnd]) -> None:

@@ -74,6 +74,6 @@ def test_tshark_reads_what_the_manager_writes(tmp_path: Path, ip_version: int) -
 def test_our_own_decoder_explains_what_the_manager_writes() -> None:
     _, packets = conversation(ipv6=False)
     seen = CaptureExplainer()
-    rows = [seen.explain(packet) for packet in packets]
+    rows = [row for packet in packets for row in seen.explain(packet)]
     assert [row.name for row in rows] == [f"CM {name}" for name in NAMES]
     assert [row.notes for row in rows[:-1]] == [()] * (len(NAMES) - 1)

@@ -89,7 +89,9 @@ def test_any_packets_in_any_order_are_explained(data: st.DataObject, frames: lis
     seen = CaptureExplainer()
     for frame in frames:
         changed = data.draw(st.just(frame) | damaged(frame))
-        row = seen.explain(CapturedPacket(0, changed, data.draw(st.sampled_from([len(changed), len(frame), 1 << 32]))))
+        (row,) = seen.explain(
+            CapturedPacket(0, changed, data.draw(st.sampled_from([len(changed), len(frame), 1 << 32])))
+        )
         assert row.number == seen.packets
     assert sum(seen.kinds.values()) == len(frames)
     assert all(flow.missing >= 0 for flow in seen.flows.by_key.values())
@@ -98,7 +100,7 @@ def test_any_packets_in_any_order_are_explained(data: st.DataObject, frames: lis
 
 @given(packet=PACKETS)
 def test_any_bytes_of_any_link_are_explained(packet: CapturedPacket) -> None:
-    assert CaptureExplainer().explain(packet).size_bytes == packet.original_bytes
+    assert CaptureExplainer().explain(packet)[0].size_bytes == packet.original_bytes
 
 
 @given(attribute=st.sampled_from(sorted(CM_MESSAGES)), body=st.binary(min_size=MAD_BYTES - 24, max_size=MAD_BYTES - 24))

@@ -51,13 +51,13 @@ def decode(file: Path, *, limit: int, is_noted: bool, as_json: bool) -> None:
             is_empty = not opened.seek(0, 2)
             data = memoryview(b"" if is_empty else mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
             for packet in read_capture(data):
-                row = seen.explain(packet)
-                if is_noted and not row.notes:
-                    continue
-                if len(rows) < limit:
-                    rows.append(row)
-                else:
-                    rows_left_out += 1
+                for row in seen.explain(packet):
+                    if is_noted and not row.notes:
+                        continue
+                    if len(rows) < limit:
+                        rows.append(row)
+                    else:
+                        rows_left_out += 1
     except OSError as error:
         raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error.strerror}")]) from error
     except MalformedPacket as error:
@@ -83,6 +83,8 @@ def _document(file: Path, seen: CaptureExplainer, rows: list[PacketRow]) -> dict
     return {
         "file": str(file),
         "packets": seen.packets,
+        "frames": seen.frames,
+        "trains": seen.trains,
         "duration_ns": seen.last_ns - (seen.first_ns or 0),
         "packets_by_kind": {kind.value: count for kind, count in seen.kinds.items()},
         "culprit": findings[0] if findings else None,
@@ -123,6 +125,11 @@ def _print(file: Path, seen: CaptureExplainer, rows: list[PacketRow], rows_left_
         Text(f"{file}: {_plural(seen.packets, 'packet')} in {duration_us:,.1f} us ({kinds or 'none'})"), soft_wrap=True
     )
     out.print(Text(f"{_plural(len(flows), 'flow')}, {_plural(messages, 'message')}"))
+    if seen.trains:
+        text = (
+            f"{seen.trains:,} of {_plural(seen.frames, 'frame')} hold several packets, which the system had not cut yet"
+        )
+        out.print(Text(f"{text} or had joined (segmentation offload); their rows have one number"), soft_wrap=True)
     if findings:
         for label, finding in zip(["to blame", *["also"] * (len(findings) - 1)], findings, strict=True):
             first = "" if finding.first_packet is None else f" (first: packet {finding.first_packet})"

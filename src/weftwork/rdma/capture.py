@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from weftwork.rdma.captured_trains import cut_train
 from weftwork.rdma.flows import CaptureFlow, CaptureFlows, FlowKey
 from weftwork.rdma.packet_words import cm_words, header_words
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES, Verdict
@@ -70,10 +71,11 @@ class PacketRow(NamedTuple):
 
 
 class CaptureExplainer:
-    """Takes the packets of a capture in their order and keeps what a summary needs.
+    """Takes the frames of a capture in their order and keeps what a summary needs.
 
     Parameters
     ----------
+    frames, packets, trains : of the capture so far, packets in them, and frames that hold several packets
     kinds : packets by what carries them
     flows : of RDMA
     first_at : number of the first packet with a kind of trouble, by that kind
@@ -84,6 +86,8 @@ class CaptureExplainer:
 
     def __init__(self) -> None:
         self.packets = 0
+        self.frames = 0
+        self.trains = 0
         self.kinds: Counter[Carrier] = Counter()
         self.flows = CaptureFlows()
         self.first_at: dict[str, int] = {}
@@ -93,12 +97,21 @@ class CaptureExplainer:
         self.first_ns: int | None = None
         self.last_ns = 0
 
-    def explain(self, packet: CapturedPacket) -> PacketRow:
-        """Take the next packet and put it into words."""
+    def explain(self, packet: CapturedPacket) -> list[PacketRow]:
+        """Take the next frame and put it into words; several packets where the system had not cut them."""
+        self.frames += 1
+        found = dissect(packet)
+        if found.kind is Carrier.ROCE_V2 and found.has_wrong_icrc:
+            cut = cut_train(packet, found)
+            if cut:
+                self.trains += 1
+                return [self._explain(part, dissect(part)) for part in cut]
+        return [self._explain(packet, found)]
+
+    def _explain(self, packet: CapturedPacket, found: Dissection) -> PacketRow:
         self.packets += 1
         self.first_ns = packet.time_ns if self.first_ns is None else min(self.first_ns, packet.time_ns)
         self.last_ns = max(self.last_ns, packet.time_ns)
-        found = dissect(packet)
         self.kinds[found.kind] += 1
         notes: list[str] = []
         source, destination = _ends(found)
@@ -119,7 +132,7 @@ class CaptureExplainer:
         elif found.kind is Carrier.OTHER:
             detail = found.problem or _what_else(found)
         return PacketRow(
-            number=self.packets,
+            number=self.frames,
             time_ns=packet.time_ns,
             source=source,
             destination=destination,
@@ -133,7 +146,7 @@ class CaptureExplainer:
         )
 
     def _note(self, notes: list[str], kind: str, text: str) -> None:
-        self.first_at.setdefault(kind, self.packets)
+        self.first_at.setdefault(kind, self.frames)
         notes.append(text)
 
     def _pause(self, pause: PriorityPause, source: str) -> tuple[str, str]:
@@ -142,7 +155,7 @@ class CaptureExplainer:
         if not any(pause.quanta[p] for p in enabled):
             return "PFC resume", words
         self.pauses[source] += 1
-        self.first_at.setdefault("pause", self.packets)
+        self.first_at.setdefault("pause", self.frames)
         return "PFC pause", words
 
     def _transport(self, found: Dissection, packet: TransportPacket, key: FlowKey, notes: list[str]) -> None:

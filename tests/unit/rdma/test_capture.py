@@ -35,7 +35,7 @@ B_TO_A = FlowKey("10.0.0.2", "10.0.0.1", 0x11)
 
 def explained(frames: list[bytes]) -> tuple[list[PacketRow], CaptureExplainer]:
     seen = CaptureExplainer()
-    return [seen.explain(packet) for packet in captured(frames)], seen
+    return [row for packet in captured(frames) for row in seen.explain(packet)], seen
 
 
 def flow(seen: CaptureExplainer, key: FlowKey = A_TO_B) -> CaptureFlow:
@@ -208,12 +208,14 @@ def test_of_two_connections_an_answer_goes_to_the_one_that_sent_its_psn() -> Non
 def test_what_is_cut_short_or_not_read_is_said() -> None:
     packet = write("a", 100, 1)[0]
     seen = CaptureExplainer()
-    row = seen.explain(CapturedPacket(0, packet[:100], len(packet)))
+    (row,) = seen.explain(CapturedPacket(0, packet[:100], len(packet)))
     assert row.notes == ("cut short by the capture, ICRC not checked",)
     assert (
-        seen.explain(CapturedPacket(0, packet[:60], len(packet))).notes[0].startswith("not read to its end: capture:")
+        seen.explain(CapturedPacket(0, packet[:60], len(packet)))[0]
+        .notes[0]
+        .startswith("not read to its end: capture:")
     )
-    assert seen.explain(CapturedPacket(0, b"", 0)).name == "other"
+    assert seen.explain(CapturedPacket(0, b"", 0))[0].name == "other"
     assert kinds(seen) == [("unread", 2)]
 
 

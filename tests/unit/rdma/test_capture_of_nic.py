@@ -34,7 +34,7 @@ EVERY_FRAME = [frame for frames in FRAMES.values() for frame in frames]
 
 def explained(name: str) -> list[PacketRow]:
     seen = CaptureExplainer()
-    return [seen.explain(packet) for packet in captured(FRAMES[name])]
+    return [row for packet in captured(FRAMES[name]) for row in seen.explain(packet)]
 
 
 def test_every_opcode_and_every_refusal_is_among_them() -> None:
@@ -114,7 +114,7 @@ def test_the_published_cnp_is_that_of_the_codec_and_is_explained() -> None:
     sample = next(frame for frame in FRAMES["congested"] if frame[42] == Opcode.CNP)
     assert len(sample[42:]) == len(PUBLISHED_CNP)
     seen = CaptureExplainer()
-    rows = [seen.explain(packet) for packet in captured([sample, sample[:42] + PUBLISHED_CNP])]
+    rows = [row for packet in captured([sample, sample[:42] + PUBLISHED_CNP]) for row in seen.explain(packet)]
     assert [(row.name, row.destination_qp) for row in rows[1:]] == [("CNP", 0xD2)]
     assert not any("ICRC" in note for note in rows[0].notes)
     # the ICRC covers addresses that were not published, so that it cannot be right behind ours

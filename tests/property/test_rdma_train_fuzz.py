@@ -114,7 +114,7 @@ def seen(victim: Victim) -> tuple[Any, ...]:
     return bytes(victim.memory), victim.qp.state, counters, answers, victim.statuses()
 
 
-@settings(max_examples=case_count(plain=150, deep=3_000))
+@settings(max_examples=case_count(plain=150, deep=1_000))
 @given(kind=st.sampled_from(sorted(MIDDLE)), data=st.data())
 def test_a_train_is_what_its_packets_are_one_by_one(kind: str, data: st.DataObject) -> None:
     (whole, psn), (single, _) = begun(kind), begun(kind)

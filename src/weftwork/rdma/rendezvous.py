@@ -6,7 +6,6 @@ Leaves out: what a connection does, see `connection`.
 
 from __future__ import annotations
 
-import ipaddress
 from collections import deque
 from typing import TYPE_CHECKING, Final, Self
 
@@ -16,7 +15,7 @@ from weftwork.rdma.connection import PEER_MAY, RdmaConnection
 from weftwork.rdma.connection_manager import ConnectionManager
 from weftwork.rdma.device import RdmaDevice
 from weftwork.rdma.drivers.steering import SharedUdpPort
-from weftwork.rdma.drivers.udp import address_towards
+from weftwork.rdma.drivers.udp import address_towards, parse_address
 from weftwork.rdma.work import Work
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class Rendezvous:
         -------
         the connection, when it is established; PeerError where it is refused or nobody answers
         """
-        packed = ipaddress.ip_address(address).packed
+        packed = parse_address(address).packed
         param = ConnParam(private_data=private_data, qp_access_flags=PEER_MAY, selective_repeat=selective_repeat)
         with self.device.lock:
             made = RdmaConnection(self.device, packed)

@@ -38,17 +38,28 @@ class FairLock:
             turn = threading.Lock()
             turn.acquire()
             self.waiting.append(turn)
-        with turn:  # released by the thread that has the lock now
-            self._owner = me
-            self.depth = 1
+        try:
+            turn.acquire()  # released by the thread that has the lock now
+        except BaseException:  # a signal such as Ctrl-C: nobody may hand the lock to who has left
+            with self._guard:
+                if turn in self.waiting:
+                    self.waiting.remove(turn)
+                else:
+                    self._hand_on()
+            raise
+        self._owner = me
+        self.depth = 1
 
     def __exit__(self, *_: object) -> None:
         with self._guard:
             self.depth -= 1
             if self.depth:
                 return
-            if self.waiting:
-                self._owner = 0  # nobody's, and not free: it is the next one's
-                self.waiting.popleft().release()
-            else:
-                self._owner = None
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        if self.waiting:
+            self._owner = 0  # nobody's, and not free: it is the next one's
+            self.waiting.popleft().release()
+        else:
+            self._owner = None

@@ -289,3 +289,16 @@ def test_work_that_ends_behind_its_loop_is_no_error() -> None:
     asyncio.run(give_up())
     work.succeed(3)
     assert work.result() == 3
+
+
+def test_a_request_from_where_no_way_leads_back_is_refused() -> None:
+    def no_way(_: bytes) -> int:
+        raise UsageError("address: no way")
+
+    async def talk(meeting: Meeting) -> None:
+        meeting.there._manager._path_mtu = no_way  # type: ignore[misc]
+        with pytest.raises(PeerError, match="UNSUPPORTED"):
+            await meeting.here.connect("10.0.0.2", PORT)
+        assert meeting.devices[1].nic.next_event() is None
+
+    meet(talk)

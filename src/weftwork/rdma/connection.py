@@ -53,7 +53,7 @@ PEER_MAY: Final = (
     | AccessFlags.FLUSH_GLOBAL
     | AccessFlags.FLUSH_PERSISTENT
 )  # of the queue pair; what the peer may do to memory is said by each region
-_CQ_ENTRIES: Final = 4096  # chosen: of sends and receives together
+_RECEIVES: Final = 256  # chosen: that may be posted at a time
 _ATOMICS: Final = 128  # chosen: results on their way, as many as a queue pair has at most
 _ENDS: Final = frozenset(
     {CmEventType.CONNECT_ERROR, CmEventType.UNREACHABLE, CmEventType.REJECTED, CmEventType.DISCONNECTED}
@@ -81,8 +81,15 @@ class RdmaConnection:
         self.remote_address: Final = str(ipaddress.ip_address(remote_address))
         self.private_data = b""
         self.pd: Final = device.alloc_pd()
-        self.cq: Final = device.create_cq(_CQ_ENTRIES)
-        self.qp: Final = device.create_qp(self.pd, QpType.RC, (self.cq, self.cq), sq_sig_all=True)
+        # All requests and receives may end at once, when the connection does.
+        self.cq: Final = device.create_cq(min(device.nic.limits.max_qp_wr + _RECEIVES, device.nic.limits.max_cqe))
+        try:
+            self.qp: Final = device.create_qp(
+                self.pd, QpType.RC, (self.cq, self.cq), max_recv_wr=_RECEIVES, sq_sig_all=True
+            )
+        except UsageError:
+            device.destroy_cq(self.cq)
+            raise
         device.modify_qp(self.qp, QpState.INIT)  # so that receives can be posted before the peer sends
         device.on_completion(self.cq, self._collect)
         self.cm_id = cm_id
@@ -94,6 +101,8 @@ class RdmaConnection:
         self._results: LocalRange | None = None
         self._values: Final = np.zeros(_ATOMICS, np.uint64)
         self._free: Final = deque(range(_ATOMICS))
+        self._is_closed = False
+        device.on_close(self, self.close)
 
     # Memory
 
@@ -105,9 +114,11 @@ class RdmaConnection:
         buffer : NumPy array, bytearray, mmap, ...: writable bytes in one piece
         access : what the peer may do; nothing unless told otherwise
         """
-        mr = self.device.reg_mr(self.pd, buffer, access | AccessFlags.LOCAL_WRITE)
-        region = LocalRange(mr, mr.addr, mr.length)
-        self._regions.append(region)
+        with self.device.lock:
+            self._check_open()
+            mr = self.device.reg_mr(self.pd, buffer, access | AccessFlags.LOCAL_WRITE)
+            region = LocalRange(mr, mr.addr, mr.length)
+            self._regions.append(region)
         return region
 
     def dereg_mr(self, region: LocalRange) -> None:
@@ -145,8 +156,12 @@ class RdmaConnection:
         work: Work[Wc] = Work(self.device)
         with self.device.lock:
             number = next(self._numbers)
-            self.device.post_recv(self.qp, RecvWr(wr_id=number, sg_list=(local.sge,)))
             self._works[number] = (work, _whole)
+            try:
+                self.device.post_recv(self.qp, RecvWr(wr_id=number, sg_list=(local.sge,)))
+            except UsageError:
+                del self._works[number]
+                raise
         return work
 
     def fetch_add(self, remote: RemoteRange, value: int) -> Work[int]:
@@ -166,7 +181,9 @@ class RdmaConnection:
         return self._post(WrOpcode.ATOMIC_WRITE, local[:ATOMIC_BYTES], remote, _whole)
 
     def _atomic(self, opcode: WrOpcode, remote: RemoteRange, **operands: int) -> Work[int]:
+        _check_room(opcode.name, ATOMIC_BYTES, remote.length)
         with self.device.lock:
+            self._check_open()
             if self._results is None:
                 self._results = self.reg_mr(self._values)
             if not self._free:
@@ -178,7 +195,11 @@ class RdmaConnection:
                 self._free.append(slot)
                 return int(self._values[slot])
 
-            return self._post(opcode, self._results[at : at + ATOMIC_BYTES], remote, value, **operands)
+            try:
+                return self._post(opcode, self._results[at : at + ATOMIC_BYTES], remote, value, **operands)
+            except UsageError:
+                self._free.append(slot)
+                raise
 
     def _post(
         self,
@@ -210,8 +231,10 @@ class RdmaConnection:
         return work
 
     def _collect(self) -> None:
-        """Give completions to whoever waits for them."""
-        for wc in self.cq.poll(_CQ_ENTRIES):
+        """Give completions to whoever waits for them; those of requests posted by the verbs are nobody's."""
+        for wc in self.cq.poll(len(self.cq)):
+            if wc.wr_id not in self._works:
+                continue
             work, convert = self._works.pop(wc.wr_id)
             result = convert(wc)
             if wc.status is WcStatus.SUCCESS:
@@ -243,11 +266,12 @@ class RdmaConnection:
         return self.established
 
     def reject(self, private_data: bytes = b"") -> None:
-        """Refuse a request, with at most 148 bytes for the peer."""
+        """Refuse a request, with at most 148 bytes for the peer; the connection is closed by it."""
         with self.device.lock:
             self._request().reject(private_data)
             self.device.kick()
-        self._end(PeerError("the request was refused here"))
+            self._end(PeerError("the request was refused here"))
+            self.close()
 
     def _request(self) -> CmId:
         if self.cm_id is None or self.cm_id.is_active:
@@ -274,7 +298,10 @@ class RdmaConnection:
             self.private_data = event.private_data or self.private_data
             self.established.succeed(self)
         elif event.event_type in _ENDS:
+            was_established = self.established.is_done
             self._end(PeerError(self._why(event)))
+            if not was_established:
+                self.close()  # nobody has it
 
     def _why(self, event: CmEvent) -> str:
         text = f"{self.remote_address}: {event.event_type.value}"
@@ -292,8 +319,19 @@ class RdmaConnection:
         self.closed.succeed(None)
 
     def close(self) -> None:
-        """Give the objects of the connection back; its buffers are registered no more."""
+        """Give the objects of the connection back; its buffers are registered no more.
+
+        Work on its way ends with WR_FLUSH_ERR. The peer is told; `disconnect` before also waits until it has heard.
+        """
         with self.device.lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self.device.on_close(self, None)
+            if not self.device.is_closed:
+                self.disconnect()
+            if self.qp.state is not QpState.RESET:
+                self.qp.modify(QpState.ERR)
             self._collect()
             self.device.on_completion(self.cq, None)
             self.device.destroy_qp(self.qp)
@@ -302,6 +340,10 @@ class RdmaConnection:
                 self.device.dereg_mr(region.mr)
             self._regions.clear()
             self._end(PeerError("the connection was closed here"))
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise UsageError("connection: found it closed, wanted it open")
 
     def __enter__(self) -> Self:
         return self

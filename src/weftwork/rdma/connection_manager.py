@@ -328,7 +328,11 @@ class ConnectionManager:
         here = self.nic.address
         if named != (ip_address(source), ip_address(here), gid_of(source), gid_of(here)):
             return _R.INVALID_GID
-        if not 1 <= message.path_mtu <= PATH_MTUS_BYTES.index(self.path_mtu_to(source)) + 1:
+        try:
+            most = self.path_mtu_to(source)
+        except UsageError:  # no way back: the source is forged, or has lost its network
+            return _R.UNSUPPORTED
+        if not 1 <= message.path_mtu <= PATH_MTUS_BYTES.index(most) + 1:
             return _R.INVALID_MTU
         if message.local_qpn < FIRST_QP:
             return _R.NO_QP

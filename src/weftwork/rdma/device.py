@@ -13,6 +13,7 @@ import os
 import select
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Final, Self
 
 from weftwork.base.errors import UsageError, WeftworkError
@@ -25,7 +26,7 @@ from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.queue_pair import EventType, NicLimits
 from weftwork.rdma.turns import FairLock
-from weftwork.rdma.verbs import AccessFlags
+from weftwork.rdma.verbs import AccessFlags, QpState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.memory import MemoryRegion, MemoryWindow, ProtectionDomain, WritableBuffer
     from weftwork.rdma.queue_pair import AsyncEvent, RdmaQueuePair
     from weftwork.rdma.receive_queue import RecvQueue
-    from weftwork.rdma.verbs import QpAttr, QpState, QpType, RecvWr, SendWr, Wc
+    from weftwork.rdma.verbs import QpAttr, QpType, RecvWr, SendWr, Wc
 
 __all__ = ["RdmaDevice"]
 
@@ -72,6 +73,8 @@ class RdmaDevice:
     Attributes
     ----------
     nic, port : the parts
+    is_closed : it takes no work any more
+    closed : set when the system has back what it gave
     """
 
     def __init__(
@@ -105,15 +108,20 @@ class RdmaDevice:
         self._after: Final[list[Callable[[], None]]] = []
         self._events: Final[list[AsyncEvent]] = []
         self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._end: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)  # rung once, when the device closes
+        self._give_back: Final = weakref.finalize(self, _close_all, self._bell, self._end)
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._sleeps_until_s: float | None = None
         self._is_sleeping = False
         self._waiters = 0
+        self._left: Final = threading.Event()  # by the last who waits, once the device closes
         self._attended_until_s = 0.0
         self._closing: Final = threading.Event()
-        self._is_closed = False
+        self.is_closed = False
+        self.closed: Final = threading.Event()
+        self._at_close: Final[dict[object, Callable[[], None]]] = {}
         self._failure: Exception | None = None
 
     # Memory
@@ -195,8 +203,11 @@ class RdmaDevice:
     def post_recv(self, qp: RdmaQueuePair, *wrs: RecvWr) -> None:
         """Post receives."""
         with self._lock:
+            self._check_open()
             for wr in wrs:
                 qp.post_recv(wr)
+            if qp.state is QpState.ERR:
+                self._dispatch()  # it has ended at once
 
     def post_srq_recv(self, srq: RecvQueue, *wrs: RecvWr) -> None:
         """Post receives that several queue pairs share."""
@@ -231,6 +242,13 @@ class RdmaDevice:
                 self._handlers[cq] = handler
                 cq.request_notify()
 
+    def on_close(self, key: object, handler: Callable[[], None] | None) -> None:
+        """Have a function called when the device closes, while it still sends; None for no more."""
+        if handler is None:
+            self._at_close.pop(key, None)
+        else:
+            self._at_close[key] = handler
+
     def after_step(self, handler: Callable[[], None]) -> None:
         """Have a function called after packets have moved."""
         self._after.append(handler)
@@ -246,6 +264,10 @@ class RdmaDevice:
         """Move packets once; returns whether there was anything to do."""
         with self._lock:
             return self._step()
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise UsageError("device: found it closed, wanted it open")
 
     def _step(self) -> bool:
         is_busy = self._driver.progress()
@@ -267,8 +289,7 @@ class RdmaDevice:
 
     def kick(self) -> None:
         """Send what can go now; called with the lock held, after something was posted."""
-        if self._is_closed:
-            raise UsageError("device: found it closed, wanted it open")
+        self._check_open()
         if self._failure is not None:
             raise self._failure
         self._driver.send()
@@ -302,6 +323,9 @@ class RdmaDevice:
         if self._loop is not None:
             raise UsageError("wait: found it called in a device of asyncio, wanted await")
         with self._lock:
+            if self._lock.depth > 1:
+                raise UsageError("wait: found it called by a function that the device calls, wanted another thread")
+            self._check_open()
             self._waiters += 1
         try:
             return self._attend(until, end_s)
@@ -309,17 +333,21 @@ class RdmaDevice:
             with self._lock:
                 self._waiters -= 1
                 self._attended_until_s = time.monotonic() + _GRACE_S
+                if self.is_closed and not self._waiters:
+                    self._left.set()
 
     def _attend(self, until: Callable[[], bool], end_s: float | None) -> bool:
         """Move packets in this thread; that of the device rests meanwhile."""
         busy_s = time.monotonic()
         poller = select.poll()
         poller.register(self.port.fileno(), select.POLLIN)
+        poller.register(self._end, select.POLLIN)
         while True:
             with self._lock:
-                is_busy = self._step()
+                is_busy = not self.is_closed and self._step()
                 if until():
                     return True
+                self._check_open()
                 if self._failure is not None:
                     raise self._failure
                 wait_s = self._driver.wait_s()
@@ -348,12 +376,13 @@ class RdmaDevice:
         poller = select.poll()
         poller.register(self.port.fileno(), select.POLLIN)
         poller.register(self._bell, select.POLLIN)
+        poller.register(self._end, select.POLLIN)
         while not self._closing.is_set():
             if self._waiters or time.monotonic() < self._attended_until_s:
                 self._closing.wait(_GRACE_S)  # another thread moves packets, and has just done so
                 continue
             with self._lock:
-                if self._is_closed:
+                if self.is_closed:
                     return
                 is_busy = self._step()
                 if not is_busy:
@@ -381,7 +410,7 @@ class RdmaDevice:
         self.close()
 
     def _check_idle(self) -> None:
-        if self._is_closed or self._thread is not None or self._loop is not None:
+        if self.is_closed or self._thread is not None or self._loop is not None:
             raise UsageError("device: found it in use or closed, wanted a new one")
 
     # With asyncio
@@ -405,8 +434,10 @@ class RdmaDevice:
             return
         with self._lock:
             steps = 0
-            while steps < _STEPS_OF_A_TURN and self._step():
+            while steps < _STEPS_OF_A_TURN and not self.is_closed and self._step():
                 steps += 1
+            if self._loop is None:
+                return  # closed by a function that was called
             wait_s = self._driver.wait_s()
         if self._timer is not None:
             self._timer.cancel()
@@ -419,27 +450,47 @@ class RdmaDevice:
     def close(self) -> None:
         """Stop, and give the system back its sockets; regions are no longer pinned."""
         with self._lock:
-            if self._is_closed:
+            if self.is_closed:
                 return
-            self._is_closed = True
+            for handler in list(self._at_close.values()):
+                handler()
+            self.is_closed = True
             self._closing.set()
-            os.eventfd_write(self._bell, 1)
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+            os.eventfd_write(self._end, 1)
+            if not self._waiters:
+                self._left.set()
+            is_inside = self._lock.depth > 1
         if self._loop is not None:
             self._loop.remove_reader(self.port.fileno())
             if self._timer is not None:
                 self._timer.cancel()
             self._loop = None
-        self.nic.memory.unpin_all()
-        self.port.close()
-        os.close(self._bell)
+        if is_inside:  # the function that has called this one still uses what is to be given back
+            threading.Thread(target=self._finish, name="weftwork-rdma-close").start()
+        else:
+            self._finish()
+
+    def _finish(self) -> None:
+        """Give all back when nobody uses it any more."""
+        if self._thread is not None:
+            self._thread.join()
+        self._left.wait()
+        with self._lock:
+            self.nic.memory.unpin_all()
+            self.port.close()
+            self._give_back()
+        self.closed.set()
 
 
 def _inflight(port: DatagramPort) -> int:
     """Packets of a queue pair on their way that a receive buffer as large as ours holds."""
     held = port.receive_buffer_bytes // (max(PATH_MTUS_BYTES) + _HELD_BESIDE_BYTES)
     return max(_FEWEST_INFLIGHT, min(_MOST_INFLIGHT, held))
+
+
+def _close_all(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _silence(bell: int) -> None:

@@ -6,17 +6,16 @@ Leaves out: what a connection does, see `connection`.
 
 from __future__ import annotations
 
-import ipaddress
 from collections import deque
 from typing import TYPE_CHECKING, Final, Self
 
-from weftwork.base.errors import UsageError
+from weftwork.base.errors import PeerError, UsageError
 from weftwork.rdma.cm_records import CmEventType, ConnParam
 from weftwork.rdma.connection import PEER_MAY, RdmaConnection
 from weftwork.rdma.connection_manager import ConnectionManager
 from weftwork.rdma.device import RdmaDevice
 from weftwork.rdma.drivers.steering import SharedUdpPort
-from weftwork.rdma.drivers.udp import address_towards
+from weftwork.rdma.drivers.udp import address_towards, parse_address
 from weftwork.rdma.work import Work
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ class Rendezvous:
         with device.lock:
             self._manager: Final = ConnectionManager(device.nic, path_mtu=device.port.path_mtu)
             device.after_step(self._dispatch)
+            device.on_close(self, self._close)
         self._connections: Final[dict[CmId, RdmaConnection]] = {}
         self._requests: Final[dict[int, deque[RdmaConnection]]] = {}
         self._waiting: Final[dict[int, deque[Work[RdmaConnection]]]] = {}
@@ -57,11 +57,18 @@ class Rendezvous:
             self._waiting[port] = deque()
 
     def get_request(self, port: int) -> Work[RdmaConnection]:
-        """Take the oldest request on a port, or the next to come: to be accepted or rejected."""
+        """Take the oldest request on a port, or the next to come: to be accepted or rejected.
+
+        Once a wait for it was cancelled or took too long, the work takes no request any more: ask for another one.
+        """
         work: Work[RdmaConnection] = Work(self.device)
         with self.device.lock:
+            if port not in self._waiting:
+                raise UsageError(f"port: found {port}, wanted one on which this device listens")
             if self._requests[port]:
                 work.succeed(self._requests[port].popleft())
+            elif self.device.is_closed:
+                raise UsageError("device: found it closed, wanted it open")
             else:
                 self._waiting[port].append(work)
         return work
@@ -81,7 +88,7 @@ class Rendezvous:
         -------
         the connection, when it is established; PeerError where it is refused or nobody answers
         """
-        packed = ipaddress.ip_address(address).packed
+        packed = parse_address(address).packed
         param = ConnParam(private_data=private_data, qp_access_flags=PEER_MAY, selective_repeat=selective_repeat)
         with self.device.lock:
             made = RdmaConnection(self.device, packed)
@@ -90,7 +97,7 @@ class Rendezvous:
             except UsageError:
                 made.close()
                 raise
-            self._connections[made.cm_id] = made
+            self._add(made.cm_id, made)
             self.device.kick()
         return made.established
 
@@ -99,8 +106,6 @@ class Rendezvous:
         while (event := self._manager.next_event()) is not None:
             if event.event_type is CmEventType.CONNECT_REQUEST:
                 self._take_request(event)
-            elif event.event_type is CmEventType.TIMEWAIT_EXIT:
-                self._connections.pop(event.id, None)
             elif event.id in self._connections:
                 self._connections[event.id].take(event)
 
@@ -112,12 +117,32 @@ class Rendezvous:
             event.id.reject()
             return
         made.private_data = event.private_data
-        self._connections[event.id] = made
+        self._add(event.id, made)
         waiting = self._waiting[event.id.port]
+        while waiting and waiting[0].is_left:  # its waiter has given up
+            waiting.popleft().fail(UsageError("request: found a wait for it given up, wanted another get_request()"))
         if waiting:
             waiting.popleft().succeed(made)
         else:
             self._requests[event.id.port].append(made)
+
+    def _add(self, cm_id: CmId, made: RdmaConnection) -> None:
+        """Know a connection until it has ended."""
+        self._connections[cm_id] = made
+
+        def forget() -> None:
+            del self._connections[cm_id]
+            requests = self._requests.get(cm_id.port, deque())
+            if made in requests:  # the peer has withdrawn it
+                requests.remove(made)
+
+        made.closed.when_done(forget)
+
+    def _close(self) -> None:
+        """End what waits for requests, since the device closes."""
+        for waiting in self._waiting.values():
+            while waiting:
+                waiting.popleft().fail(PeerError("the device was closed here"))
 
 
 class RdmaListener:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from weftwork.base.errors import PeerError, UsageError
@@ -69,6 +70,10 @@ class Work(Generic[_Result]):
     Parameters
     ----------
     waiter : the device
+
+    Attributes
+    ----------
+    is_left : somebody has waited for it and given up
     """
 
     def __init__(self, waiter: Waiter) -> None:
@@ -78,6 +83,7 @@ class Work(Generic[_Result]):
         self._result: _Result | None = None
         self._error: WeftworkError | None = None
         self._callbacks: list[Callable[[], object]] = []
+        self.is_left = False
 
     @property
     def is_done(self) -> bool:
@@ -104,8 +110,10 @@ class Work(Generic[_Result]):
         TimeoutError : the time was over before; the work goes on
         WeftworkError : the work failed
         """
+        self.is_left = False
         if not self._waiter.wait(lambda: self._is_done, timeout_s):
             message = f"the work was not done after {timeout_s} s"
+            self.is_left = True
             raise TimeoutError(message)
         return self.result()
 
@@ -118,8 +126,19 @@ class Work(Generic[_Result]):
                 if not future.done():
                     future.set_result(None)
 
-            self.when_done(lambda: loop.call_soon_threadsafe(wake))
-            yield from future
+            def tell() -> None:
+                with suppress(RuntimeError):  # the loop was closed meanwhile
+                    loop.call_soon_threadsafe(wake)
+
+            self.is_left = False
+            self.when_done(tell)
+            try:
+                yield from future
+            finally:
+                with self._guard:
+                    if tell in self._callbacks:
+                        self._callbacks.remove(tell)
+                        self.is_left = True
         return self.result()
 
     def when_done(self, callback: Callable[[], object]) -> None:

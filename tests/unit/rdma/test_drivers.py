@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import signal
 import socket
 import struct
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -301,6 +303,74 @@ def test_work_that_takes_longer_than_the_wait_goes_on() -> None:
         work.succeed(3)
         work.fail(UsageError("late"))
         assert work.wait() == 3
+
+
+def test_what_the_system_refuses_is_lost_and_told() -> None:
+    port = UdpPort(HERE.format(2))
+    try:
+        payload = bytes(1000)
+        port.send(Datagram(port.address, port.address, 50_000, (payload,), segment_bytes=2))  # more than 64 segments
+        assert port.counters["send_refused"] == 1
+        assert port.last_error.endswith("Invalid argument")
+    finally:
+        port.close()
+
+
+def test_sockets_that_send_are_bounded() -> None:
+    port = UdpPort(HERE.format(2))
+    try:
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for source_port in range(50_000, 50_600):
+            port.send(Datagram(port.address, port.address, source_port, (bytes(16),)))
+        assert len(list(Path("/proc/self/fd").iterdir())) - before <= 256
+        assert not port.counters
+    finally:
+        port.close()
+
+
+def test_an_address_is_no_name() -> None:
+    with pytest.raises(UsageError, match="found 'localhost', wanted an IP address"):
+        RdmaDevice("localhost")
+
+
+@needs_ipv6
+def test_two_ways_to_write_an_address_share_its_slots(ends: Callable[..., DeviceEnd]) -> None:
+    first, second = ends("::1"), ends("0:0:0:0:0:0:0:1")
+    assert first.port.slot != second.port.slot
+
+
+def test_a_signal_while_the_lock_is_waited_for_blocks_nobody() -> None:
+    class InterruptedByTestError(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise InterruptedByTestError
+
+    lock = FairLock()
+    inside = threading.Event()
+
+    def hold() -> None:
+        with lock:
+            inside.set()
+            end_s = time.monotonic() + PATIENCE_S
+            while not lock.waiting and time.monotonic() < end_s:
+                pass
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+            while lock.waiting and time.monotonic() < end_s:
+                pass
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    thread = threading.Thread(target=hold)
+    try:
+        thread.start()
+        assert inside.wait(PATIENCE_S)
+        with pytest.raises(InterruptedByTestError), lock:
+            pass
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    thread.join(PATIENCE_S)
+    with lock:
+        assert lock.depth == 1
 
 
 def test_the_lock_is_given_in_order() -> None:

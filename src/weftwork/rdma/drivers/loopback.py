@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import weakref
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
@@ -50,6 +51,7 @@ class LoopbackPort:
         self._wire: Final = wire
         self._waiting: deque[Datagram] = deque()
         self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._give_back: Final = weakref.finalize(self, os.close, self._bell)
 
     @property
     def makes_trains(self) -> bool:
@@ -95,4 +97,4 @@ class LoopbackPort:
     def close(self) -> None:
         """Take the port off the wire."""
         self._wire.ports.pop(self.address, None)
-        os.close(self._bell)
+        self._give_back()

@@ -20,7 +20,7 @@ from typing import Final
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.drivers.raw import attach_filter
-from weftwork.rdma.drivers.udp import UdpPort
+from weftwork.rdma.drivers.udp import UdpPort, parse_address
 from weftwork.wire.ib import BTH_BYTES
 
 __all__ = ["SLOTS", "SharedUdpPort"]
@@ -57,7 +57,7 @@ class SharedUdpPort(UdpPort):
     """
 
     def __init__(self, address: str, *, offload: bool = True) -> None:
-        self._name: Final = f"\0weftwork-rdma/{address}/"
+        self._name: Final = f"\0weftwork-rdma/{parse_address(address)}/"  # one for all ways to write it
         self._events: Final = select.epoll()
         self._doors: Final[dict[int, socket.socket]] = {}
         self._listens: Final[set[int]] = set()

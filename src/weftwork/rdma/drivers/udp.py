@@ -26,7 +26,7 @@ from weftwork.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["UdpPort", "address_towards", "enlarge", "largest_path_mtu"]
+__all__ = ["UdpPort", "address_towards", "enlarge", "largest_path_mtu", "parse_address"]
 
 _SOL_UDP: Final = 17
 _UDP_SEGMENT: Final = 103
@@ -43,6 +43,8 @@ _BUFFER_BYTES: Final = 32 << 20  # chosen: sixteen windows of 256 packets, each 
 _MOST_BYTES: Final = 65_535  # RFC 768: the length field
 _MOST_HEADERS_BYTES: Final = 12 + 4 + 28 + 4  # BTH, FETH or ImmDt with AtomicETH at most, ICRC
 _SEND_WAIT_S: Final = 0.05  # chosen: then the packet is lost, and its queue pair sends it again
+_MOST_SENDERS: Final = 256  # chosen: sockets, a quarter of what a process may open by default (RLIMIT_NOFILE)
+_MOST_ADDRESSES: Final = 4096  # chosen: that are remembered as text, since a source can be forged
 _SEGMENT: Final = Struct("=H")
 _INT: Final = Struct("=i")
 _NEVER_THERE: Final = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EPERM, errno.EACCES})
@@ -68,7 +70,7 @@ class UdpPort:
     """
 
     def __init__(self, address: str, *, offload: bool = True, shares_port: bool = False) -> None:
-        parsed = ipaddress.ip_address(address)
+        parsed = parse_address(address)
         self.address: bytes = parsed.packed
         self.counters: Counter[str] = Counter()
         self.last_error = ""
@@ -135,7 +137,11 @@ class UdpPort:
         """Send a packet or a train."""
         sender = self._senders.get(datagram.source_port)
         if sender is None:
-            sender = self._open_sender(datagram.source_port)
+            try:
+                sender = self._open_sender(datagram.source_port)
+            except OSError as error:
+                self._lose(datagram, error)
+                return
         traffic_class = datagram.dscp << 2 | datagram.ecn
         if self._marks.get(datagram.source_port) != traffic_class:
             self._mark(sender, datagram.source_port, traffic_class)
@@ -173,8 +179,8 @@ class UdpPort:
             self.last_error = f"a packet of {size_bytes} bytes does not fit the MTU of the way; take a smaller path_mtu"
         elif error.errno in _NEVER_THERE or error.errno == errno.EAGAIN:
             self.last_error = f"to {self._destination(datagram.destination)}: {error.strerror}"
-        else:
-            raise error
+        else:  # such as ENOBUFS, or EINVAL when the address was taken from this machine
+            self.last_error = f"from {self._text} to {self._destination(datagram.destination)}: {error.strerror}"
 
     def receive(self) -> Datagram | None:
         """Take a packet or a train that has arrived."""
@@ -192,6 +198,8 @@ class UdpPort:
                 traffic_class = value[0]
         source = self._packed.get(text)
         if source is None:
+            if len(self._packed) >= _MOST_ADDRESSES:
+                self._packed.clear()
             source = self._packed[text] = ipaddress.ip_address(text).packed
         return Datagram(
             source,
@@ -222,9 +230,13 @@ class UdpPort:
             _forbid_fragments(sender, is_ipv6=self.is_ipv6)
             sender.settimeout(0)
             sender.bind((self._text, source_port))
-        except OSError as error:
+        except OSError:
             sender.close()
-            raise UsageError(f"source port {source_port} of {self._text}: {error.strerror}") from error
+            raise
+        while len(self._senders) >= _MOST_SENDERS:
+            oldest = next(iter(self._senders))
+            self._senders.pop(oldest).close()
+            self._marks.pop(oldest, None)
         self._senders[source_port] = sender
         return sender
 
@@ -238,6 +250,8 @@ class UdpPort:
     def _destination(self, address: bytes) -> str:
         text = self._texts.get(address)
         if text is None:
+            if len(self._texts) >= _MOST_ADDRESSES:
+                self._texts.clear()
             text = self._texts[address] = str(ipaddress.ip_address(address))
         return text
 
@@ -285,9 +299,17 @@ def largest_path_mtu(source: str, destination: str) -> int:
     return max(fitting)
 
 
+def parse_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Read an IP address; UsageError for any other text, such as a name."""
+    try:
+        return ipaddress.ip_address(address)
+    except ValueError as error:
+        raise UsageError(f"address: found {address!r}, wanted an IP address such as 192.0.2.1 or fd00::1") from error
+
+
 def address_towards(address: str) -> str:
     """Address of this machine from which the system sends to another; UsageError where there is no way."""
-    parsed = ipaddress.ip_address(address)
+    parsed = parse_address(address)
     with socket.socket(socket.AF_INET6 if parsed.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((address, ROCE_V2_PORT))  # sends nothing

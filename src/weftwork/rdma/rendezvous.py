@@ -244,12 +244,12 @@ class RdmaConnector:
             self._device.close()
 
 
-def listen(address: str = "127.0.0.1", port: int = 0, *, backlog: int = _BACKLOG) -> RdmaListener:
+def listen(address: str, port: int, *, backlog: int = _BACKLOG) -> RdmaListener:
     """Take connections: ``with`` or ``async with`` opens the port.
 
     Parameters
     ----------
-    address : of this machine; loopback unless told otherwise
+    address : of this machine
     port : 1 to 65,535, of requests; packets come to UDP port 4791
     backlog : requests that may wait
     """

@@ -164,6 +164,8 @@ class RdmaEnd:
     def client(self, task: str) -> dict[str, Any]:
         """Work, and tell the server that it is over."""
         self.stream(BIG_BYTES, 2, 0.1)  # warms caches
+        self.post(WrOpcode.SEND, 1)
+        self.reap(1)
         self.port.calls.clear()
         if task == "latency":
             figures: dict[str, Any] = dict(timed(self.ping))
@@ -178,7 +180,10 @@ class RdmaEnd:
 
     def server(self) -> dict[str, Any]:
         """Serve until the client says that it is over."""
-        self.device.post_recv(self.qp, RecvWr(wr_id=1, sg_list=(Sge(self.mr.addr, 1, self.mr.lkey),)))
+        for number in (1, 2):  # of the start and of the end
+            self.device.post_recv(self.qp, RecvWr(wr_id=number, sg_list=(Sge(self.mr.addr, 1, self.mr.lkey),)))
+        self.reap(1)
+        self.port.calls.clear()
         figures: dict[str, Any] = dict(timed(lambda: (self.reap(1), [])))
         figures["calls"] = dict(self.port.calls)
         linger = time.monotonic() + 0.2  # the ACK of the last message may be lost

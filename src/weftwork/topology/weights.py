@@ -45,7 +45,8 @@ def weighted(fabric: Fabric, link_up: NDArray[np.bool_], found: Routes) -> tuple
     rate_bps = fabric.links["rate_bps"][ports.link]
     distance = switch_distances(fabric, link_up, found.attach_node)
     owners, starts = np.unique(ports.node[usable], return_index=True)
-    own_ports = dict(zip(owners.tolist(), np.split(usable, starts[1:]), strict=True))
+    pieces = np.split(usable, starts[1:]) if len(owners) else []  # a single switch, or no link between switches is up
+    own_ports = dict(zip(owners.tolist(), pieces, strict=True))
     capacity_bps = np.zeros(distance.shape, np.int64)
     capacity_bps[found.attach_node, np.arange(len(found.attach_node))] = _UNLIMITED
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.tiny import wired
+from helpers.tiny import star, wired
 from numpy.typing import NDArray
 
 from weftwork.engine.instants import route_table
@@ -127,3 +127,15 @@ def test_rates_without_a_common_divisor_are_rounded() -> None:
     fabric = wired([(0, 2), (1, 3), (2, 3), (2, 3)], hosts=2, rates_bps=[GBPS, GBPS, 400 * GBPS, 100 * GBPS - 1])
     table = route_table(fabric, every(fabric), has_weights=True)
     assert list(weights(table, 2, 1).values()) == [MOST_WEIGHT, MOST_WEIGHT // 4]
+
+
+def test_without_links_between_switches_hosts_are_reached_all_the_same() -> None:
+    alone = star(3)
+    parted = wired([(0, 2), (1, 3), (2, 3)], hosts=2)
+    up = every(parted)
+    up[2] = False
+    for fabric, link_up in ((alone, every(alone)), (parted, up)):
+        weighted, plain = (route_table(fabric, link_up, has_weights=has) for has in (True, False))
+        assert (weighted.group_of == plain.group_of).all()
+        assert weighted.group_ports.tolist() == plain.group_ports.tolist()
+        assert (weighted.group_weights == 1).all()

@@ -219,8 +219,7 @@ class RdmaConnector:
     ) -> None:
         try:
             if self._connection is not None:
-                self._connection.disconnect().wait()
-                self._connection.close()
+                self._connection.__exit__(kind, error, trace)
         finally:
             self._device.close()
 
@@ -238,8 +237,7 @@ class RdmaConnector:
     ) -> None:
         try:
             if self._connection is not None:
-                await self._connection.disconnect()
-                self._connection.close()
+                await self._connection.__aexit__(kind, error, trace)
         finally:
             self._device.close()
 

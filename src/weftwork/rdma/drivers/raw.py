@@ -15,7 +15,7 @@ from typing import Final
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
-from weftwork.rdma.drivers.udp import UdpPort, enlarge
+from weftwork.rdma.drivers.udp import UdpPort, enlarge, parse_address
 from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.ip import Ipv4Header
 from weftwork.wire.udp import ROCE_V2_PORT, UdpHeader
@@ -48,6 +48,8 @@ class RawPort(UdpPort):
     """
 
     def __init__(self, address: str) -> None:
+        if parse_address(address).version == 6:
+            raise UsageError(f"address: found {address}, wanted IPv4: of IPv6 a UDP socket shows all that matters")
         super().__init__(address, offload=False)
         try:
             self._raw: Final = self._open_raw(address)
@@ -56,8 +58,6 @@ class RawPort(UdpPort):
             raise
 
     def _open_raw(self, address: str) -> socket.socket:
-        if self.is_ipv6:
-            raise UsageError(f"address: found {address}, wanted IPv4: of IPv6 a UDP socket shows all that matters")
         try:
             raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
         except PermissionError as error:

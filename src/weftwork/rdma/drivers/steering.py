@@ -21,21 +21,22 @@ from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.drivers.raw import attach_filter
 from weftwork.rdma.drivers.udp import UdpPort, parse_address
+from weftwork.wire.cm import CmRequest
 from weftwork.wire.ib import BTH_BYTES
+from weftwork.wire.mad import GENERAL_SERVICES_QP
 
 __all__ = ["SLOTS", "SharedUdpPort"]
 
 SLOTS: Final = 256  # the top eight bits of a queue pair number
 _SO_ATTACH_REUSEPORT_CBPF: Final = 51  # Linux include/uapi/asm-generic/socket.h
 _STEER: Final = ((0x30, 0, 0, 5), (0x16, 0, 0, 0))  # ldb [5]: top byte of the queue pair in BTH; ret A
-_GSI: Final = 1  # IBTA vol. 1, 3.9.3: the queue pair of connection management
 # Behind BTH and DETH (8 bytes) of a management datagram: attribute, then the fields that all messages of the CM have.
 _MAD_AT: Final = BTH_BYTES + 8
 _ATTRIBUTE: Final = slice(_MAD_AT + 16, _MAD_AT + 18)
 _REMOTE_ID: Final = slice(_MAD_AT + 28, _MAD_AT + 32)
 _SERVICE_PORT: Final = slice(_MAD_AT + 38, _MAD_AT + 40)  # the low 16 bits of the service ID, as rdma_cm uses it
 _SHORTEST: Final = _MAD_AT + 40
-_REQUEST: Final = b"\x00\x10"  # REQ
+_REQUEST: Final = CmRequest.ATTRIBUTE.to_bytes(2, "big")
 _ENVELOPE: Final = Struct("=16sBHBBH")  # source and its size, source port, ECN, DSCP, bytes of a segment
 _CREDENTIALS: Final = Struct("=iII")  # struct ucred: pid, uid, gid
 
@@ -59,7 +60,7 @@ class SharedUdpPort(UdpPort):
     def __init__(self, address: str, *, offload: bool = True) -> None:
         self._name: Final = f"\0weftwork-rdma/{parse_address(address)}/"  # one for all ways to write it
         self._events: Final = select.epoll()
-        self._doors: Final[dict[int, socket.socket]] = {}
+        self._doors: Final[list[socket.socket]] = []
         self._listens: Final[set[int]] = set()
         self._packet: Final = bytearray(1 << 16)
         self._out: Final = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
@@ -88,7 +89,7 @@ class SharedUdpPort(UdpPort):
             if error.errno == errno.EADDRINUSE:
                 return False
             raise
-        self._doors[door.fileno()] = door
+        self._doors.append(door)
         self._events.register(door, select.EPOLLIN)
         return True
 
@@ -118,7 +119,7 @@ class SharedUdpPort(UdpPort):
     def _owner(self, payload: bytes | memoryview) -> str | None:
         """Name of the door of the process that the datagram is for; None for this process, or where nobody is known."""
         slot = payload[5]
-        if int.from_bytes(payload[5:8], "big") == _GSI:
+        if int.from_bytes(payload[5:8], "big") == GENERAL_SERVICES_QP:
             if len(payload) < _SHORTEST:
                 return None
             if payload[_ATTRIBUTE] == _REQUEST:
@@ -146,7 +147,7 @@ class SharedUdpPort(UdpPort):
         return True
 
     def _receive_handed_on(self) -> Datagram | None:
-        for door in self._doors.values():
+        for door in self._doors:
             while True:
                 try:
                     size_bytes, ancillary, _, _ = door.recvmsg_into(
@@ -172,7 +173,7 @@ class SharedUdpPort(UdpPort):
 
     def _close_doors(self) -> None:
         self._out.close()
-        for door in self._doors.values():
+        for door in self._doors:
             door.close()
         self._doors.clear()
         self._events.close()

@@ -174,8 +174,8 @@ class UdpPort:
     def _lose(self, datagram: Datagram, error: OSError) -> None:
         """Count what the system refused; the queue pair that waits for an answer gives up in the end."""
         self.counters["send_refused"] += 1
-        size_bytes = datagram.segment_bytes or len(datagram.payload())
         if error.errno == errno.EMSGSIZE:
+            size_bytes = datagram.segment_bytes or len(datagram.payload())
             self.last_error = f"a packet of {size_bytes} bytes does not fit the MTU of the way; take a smaller path_mtu"
         elif error.errno in _NEVER_THERE or error.errno == errno.EAGAIN:
             self.last_error = f"to {self._destination(datagram.destination)}: {error.strerror}"

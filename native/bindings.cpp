@@ -219,7 +219,8 @@ class PacketEngine {
         max_ingress = std::max<std::int64_t>(max_ingress, s.ingresses[s.at(port, klass)].max_bytes);
       }
       row = {s.ports[port].frames, s.ports[port].bytes, c.drops,     c.marks, c.pauses_sent,   c.resumes_sent,
-             c.paused_ps,          max_queue,           max_ingress, c.trims, c.credit_frames, c.nic_state_bytes};
+             c.paused_ps,          max_queue,           max_ingress, c.trims, c.credit_frames, c.nic_state_bytes,
+             c.max_early_packets};
     });
   }
 

@@ -29,7 +29,7 @@ struct MessageRow {
 
 struct PortRow {
   std::int64_t frames, bytes, drops, marks, pauses_sent, resumes_sent, paused_ps, max_queue_bytes, max_ingress_bytes,
-      trims, credit_frames, nic_state_bytes;
+      trims, credit_frames, nic_state_bytes, max_early_packets;
 };
 
 struct TimelineRow {
@@ -159,7 +159,7 @@ WEFTWORK_RECORD(PathState, "PATH_SELECTION_PREFIX", entropy, timer_at_ps);
 WEFTWORK_RECORD(MessageRow, "MESSAGE_DTYPE", source, destination, channel, ordinal, size_bytes, posted_at_ps,
                 delivered_at_ps, acked_at_ps);
 WEFTWORK_RECORD(PortRow, "PORT_DTYPE", frames, bytes, drops, marks, pauses_sent, resumes_sent, paused_ps,
-                max_queue_bytes, max_ingress_bytes, trims, credit_frames, nic_state_bytes);
+                max_queue_bytes, max_ingress_bytes, trims, credit_frames, nic_state_bytes, max_early_packets);
 WEFTWORK_RECORD(TimelineRow, "TIMELINE_DTYPE", at_ps, port, bytes, queue_bytes, marks, drops, pauses, paused_ps);
 WEFTWORK_RECORD(PathRow, "PATH_DTYPE", queue_pair, port, packets, queue_bytes);
 WEFTWORK_RECORD(QueuePairRow, "QUEUE_PAIR_DTYPE", source, destination, channel);

@@ -46,6 +46,10 @@ inline void take_slots(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
 inline void move_to(State& s, QueuePairId id, const PortPair& ports, Ps now_ps) {
   QueuePair& qp = s.queue_pairs[id];
   leave_slots(s, qp);
+  if (qp.receiver.kept_count > 0) {
+    count_early(s, qp.destination_port, -qp.receiver.kept_count);
+    count_early(s, ports.destination, qp.receiver.kept_count);
+  }
   qp.source_port = ports.source;
   qp.destination_port = ports.destination;
   qp.reverse_hash = carried_hash(s, qp, false, qp.own_entropy);

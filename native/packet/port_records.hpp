@@ -62,7 +62,7 @@ static_assert(sizeof(Port) == 64);
 
 struct PortCounters {
   std::int64_t drops = 0, marks = 0, pauses_sent = 0, resumes_sent = 0, paused_ps = 0, trims = 0, credit_frames = 0,
-               nic_state_bytes = 0;
+               nic_state_bytes = 0, max_early_packets = 0;
 };
 
 struct ControlFrame {

@@ -29,6 +29,7 @@ struct NicPort {
   std::vector<Paced> paced;             // heap by (instant, slot)
   SlotId turn{0};                       // that is asked first
   std::uint32_t ready_count = 0;
+  std::int64_t early_packets = 0;                   // that its receivers keep behind gaps
   IdVector<ReceiverSlotId, QueuePairId> receivers;  // or kMovedAway
   Packet* interface_head = nullptr;                 // of the packets in the host interface, each with its arrival
   Packet* interface_tail = nullptr;

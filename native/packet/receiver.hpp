@@ -126,6 +126,7 @@ inline bool accept(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
     receiver.kept[receiver.expected] = false;
     if (receiver.kept_asks[receiver.expected]) asked = true;
     receiver.kept_count -= 1;
+    count_early(s, qp.destination_port, -1);
     receiver.expected += 1;
   }
   receiver.nak_sent = false;
@@ -175,6 +176,7 @@ inline Fate place(State& s, QueuePair& qp, QueuePairId id, std::int64_t seq, boo
     receiver.kept[seq] = true;
     receiver.kept_asks[seq] = asks;
     receiver.kept_count += 1;
+    count_early(s, qp.destination_port, 1);
     return transport.selective_repeat != 0 ? Fate::kKeptAndTold : Fate::kKept;
   }
   s.count.out_of_order_discards += 1;

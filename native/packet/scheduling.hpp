@@ -95,6 +95,14 @@ inline void count_nic_state(State& s, PortId port) {
   s.port_counters[port].nic_state_bytes += s.in.transport.connection_state_bytes;
 }
 
+/// Receivers at a NIC port keep so many packets more behind their gaps.
+inline void count_early(State& s, PortId port, std::int64_t packets) {
+  NicPort& nic = nic_of(s, port);
+  nic.early_packets += packets;
+  std::int64_t& most = s.port_counters[port].max_early_packets;
+  most = std::max(most, nic.early_packets);
+}
+
 /// The next slot of a sender at a NIC port, for a queue pair.
 inline SlotId add_slot(State& s, PortId port, QueuePairId queue_pair) {
   NicPort& nic = nic_of(s, port);

@@ -32,6 +32,7 @@ FABRICS: dict[str, tuple[dict[str, Any], ...]] = {
 TRAFFIC: dict[str, tuple[dict[str, Any], ...]] = {
     "incast": ({"senders": 1, "size": "10KB"}, {"size": "10KB", "receiver": 1, "start_jitter": "1us"}),
     "poisson": ({"flows": 8, "load": 0.2},),
+    "mixed": ({"flows": 8, "all_reduce": "100KB", "incast": "10KB"},),
     "all-to-all": ({"size": "100KB"},),
 }
 

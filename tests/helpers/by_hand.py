@@ -85,6 +85,7 @@ class HandLine:
         self.senders: list[Any] = []
         self.receivers: list[Any] = []
         self.receiver_slots = 0
+        self.early_packets = 0
         self.shared_state: Any = None
 
     def attach(self, sender: Any) -> int:
@@ -100,6 +101,9 @@ class HandLine:
     def new_receiver_slot(self) -> int:
         self.receiver_slots += 1
         return self.receiver_slots - 1
+
+    def keep_early(self, packets: int) -> None:
+        self.early_packets += packets
 
     def is_held(self, traffic_class: int, frame_bytes: int) -> bool:
         return traffic_class in self.paused or self.credit_bytes < frame_bytes

@@ -62,6 +62,7 @@ PORT_DTYPE: Final = np.dtype(
         ("trims", np.int64),  # packets that were cut because they found no room towards this port
         ("credit_frames", np.int64),  # that started transmission
         ("nic_state_bytes", np.int64),  # that the ends of connections took at a NIC port
+        ("max_early_packets", np.int64),  # most that the receivers at a NIC port have kept behind gaps at once
     ]
 )
 
@@ -108,7 +109,7 @@ SERIES_DTYPE: Final = np.dtype(
 
 EVENT_KINDS: Final = ("pause", "resume", "mark", "drop", "timeout", "go back")
 # counters of a run, of ports or of both, of which most runs have none
-SELDOM: Final = ("requests_sent", "trims", "credit_frames", "nic_state_bytes")
+SELDOM: Final = ("requests_sent", "trims", "credit_frames", "nic_state_bytes", "max_early_packets")
 EVENT_DTYPE: Final = np.dtype(
     [
         ("at_ps", np.int64),

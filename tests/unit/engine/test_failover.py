@@ -303,3 +303,16 @@ def test_an_interface_that_is_fast_again_lets_nothing_overtake_what_waits_in_it(
     assert second_ps + 2 * NEXT_PS < there_ps
     assert outcome.messages["delivered_at_ps"].tolist() == [there_ps]
     assert outcome.counters["out_of_order_discards"] == 0
+
+
+def test_early_packets_go_along_to_the_other_port() -> None:
+    # The first packet is lost on the way into the fabric, so that all others wait behind it when the link goes.
+    arrival_ps = FULL_PS + DELAY_PS
+    faults = [
+        Fault(at_ps=arrival_ps, event="lossy", link=0, loss=1.0),
+        Fault(at_ps=arrival_ps + 1, event="lossy", link=0, loss=0.0),
+        down(2),
+    ]
+    outcome = two_rails([message(9), Wait()], faults=faults, reorder_tolerant=True)
+    assert outcome.ports["max_early_packets"][:4].tolist() == [0, 0, 8, 8]
+    assert outcome.messages["delivered_at_ps"][0] > MOVED_PS

@@ -22,6 +22,7 @@ from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.job import Arrivals, At, Job, Loop, Operation, Peer, Program, Send, Size
+from weftwork.spec.plug_in import PatternInput
 from weftwork.spec.transport import Transport
 from weftwork.study.prepare.job_volume import Volume, volume
 from weftwork.study.prepare.recording import queue_pairs
@@ -31,6 +32,7 @@ from weftwork.workload.collectives.catalogue import schedule
 from weftwork.workload.placement import one_per_host
 from weftwork.workload.traffic.patterns.all_to_all import all_to_all
 from weftwork.workload.traffic.patterns.incast import incast, incast_senders
+from weftwork.workload.traffic.patterns.mixed import PATTERN, Keys
 from weftwork.workload.traffic.patterns.permutation import permutation, permutation_peers
 from weftwork.workload.traffic.patterns.poisson import poisson
 from weftwork.workload.traffic.sizes import SizeDistribution, load_sizes, published_sizes, read_sizes
@@ -334,3 +336,27 @@ def test_a_victim_is_neither_a_sender_nor_the_receiver(victim: tuple[int, int], 
     with pytest.raises(ConfigError) as caught:
         incast(hosts=12, size_bytes=5_000, seed=1, senders=3, receiver=4, victim=victim)
     assert [mistake.path for mistake in caught.value.mistakes] == [f"traffic.{key}" for key in keys]
+
+
+@given(hosts=st.integers(8, 40), seed=st.integers(0, 2**31 - 1))
+def test_mixed_traffic_is_a_ring_of_even_hosts_and_others_among_odd_ones(hosts: int, seed: int) -> None:
+    given_ = PatternInput(hosts=hosts, seed=seed, priority=-1, queue_pairs=1, host_rate_bps=hosts * 400 * GBPS)
+    keys = Keys(flows=20, all_reduce_bytes=1 << 20, incast_bytes=5_000)
+    job = PATTERN.job(keys, given_)
+    programs = [job.programs[number] for number in job.rank_program.tolist()]
+    ring = programs[0].streams[0][0]
+    assert isinstance(ring, Loop)
+    send = next(one for one in ring.body if isinstance(one, Send))
+    at, seen = 0, []
+    while at not in seen:
+        seen.append(at)
+        at = send.peer.table[at]
+    assert sorted(seen) == list(range(0, hosts, 2))
+    assert ring.count == 2 * (len(seen) - 1)
+    arriving = [one for program in programs[1::2] for stream in program.streams for one in stream]
+    flows = [one for one in arriving if isinstance(one, Arrivals)]
+    assert sum(len(one.at_ps) for one in flows) == 20
+    assert all((one.peer % 2 == 1).all() for one in flows)
+    bursts = [rank for rank in range(hosts) if any(isinstance(one, Send) for s in programs[rank].streams for one in s)]
+    odd = range(1, hosts, 2)
+    assert bursts == list(odd[-min(8, len(odd) - 1) :])

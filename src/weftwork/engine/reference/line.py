@@ -106,3 +106,6 @@ class ReceiverLine(Line, Protocol):
 
     def new_receiver_slot(self) -> int:
         """The next number of a queue pair that ends here."""
+
+    def keep_early(self, packets: int) -> None:
+        """Receivers here keep so many packets more behind their gaps."""

@@ -78,6 +78,7 @@ class NicPort:
         self.pcie_free_at_ps = 0
         self.buffer_bytes = 0
         self.buffer: deque[Packet] = deque()
+        self.early_packets = 0  # that receivers keep behind gaps
 
     # The line of a sender
 
@@ -156,6 +157,12 @@ class NicPort:
         self.receiver_slots += 1
         self._count_connection_state()
         return self.receiver_slots - 1
+
+    def keep_early(self, packets: int) -> None:
+        """Receivers here keep so many packets more behind their gaps."""
+        self.early_packets += packets
+        counts = self.port.counts
+        counts["max_early_packets"] = max(counts["max_early_packets"], self.early_packets)
 
     def _count_connection_state(self) -> None:
         """One more slot has been in use."""

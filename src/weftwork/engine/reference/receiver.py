@@ -130,6 +130,7 @@ class Receiver:
         elif self.keeps_early and n - self.expected < self.transport.reorder_window_packets:
             self._has_arrived(packet)
             self.early[n] = EarlyPacket(packet.asks_ack, packet.ends_message)
+            self.line.keep_early(1)
             if self.is_selective:
                 sent_nak = True
                 self._answer(PacketKind.NAK, packet)
@@ -150,6 +151,7 @@ class Receiver:
         self.expected += 1
         while self.expected in self.early:
             kept = self.early.pop(self.expected)
+            self.line.keep_early(-1)
             owes_ack |= kept.asks_ack
             complete_messages += kept.ends_message
             self.expected += 1
@@ -199,6 +201,9 @@ class Receiver:
 
     def move(self, line: ReceiverLine, destination: int) -> None:
         """Go on between other ports: who had a slot gets one there, and timers keep their instants."""
+        if self.early:
+            self.line.keep_early(-len(self.early))
+            line.keep_early(len(self.early))
         self.line, self.destination = line, destination
         line.attach_receiver(self)
         if self.slot == OFF:

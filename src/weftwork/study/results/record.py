@@ -47,7 +47,15 @@ QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)
 MOST_LINKS: Final = 100_000  # chosen: some megabytes
 KEPT_LINKS: Final = 2_000  # chosen: of those the busiest, more than anybody reads
 _NAMED_JOBS: Final = 3  # chosen: in a heading; the table jobs has all
-_OF_QUEUES: Final = ("max_queue_bytes", "marks", "pauses", "paused_ps", "credit_frames", "nic_state_bytes")
+_OF_QUEUES: Final = (
+    "max_queue_bytes",
+    "marks",
+    "pauses",
+    "paused_ps",
+    "credit_frames",
+    "nic_state_bytes",
+    "reorder_buffer_bytes",
+)
 _COUNTED: Final = {  # events that are counted over the whole fabric, by the name of the counter
     "retransmission": "retransmissions",
     "timeout": "timeouts",
@@ -461,6 +469,9 @@ def _of_messages(prepared: Prepared, execution: Execution, tables: Mapping[str, 
         " link.")  # fmt: skip
     put("nic_state_bytes", int(ports["nic_state_bytes"].max(initial=0)), "B", "What connections keep at a NIC port, the"
         " most of any.")  # fmt: skip
+    early = int(ports["max_early_packets"].max(initial=0)) * prepared.engine_input.transport.mtu_bytes
+    put("reorder_buffer_bytes", early, "B", "Packets that receivers kept behind gaps at a NIC port, the most of any at"
+        " any time; each counts as a full one.")  # fmt: skip
     put(
         "drops",
         sum(counters[f"drop_{reason}"] for reason in DROP_REASONS),

@@ -236,6 +236,60 @@ def _sweep(  # noqa: PLR0913 - the options, all by name
     )
 
 
+@app.command("cross", epilog=TRUST)
+def _cross(  # noqa: PLR0913 - the options, all by name
+    *,
+    controls: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--control",
+            metavar="NAME",
+            help="A control, or a Python file of your own; may be repeated. all by default.",
+        ),
+    ] = None,
+    path_selections: Annotated[
+        list[str] | None,
+        typer.Option("--path-selection", metavar="NAME", help="A balancer at the NIC, likewise."),
+    ] = None,
+    port_selections: Annotated[
+        list[str] | None,
+        typer.Option("--port-selection", metavar="NAME", help="A balancer at the switch, likewise."),
+    ] = None,
+    workloads: Annotated[
+        list[str] | None,
+        typer.Option("--workload", metavar="NAME", help="all-reduce, all-to-all, training or mixed; all by default."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Runs of each cell, with consecutive seeds.")] = 5,
+    is_all: Annotated[bool, typer.Option("--all", help="Every control with every balancer; takes many hours.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option("-j", "--jobs", min=1, help="Runs side by side; all cores by default.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Folder, new or to go on with; runs/crossing-<time> by default."),
+    ] = None,
+    no_user_code: NoUserCode = False,
+    as_json: Json = False,
+) -> None:
+    """Cross congestion controls with load balancers on four workloads: who wins, and at which price."""
+    from weftwork.cli.cross import cross
+
+    raise typer.Exit(
+        cross(
+            out=out,
+            controls=controls or (),
+            path_selections=path_selections or (),
+            port_selections=port_selections or (),
+            workloads=workloads or (),
+            seeds=seeds,
+            is_all=is_all,
+            jobs=jobs,
+            user_code=not no_user_code,
+            as_json=as_json,
+        )
+    )
+
+
 @app.command("collective", epilog=TRUST)
 def _collective(  # noqa: PLR0913 - the options, all by name
     *,

@@ -1,4 +1,4 @@
-"""``weftwork report``: a page of one run, two compared, a sweep, or a search for plans; or a trace of a run."""
+"""``weftwork report``: a page of a run, of two compared, of a sweep, a crossing or a search for plans; or a trace."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from weftwork.cli.console import console
 from weftwork.report.answer import finished
 from weftwork.report.plan_words import PLAN_FILE, open_plan
 from weftwork.report.words import amount
+from weftwork.store.crossings import is_crossing, read_crossing
 from weftwork.store.runs import open_run
 from weftwork.store.sweeps import is_sweep, read_command, read_result
 
@@ -37,8 +38,8 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
 
     Parameters
     ----------
-    first, second : run folders; the second is measured against the first; or the folder of a sweep or of a search for
-        plans alone
+    first, second : run folders; the second is measured against the first; or the folder of a sweep, of a crossing or
+        of a search for plans alone
     out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``, or
         ``page.html`` in the folder of the sweep or the search; a name that ends in ``.json`` is for a trace, any other
         suffix than ``.html`` is refused
@@ -51,7 +52,7 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
     """
     from weftwork.report.page import run_page
 
-    several = _sweep(first) if is_sweep(first) else _plan(first) if (first / PLAN_FILE).is_file() else None
+    several = _several(first)
     if several is not None:
         _report_several(several, second, out=out, is_opened=is_opened, as_json=as_json)
         return
@@ -101,6 +102,25 @@ class _Several:
     folder: Path
     kind: str
     page: Callable[[], str]
+
+
+def _several(folder: Path) -> _Several | None:
+    """What a folder of more than runs holds; None for any other."""
+    if is_sweep(folder):
+        return _sweep(folder)
+    if is_crossing(folder):
+        return _crossing(folder)
+    return _plan(folder) if (folder / PLAN_FILE).is_file() else None
+
+
+def _crossing(folder: Path) -> _Several:
+    from weftwork.report.page_crossing import crossing_page
+
+    return _Several(
+        folder=folder,
+        kind="crossing",
+        page=lambda: crossing_page(read_crossing(folder), str(folder), read_command(folder)),
+    )
 
 
 def _sweep(folder: Path) -> _Several:

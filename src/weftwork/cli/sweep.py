@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +15,7 @@ from weftwork.base.memory import memory_words
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.cli.leave import FAILED
-from weftwork.cli.progress import clock_words
+from weftwork.cli.pool_line import PoolLine
 from weftwork.cli.settings import overrides
 from weftwork.report.page_sweep import PAGE, sweep_page
 from weftwork.report.sweep_words import against_best, best_first, cell, objective_words, sweep_verdict
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from weftwork.spec.sweep import SweepResult
     from weftwork.study.answer.worlds import Extent
-    from weftwork.study.pool.pool import PoolProgress
     from weftwork.study.sweep.sweep import SweepRun, SweepStart
 
 __all__ = ["sweep"]
@@ -77,7 +75,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
     ------
     ConfigError : with all mistakes
     """
-    line = _Line(is_silent=as_json)
+    line = PoolLine(is_silent=as_json)
     try:
         found = run_sweep(
             file,
@@ -90,7 +88,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
             on=on,
             what_if=what_if,
             user_code=user_code,
-            on_start=line.start,
+            on_start=lambda start: line.say(_start_words(start)),
             on_progress=line.progress,
         )
     finally:
@@ -184,41 +182,13 @@ def _table(result: SweepResult) -> Table:
     return table
 
 
-class _Line:
-    """One line on standard error: runs that have ended, and the time left."""
-
-    def __init__(self, *, is_silent: bool) -> None:
-        self._is_on = sys.stderr is not None and sys.stderr.isatty()
-        self._is_silent = is_silent
-        self._width = 0
-
-    def start(self, start: SweepStart) -> None:
-        """Say how much there is to do, and how it is shared out."""
-        if self._is_silent:
-            return
-        side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
-        less = " (memory holds no more)" if start.workers < min(start.cores, start.runs) else ""
-        more = ", and its programs, which are built later" if start.is_least else ""
-        where = "" if start.machines is None else f" on Ray ({plural(start.machines, 'machine')}, {start.cores:,} CPUs)"
-        typer.echo(
-            f"{plural(start.points, 'point')}, {plural(start.runs, 'run')}, {side}{where}{less},"
-            f" about {memory_words(start.memory_bytes)} each by its keys{more}",
-            err=True,
-        )
-
-    def progress(self, now: PoolProgress) -> None:
-        """Write the line again."""
-        if not self._is_on:
-            return
-        left = "" if now.left_s is None else f"  {clock_words(now.left_s)} left"
-        text = f"{now.ended:,} of {plural(now.wanted, 'run')}{left}"
-        sys.stderr.write("\r" + text.ljust(self._width))
-        sys.stderr.flush()
-        self._width = max(self._width, len(text))
-
-    def clear(self) -> None:
-        """Take the line away, for what is printed next."""
-        if self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            sys.stderr.flush()
-            self._width = 0
+def _start_words(start: SweepStart) -> str:
+    """How much there is to do, and how it is shared out."""
+    side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
+    less = " (memory holds no more)" if start.workers < min(start.cores, start.runs) else ""
+    more = ", and its programs, which are built later" if start.is_least else ""
+    where = "" if start.machines is None else f" on Ray ({plural(start.machines, 'machine')}, {start.cores:,} CPUs)"
+    return (
+        f"{plural(start.points, 'point')}, {plural(start.runs, 'run')}, {side}{where}{less},"
+        f" about {memory_words(start.memory_bytes)} each by its keys{more}"
+    )

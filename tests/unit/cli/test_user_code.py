@@ -95,9 +95,10 @@ def test_every_command_is_judged_here() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group has them
     reads = {name for name, one in commands.items() if any("--set" in option.opts for option in one.params)} - {"test"}
     refuses = {name for name, one in commands.items() if any("--no-user-code" in option.opts for option in one.params)}
-    assert reads == refuses == {*RUN_BY, "plan"}
+    assert reads == {*RUN_BY, "plan"}
+    assert refuses == {*reads, "cross"}  # which has scenarios of its own, and takes policies by options
     assert set(commands) == set(RUN_BY) | {
-        "plan", "test", "new", "import", "compare", "report", "validate", "rdma", "list", "explain", "schema",
+        "cross", "plan", "test", "new", "import", "compare", "report", "validate", "rdma", "list", "explain", "schema",
     }  # fmt: skip
 
 
@@ -309,3 +310,13 @@ def test_a_refused_import_does_not_look_like_a_sandbox(folder: Path, said: Comma
     (folder / "congestion_control.py").write_text(head)
     assert said("run", "a.yaml").code == 2
     assert marks(folder) == {"transport.congestion_control"}  # and so they do
+
+
+@pytest.mark.parametrize("kind", ["control", "path-selection", "port-selection"])
+def test_a_crossing_runs_no_file_of_the_users_own_where_it_must_not(kind: str, folder: Path, said: Command) -> None:
+    name = {"control": "congestion_control"}.get(kind, kind.replace("-", "_"))
+    code, _, err = said("cross", f"--{kind}", f"./{name}.py", "--no-user-code", "-o", "out")
+    assert code == 2
+    assert f"{name}.py" in err
+    assert not list(folder.glob("*.mark"))
+    assert not (folder / "out").exists()

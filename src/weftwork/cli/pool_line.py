@@ -1,0 +1,53 @@
+"""What a command says on standard error while a pool of runs is under way: a sentence, then one line that moves."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from weftwork.cli.progress import clock_words
+from weftwork.report.words import plural
+
+if TYPE_CHECKING:
+    from weftwork.study.pool.pool import PoolProgress
+
+__all__ = ["PoolLine"]
+
+
+class PoolLine:
+    """Runs that have ended, and the time left, on one line of a terminal; elsewhere nothing moves.
+
+    Parameters
+    ----------
+    is_silent : sentences are left out, as where the answer is one JSON object
+    """
+
+    def __init__(self, *, is_silent: bool) -> None:
+        self._is_on = sys.stderr is not None and sys.stderr.isatty()
+        self._is_silent = is_silent
+        self._width = 0
+
+    def say(self, text: str) -> None:
+        """Print a sentence in place of the line."""
+        if not self._is_silent:
+            self.clear()
+            typer.echo(text, err=True)
+
+    def progress(self, now: PoolProgress) -> None:
+        """Write the line again."""
+        if not self._is_on:
+            return
+        left = "" if now.left_s is None else f"  {clock_words(now.left_s)} left"
+        text = f"{now.ended:,} of {plural(now.wanted, 'run')}{left}"
+        sys.stderr.write("\r" + text.ljust(self._width))
+        sys.stderr.flush()
+        self._width = max(self._width, len(text))
+
+    def clear(self) -> None:
+        """Take the line away, for what is printed next."""
+        if self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
+            self._width = 0

@@ -1,0 +1,118 @@
+"""A crossing in words: who won, its price, how the base does, what seeds do not tell apart, and what failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weftwork.report.words import amount, plural, sentence
+
+if TYPE_CHECKING:
+    from weftwork.spec.crossing import Contender, CrossingCell, CrossingResult, Standing
+
+__all__ = ["change_words", "crossing_verdict", "price_words", "standing_words", "took_words"]
+
+
+def change_words(ratio: float) -> str:
+    """A ratio of times as a change, such as ``-42 %``; beyond twice as long as a factor, such as ``3.4x``."""
+    return f"{ratio:.3g}x" if ratio > 2 else f"{100 * (ratio - 1):+.0f} %"
+
+
+def standing_words(standing: Standing) -> str:
+    """A standing with its interval, such as ``0.58 (0.55 to 0.61)``."""
+    return f"{standing.ratio:.2f} ({standing.low:.2f} to {standing.high:.2f})"
+
+
+def price_words(result: CrossingResult, place: int) -> str:
+    """What a contender asks of switches and NICs, and what it used at most, in a sentence without a full stop."""
+    contender = result.contenders[place]
+    parts = [f"switches: {_listed(contender.switch)}; NICs: {_listed(contender.nic)}"]
+    cells = [result.cell(place, setting) for setting in range(len(result.settings))]
+    if early := max((cell.prices.get("reorder_buffer_bytes", 0.0) for cell in cells), default=0.0):
+        parts.append(f"up to {amount(early, 'B')} of early packets at a NIC port")
+    if pauses := sum(cell.prices.get("pauses", 0.0) for cell in cells):
+        parts.append(f"{plural(round(pauses), 'pause')} over {plural(len(cells), 'setting')}")
+    return ", ".join(parts)
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(words) or "nothing"
+
+
+def crossing_verdict(result: CrossingResult) -> list[str]:
+    """The verdict in sentences, the most important first."""
+    base = result.contenders[result.base]
+    if not result.standings:
+        return ["No contender has a result in every setting.", *_failures(result)]
+    best = result.standings[0]
+    winner = result.contenders[best.contender]
+    said = []
+    if best.contender == result.base:
+        said.append(f"Nothing beats {base.name}, which switches and NICs ship with.")
+    else:
+        clear = "" if best.high < 1 else ", which these seeds do not tell from it"
+        said.append(
+            f"{winner.name} is the best of {plural(len(result.contenders), 'contender')}: on average"
+            f" {standing_words(best)} times what {base.name} takes{clear}."
+        )
+        said.append(f"Its price: {price_words(result, best.contender)}.")
+    said += _cheapest(result, best)
+    if result.crossed:
+        by_place = {one.contender: one for one in result.standings}
+        named = [f"{result.contenders[one].name} {standing_words(by_place[one])}" for one in result.crossed]
+        said.append(f"The best crossings of the best three controls with the best three balancers: {'; '.join(named)}.")
+    said += _by_setting(result)
+    return [*said, *_failures(result)]
+
+
+def _cheapest(result: CrossingResult, best: Standing) -> list[str]:
+    """The best of those that ask the receiver to keep nothing."""
+    for standing in result.standings:
+        contender = result.contenders[standing.contender]
+        if "keeps early packets" not in contender.nic and "selective repeat" not in contender.nic:
+            if standing.contender in {best.contender, result.base}:
+                return []
+            price = price_words(result, standing.contender)
+            return [f"The best whose packets keep their order: {contender.name}, {standing_words(standing)}; {price}."]
+    return []
+
+
+def _by_setting(result: CrossingResult) -> list[str]:
+    """The winner of each setting, and how many are as good."""
+    said = []
+    for number, setting in enumerate(result.settings):
+        cells = [result.cell(place, number) for place in range(len(result.contenders))]
+        best = next((cell for cell in cells if cell.is_best), None)
+        if best is None:
+            said.append(f"{sentence(setting.name)}: nobody has a result.")
+            continue
+        alike = sum(cell.is_as_good for cell in cells) - 1
+        others = f"; {plural(alike, 'other is', 'others are')} not told from it" if alike else ""
+        said.append(
+            f"{sentence(setting.name)}: {result.contenders[best.contender].name}, {took_words(result, best)}{others}."
+        )
+    return said
+
+
+def took_words(result: CrossingResult, cell: CrossingCell) -> str:
+    """What a cell took on average, and against the base."""
+    setting = result.settings[cell.setting]
+    mean = sum(cell.values) / len(cell.values)
+    against = "" if cell.ratio is None else f" ({change_words(cell.ratio)})"
+    return f"{amount(mean, setting.unit)}{against}"
+
+
+def _failures(result: CrossingResult) -> list[str]:
+    """Contenders without a standing, with the first reason of each."""
+    found: dict[str, list[str]] = {}
+    for cell in result.cells:
+        if cell.reason:
+            found.setdefault(cell.reason, []).append(_where(result, cell, result.contenders[cell.contender]))
+    return [f"Without a result: {', '.join(where[:4])}{_more(where)}: {reason}." for reason, where in found.items()]
+
+
+def _where(result: CrossingResult, cell: CrossingCell, contender: Contender) -> str:
+    return f"{contender.name} ({result.settings[cell.setting].name})"
+
+
+def _more(where: list[str]) -> str:
+    return f" and {len(where) - 4:,} more" if len(where) > 4 else ""

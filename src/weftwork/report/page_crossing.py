@@ -1,0 +1,138 @@
+"""The page of a crossing: the verdict, the best contenders, controls, balancers, every cell, and its origin."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from weftwork.base.version import VERSION
+from weftwork.report.crossing_words import crossing_verdict, standing_words, took_words
+from weftwork.report.figures.crossing import crossing_figure
+from weftwork.report.page_elements import PageSection, Tile, paragraphs, render, table, tiles
+from weftwork.report.words import plural, typeset
+
+if TYPE_CHECKING:
+    from weftwork.spec.crossing import CrossingResult
+
+__all__ = ["BEST_SHOWN", "best_places", "crossing_page", "crossing_picture"]
+
+BEST_SHOWN: Final = 20  # chosen: rows that fit a screen
+
+
+def best_places(result: CrossingResult, most: int = BEST_SHOWN) -> list[int]:
+    """Places of the best contenders, and the base's at the end where it is not among them."""
+    found = [one.contender for one in result.standings[:most]]
+    return found if result.base in found else [*found, result.base]
+
+
+def crossing_picture(result: CrossingResult) -> str:
+    """The best contenders as an SVG file of its own."""
+    return crossing_figure(result, best_places(result), is_alone=True)
+
+
+def crossing_page(result: CrossingResult, folder: str, command: str) -> str:
+    """Make the page.
+
+    Parameters
+    ----------
+    result : of the crossing
+    folder : that holds it
+    command : that made it, and would go on with it
+
+    Returns
+    -------
+    HTML, one file
+    """
+    crossed = (
+        f"{plural(len(result.contenders), 'contender')} in {plural(len(result.settings), 'setting')},"
+        f" {plural(result.seeds, 'seed')} each, {result.hosts} NIC ports at 400 Gb/s"
+    )
+    what = [("crossed", crossed), ("measured against", result.contenders[result.base].name)]
+    sections = [_answer(result), _best(result), *_groups(result), _table(result), _origin(result, folder, command)]
+    return render("Congestion controls crossed with load balancers", what, sections)
+
+
+def _answer(result: CrossingResult) -> PageSection:
+    shown = [
+        Tile(
+            name=name,
+            value=f"{standing.ratio:.2f}",
+            note=f"{result.contenders[standing.contender].name}; {standing_words(standing)}",
+        )
+        for name, standing in zip(("best", "next", "third"), result.standings, strict=False)
+    ]
+    content = paragraphs(crossing_verdict(result), "answer") + tiles(shown)
+    return PageSection(id="answer", short="Answer", title="The answer", content=content)
+
+
+_LEAD: Final = (
+    "Numbers are changes of what the column measures against the base, seed by seed; less is better. Squares: what"
+    " switches have to do; circles: what NICs have to do."
+)
+
+
+def _best(result: CrossingResult) -> PageSection:
+    content = f'<div class="wide">{crossing_figure(result, best_places(result))}</div>'
+    return PageSection(id="best", short="Best", title="The best contenders", lead=_LEAD, content=content)
+
+
+def _groups(result: CrossingResult) -> list[PageSection]:
+    """Controls with ECMP and with spraying, balancers with three controls, by standing."""
+    ranks = {one.contender: rank for rank, one in enumerate(result.standings)}
+    made = []
+    for origin, short, title in (
+        ("controls", "Controls", "Controls with ECMP and with spraying"),
+        ("balancers", "Balancers", "Balancers with three controls"),
+        ("crossing", "Crossings", "The best controls with the best balancers"),
+        ("all", "All", "Every control with every balancer"),
+    ):
+        places = [place for place, one in enumerate(result.contenders) if one.origin == origin]
+        if not places:
+            continue
+        places.sort(key=lambda place: (ranks.get(place, len(ranks)), place))
+        content = f'<div class="wide">{crossing_figure(result, places)}</div>'
+        made.append(PageSection(id=origin, short=short, title=title, content=content))
+    return made
+
+
+def _table(result: CrossingResult) -> PageSection:
+    """Every cell, with its interval."""
+    rows = []
+    standings = {one.contender: one for one in result.standings}
+    order = [one.contender for one in result.standings]
+    order += [place for place in range(len(result.contenders)) if place not in standings]
+    for place in order:
+        contender = result.contenders[place]
+        cells = [result.cell(place, number) for number in range(len(result.settings))]
+        rows.append(
+            [
+                escape(contender.name),
+                escape(contender.carried),
+                escape(standing_words(standings[place])) if place in standings else "none",
+                *(
+                    escape(typeset(took_words(result, cell))) + ("" if cell.differs else " ~")
+                    if cell.values
+                    else "none"
+                    for cell in cells
+                ),
+            ]
+        )
+    head = ("contender", "carried by", "all (95 % interval)", *(setting.name for setting in result.settings))
+    lead = "Means over the seeds. A wave marks what these seeds do not tell from the base; table.csv has all intervals."
+    return PageSection(
+        id="table", short="Table", title="Every cell", lead=lead, content=table(head, rows, texts=(0, 1))
+    )
+
+
+def _origin(result: CrossingResult, folder: str, command: str) -> PageSection:
+    measured = [(setting.name, setting.text) for setting in result.settings if not setting.is_failed]
+    facts = [
+        ("folder", folder),
+        ("command", command),
+        ("Weftwork", VERSION),
+        ("runs", f"{result.runs:,}, {result.run_s / 60:.0f} minutes of runs, {result.workers} at a time"),
+        *measured,
+    ]
+    content = table(("", ""), [[escape(name), escape(text)] for name, text in facts], texts=(1,))
+    lead = "Every run has its folder below runs, as weftwork run writes it; table.csv has every number."
+    return PageSection(id="provenance", short="Provenance", title="Where this comes from", lead=lead, content=content)

@@ -1,0 +1,1 @@
+"""Congestion controls crossed with load balancers, on the same workloads."""

@@ -1,0 +1,139 @@
+"""Who takes part in a crossing: controls with ECMP and with spraying, balancers with three controls, or all with all.
+
+Each pair runs as it has to: where a control or a balancer needs packets that switches cut, fabrics cut them; where a
+control hears of congestion by losses, there is no PFC to prevent them; all others run under PFC. Every NIC recovers by
+selective repeat, so that a difference between two balancers is not that of their recoveries.
+Leaves out: variants of policies; the defaults of each take part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from weftwork.policies.load import load, policy_names
+from weftwork.policies.needed import Needed, needed
+from weftwork.spec.crossing import Contender
+
+__all__ = ["CONTROLS_WITH_ALL", "SPRAY", "Balancer", "balancers_of", "contender_of", "first_round", "transport_keys"]
+
+CONTROLS_WITH_ALL: Final = ("dcqcn", "nscc", "swift")  # every balancer runs with each of them
+ECMP: Final = "ecmp"
+SPRAY: Final = "spray"
+# Controls that slow down when packets are lost (and BBR's, which bounds losses): PFC would leave them without a signal.
+_BY_LOSS: Final = frozenset({"reno", "cubic", "bbr", "bbr3", "vivace"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Balancer:
+    """A choice at the NIC and one at the switch, under one name."""
+
+    name: str
+    path_selection: str = ECMP
+    port_selection: str = ECMP
+
+
+def balancers_of(paths: tuple[str, ...], ports: tuple[str, ...]) -> tuple[Balancer, ...]:
+    """A balancer for each path selection, with ECMP at the switch, and for each port selection, with ECMP at the NIC.
+
+    Parameters
+    ----------
+    paths, ports : names or files; a name that both have is ``switch-<name>`` at the switch
+
+    Examples
+    --------
+    >>> [one.name for one in balancers_of(("ecmp", "spray"), ("ecmp", "spray", "least-loaded"))]
+    ['ecmp', 'spray', 'least-loaded', 'switch-spray']
+    """
+    found = {_label(name): Balancer(name=_label(name), path_selection=name) for name in paths}
+    taken = set(policy_names("path_selection")) | set(found)
+    for name in sorted(ports):
+        if name == ECMP:
+            found.setdefault(ECMP, Balancer(name=ECMP))
+            continue
+        label = f"switch-{_label(name)}" if _label(name) in taken else _label(name)
+        found[label] = Balancer(name=label, port_selection=name)
+    return tuple(found.values())
+
+
+def _label(name: str) -> str:
+    """A name of the catalogue as it is; of a file its stem."""
+    return Path(name).stem if name.endswith(".py") else name
+
+
+def contender_of(control: str, balancer: Balancer, origin: str) -> Contender:
+    """A pair, with what it needs.
+
+    Raises
+    ------
+    ConfigError, CodeError : one of the policies is unknown or wrong
+    """
+    policies = [
+        load("congestion_control", control, path="--control"),
+        load("path_selection", balancer.path_selection, path="--path-selection"),
+        load("port_selection", balancer.port_selection, path="--port-selection"),
+    ]
+    needs = [needed(policy) for policy in policies]
+    asked = {need for policy in policies for need in policy.plugin.needs}
+    carried = "trimming" if "trimming" in asked else "drops" if _label(control) in _BY_LOSS else "PFC"
+    return Contender(
+        control=_label(control),
+        balancer=balancer.name,
+        path_selection=balancer.path_selection,
+        port_selection=balancer.port_selection,
+        carried=carried,
+        switch=_joined(needs, "switch", carried),
+        nic=_joined(needs, "nic", ""),
+        origin=origin,
+    )
+
+
+def _joined(needs: list[Needed], side: str, first: str) -> tuple[str, ...]:
+    words = [first] if first == "PFC" else []
+    return tuple(dict.fromkeys([*words, *(word for one in needs for word in getattr(one, side))]))
+
+
+def transport_keys(contender: Contender, control: str) -> dict[str, str]:
+    """What a contender sets in a scenario.
+
+    Parameters
+    ----------
+    control : name or file of its congestion control
+    """
+    keys = {
+        "transport.congestion_control": control,
+        "transport.path_selection": contender.path_selection,
+        "transport.port_selection": contender.port_selection,
+        "transport.flow_control": "pfc" if contender.carried == "PFC" else "none",
+    }
+    if contender.carried == "trimming":
+        keys["transport.trimming"] = "true"
+    if {"telemetry of each hop", "load of the path"} & set(contender.switch):
+        keys["fabric.switch.telemetry"] = "true"
+    return keys
+
+
+def first_round(
+    controls: tuple[str, ...], balancers: tuple[Balancer, ...], *, is_all: bool
+) -> list[tuple[str, Balancer, str]]:
+    """Control, balancer and origin of each pair that runs before anything is known, the base first.
+
+    Parameters
+    ----------
+    controls : names or files
+    balancers : that take part
+    is_all : every control with every balancer
+    """
+    ecmp = Balancer(name=ECMP)
+    pairs = [("dcqcn", ecmp, "controls")]
+    if is_all:
+        pairs += [(control, balancer, "all") for control in controls for balancer in balancers]
+    else:
+        spray = Balancer(name=SPRAY, path_selection=SPRAY)
+        pairs += [(control, balancer, "controls") for control in controls for balancer in (ecmp, spray)]
+        pairs += [(control, balancer, "balancers") for control in CONTROLS_WITH_ALL for balancer in balancers]
+    found: dict[tuple[str, str], tuple[str, Balancer, str]] = {}
+    for control, balancer, origin in pairs:
+        found.setdefault((control, balancer.name), (control, balancer, origin))
+    return list(found.values())

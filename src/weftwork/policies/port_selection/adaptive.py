@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from weftwork.policies.interface import OFF, Candidate, PortSelection, PortSignal, array, row
 
-__all__ = ["PLUGIN", "Params", "Port", "State", "key", "queue_level", "step", "utilisation_level"]
+__all__ = ["PLUGIN", "Params", "Readings", "State", "key", "queue_level", "step", "utilisation_level"]
 
 SLOTS = 8  # chosen: eighths of the window
 LEVELS = 4  # quantized_queuesize, quantized_utilization
@@ -95,7 +95,7 @@ class State:
     """None."""
 
 
-class Port:
+class Readings:
     """What was last read of a port, and what it was given within the window."""
 
     queue: int  # level
@@ -106,7 +106,7 @@ class Port:
     given_bytes: list[int] = array(SLOTS)
 
 
-def queue_level(params: Params, port: Port, candidate: Candidate, now_ps: int) -> int:
+def queue_level(params: Params, port: Readings, candidate: Candidate, now_ps: int) -> int:
     """Give the level of the queue, read again where it is old."""
     if port.queue_at_ps == OFF or now_ps - port.queue_at_ps > params.refresh_ps:
         full_bytes = float(candidate.rate_bps) * params.full_ps / 8e12
@@ -118,7 +118,7 @@ def queue_level(params: Params, port: Port, candidate: Candidate, now_ps: int) -
     return port.queue
 
 
-def forget(params: Params, port: Port, now_ps: int) -> int:
+def forget(params: Params, port: Readings, now_ps: int) -> int:
     """Empty the slots that have left the window and give the place of the newest."""
     slot = now_ps * SLOTS // params.window_ps
     for _ in range(min(slot - port.slot, SLOTS)):
@@ -128,7 +128,7 @@ def forget(params: Params, port: Port, now_ps: int) -> int:
     return slot % SLOTS
 
 
-def utilisation_level(params: Params, port: Port, candidate: Candidate, now_ps: int) -> int:
+def utilisation_level(params: Params, port: Readings, candidate: Candidate, now_ps: int) -> int:
     """Give the level of what the port was given within the window, counted again where it is old."""
     if port.used_at_ps == OFF or now_ps - port.used_at_ps > params.refresh_ps:
         forget(params, port, now_ps)
@@ -141,13 +141,13 @@ def utilisation_level(params: Params, port: Port, candidate: Candidate, now_ps: 
     return port.used
 
 
-def give(params: Params, port: Port, size_bytes: int, now_ps: int) -> None:
+def give(params: Params, port: Readings, size_bytes: int, now_ps: int) -> None:
     """Count what a port is given."""
     slot = forget(params, port, now_ps)
     port.given_bytes[slot] += size_bytes
 
 
-def key(params: Params, port: Port, candidate: Candidate, now_ps: int) -> int:
+def key(params: Params, port: Readings, candidate: Candidate, now_ps: int) -> int:
     """Give what is compared: pause before queue before utilisation."""
     worth = candidate.paused if params.by_pause else 0
     worth = worth * LEVELS
@@ -159,7 +159,7 @@ def key(params: Params, port: Port, candidate: Candidate, now_ps: int) -> int:
     return worth
 
 
-def step(params: Params, state: State, ports: list[Port], signal: PortSignal, candidates: list[Candidate]) -> None:
+def step(params: Params, state: State, ports: list[Readings], signal: PortSignal, candidates: list[Candidate]) -> None:
     """Choose one of the ports of the lowest key at random."""
     if signal.bytes < params.small_bytes:
         signal.choice = signal.hash % signal.candidates
@@ -184,7 +184,7 @@ PLUGIN = PortSelection(
     params=Params,
     state=State,
     step=step,
-    port_state=Port,
+    port_state=Readings,
     reorders="always",
     spreads="evenly",
     needs=frozenset({"queue", "reorder-tolerance"}),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from weftwork.policies.interface import OFF, Candidate, PortSelection, PortSignal, array, row
 
-__all__ = ["PLUGIN", "Params", "Port", "State", "band", "sample", "step"]
+__all__ = ["PLUGIN", "Loads", "Params", "State", "band", "sample", "step"]
 
 FLOWLETS = 512  # saiars.h, SAI_ARS_ATTR_MAX_FLOWS: default
 BANDS = 8  # unverified: saiarsprofile.h has thresholds of bands 0 to 7; how many a chip has is read only
@@ -79,7 +79,7 @@ class State:
     port: list[int] = array(FLOWLETS)
 
 
-class Port:
+class Loads:
     """Averages of a port's loads."""
 
     sent_bytes: int  # since the last sample
@@ -98,7 +98,7 @@ def moved(params: Params, average: float, load: float) -> float:
     return average + (load - average) * part
 
 
-def sample(params: Params, port: Port, candidate: Candidate, now_ps: int) -> None:
+def sample(params: Params, port: Loads, candidate: Candidate, now_ps: int) -> None:
     """Bring the averages of a port up to now."""
     if port.sampled_at_ps == OFF:
         port.sampled_at_ps = now_ps
@@ -110,7 +110,7 @@ def sample(params: Params, port: Port, candidate: Candidate, now_ps: int) -> Non
         port.sent_bytes = 0
 
 
-def band(params: Params, port: Port, candidate: Candidate) -> int:
+def band(params: Params, port: Loads, candidate: Candidate) -> int:
     """Give the quality of a port: 0 is the best band."""
     weights = params.past_weight + params.future_weight
     load = (params.past_weight * port.past + params.future_weight * port.future) / max(weights, 1e-9)
@@ -118,7 +118,7 @@ def band(params: Params, port: Port, candidate: Candidate) -> int:
     return int(min(BANDS * scaled / params.full_bytes, BANDS - 1.0))
 
 
-def best(params: Params, ports: list[Port], signal: PortSignal, candidates: list[Candidate]) -> int:
+def best(params: Params, ports: list[Loads], signal: PortSignal, candidates: list[Candidate]) -> int:
     """Give one of the candidates of the best band, at random."""
     lowest = BANDS
     ties = 0
@@ -136,7 +136,7 @@ def best(params: Params, ports: list[Port], signal: PortSignal, candidates: list
     return choice
 
 
-def step(params: Params, state: State, ports: list[Port], signal: PortSignal, candidates: list[Candidate]) -> None:
+def step(params: Params, state: State, ports: list[Loads], signal: PortSignal, candidates: list[Candidate]) -> None:
     """Stay on the flowlet's port while it is up; choose the best for a new flowlet."""
     for i in range(signal.candidates):
         sample(params, ports[candidates[i].port], candidates[i], signal.now_ps)
@@ -156,7 +156,7 @@ PLUGIN = PortSelection(
     params=Params,
     state=State,
     step=step,
-    port_state=Port,
+    port_state=Loads,
     always=True,
     reorders="on-move",
     needs=frozenset({"queue"}),

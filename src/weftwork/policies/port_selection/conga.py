@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from weftwork.policies.interface import OFF, Candidate, PortSelection, PortSignal, array, row
 
-__all__ = ["PLUGIN", "Params", "Port", "State", "arrived", "feedback_for", "least", "metric", "step", "uplink"]
+__all__ = ["PLUGIN", "Meter", "Params", "State", "arrived", "feedback_for", "least", "metric", "step", "uplink"]
 
 FLOWLETS = 1_024  # chosen: flows that share an entry share its pauses and its port
 LEAVES = 64  # chosen: the tables of a switch then take 200 kB
@@ -81,14 +81,14 @@ class State:
     turn: list[int] = array(LEAVES)
 
 
-class Port:
+class Meter:
     """The meter of a link."""
 
     sent_bytes: float  # X of the DRE
     decayed_at_ps: int = OFF
 
 
-def metric(params: Params, port: Port, rate_bps: int, now_ps: int) -> int:
+def metric(params: Params, port: Meter, rate_bps: int, now_ps: int) -> int:
     """Give the utilisation of a link, X / (C tau) with tau = T_dre / alpha, in `LEVELS` levels."""
     if port.decayed_at_ps == OFF:
         port.decayed_at_ps = now_ps
@@ -154,7 +154,7 @@ def feedback_for(params: Params, state: State, leaf: int, signal: PortSignal) ->
     return (tag + 1) * FEEDBACK_AT + state.from_leaf[leaf * TAGS + tag] * METRIC_AT
 
 
-def worst(params: Params, state: State, ports: list[Port], signal: PortSignal, candidate: Candidate) -> int:
+def worst(params: Params, state: State, ports: list[Meter], signal: PortSignal, candidate: Candidate) -> int:
     """Give the larger of the own metric of an uplink and of the metric told of its path."""
     path = signal.to_edge % LEAVES * TAGS + candidate.port % TAGS
     found = metric(params, ports[candidate.port], candidate.rate_bps, signal.now_ps)
@@ -163,7 +163,7 @@ def worst(params: Params, state: State, ports: list[Port], signal: PortSignal, c
     return found
 
 
-def least(params: Params, state: State, ports: list[Port], signal: PortSignal, candidates: list[Candidate]) -> int:
+def least(params: Params, state: State, ports: list[Meter], signal: PortSignal, candidates: list[Candidate]) -> int:
     """Give one of the uplinks with the least `worst` of those compared, at random."""
     compared = signal.candidates if params.sampled == 0 else min(params.sampled, signal.candidates)
     first = signal.draw % (signal.candidates - compared + 1)
@@ -183,7 +183,7 @@ def least(params: Params, state: State, ports: list[Port], signal: PortSignal, c
     return choice
 
 
-def uplink(params: Params, state: State, ports: list[Port], signal: PortSignal, candidates: list[Candidate]) -> int:
+def uplink(params: Params, state: State, ports: list[Meter], signal: PortSignal, candidates: list[Candidate]) -> int:
     """Stay on the flowlet's uplink while it is up, or choose one."""
     entry = signal.hash % FLOWLETS
     place = state.place[entry]
@@ -196,7 +196,7 @@ def uplink(params: Params, state: State, ports: list[Port], signal: PortSignal, 
     return place
 
 
-def step(params: Params, state: State, ports: list[Port], signal: PortSignal, candidates: list[Candidate]) -> None:
+def step(params: Params, state: State, ports: list[Meter], signal: PortSignal, candidates: list[Candidate]) -> None:
     """Choose at the first leaf, meter everywhere, and listen at the last leaf."""
     signal.choice = 0
     if signal.delivered == 1:
@@ -219,7 +219,7 @@ PLUGIN = PortSelection(
     params=Params,
     state=State,
     step=step,
-    port_state=Port,
+    port_state=Meter,
     always=True,
     at_delivery=True,
     reorders="on-move",

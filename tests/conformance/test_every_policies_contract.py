@@ -18,7 +18,7 @@ PATHS = [
     *(entry.name for entry in catalogue("path_selection")), str(OURS / "reps.py"), str(OURS / "restless.py"),
     str(OURS / "hottest.py"),
 ]  # fmt: skip
-PORTS = [*(entry.name for entry in catalogue("port_selection")), str(OURS / "flowlet.py")]
+PORTS = [entry.name for entry in catalogue("port_selection")]
 
 
 def variants_of_controls() -> list[tuple[str, str | None]]:
@@ -54,6 +54,12 @@ def test_path_selection_keeps_its_contract(name: str) -> None:
     assert check_path_selection(load("path_selection", name)) == ()
 
 
-@pytest.mark.parametrize("name", PORTS, ids=short)
+# Their plain steps look at every port of up to 64, which takes the kit seconds.
+LONG_PORTS = ("adaptive", "ars", "conga")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.deep] if name in LONG_PORTS else []) for name in PORTS], ids=short
+)
 def test_port_selection_keeps_its_contract(name: str) -> None:
     assert check_port_selection(load("port_selection", name)) == ()

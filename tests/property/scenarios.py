@@ -36,13 +36,20 @@ LONG_DELAY_PS = 5 * MS_PS
 TEST_ONLY = {
     "congestion_control": ("outspoken",),
     "path_selection": ("reps", "restless", "hottest"),
-    "port_selection": ("flowlet",),
+    "port_selection": (),
 }
 # Of receivers' credit: windows of a link of 5 ms would be hundreds of megabytes, granted a few packets at a time.
 SMALL_WINDOWS: dict[str, tuple[tuple[tuple[str, float], ...], ...]] = {
     "rccc": ((("window_bytes", 10_000), ("idle_bdps", 0.0)), (("window_bytes", 60_000), ("idle_bdps", 0.001))),
     "ndp": ((("initial_packets", 2),), (("initial_packets", 20),)),
     "eqds": ((("window_packets", 2),), (("window_packets", 20),)),
+}
+# Of flowlets and of what switches meter: shorter than the some 30 us that a plan takes.
+SHORT_GAPS: dict[str, tuple[tuple[str, float], ...]] = {
+    "letflow": (("gap_ps", 1_000_000),),
+    "conga": (("gap_ps", 1_000_000), ("dre_ps", 700_000), ("age_ps", 9_000_000)),
+    "ars": (("idle_ps", 2_000_000), ("sample_ps", 900_000)),
+    "adaptive": (("by_pause", True), ("by_utilisation", True), ("window_ps", 5_000_000)),
 }
 HASH_FIELDS: Any = ("src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp")
 WEIGHTS: Any = ((16, 16, 16, 16, 16, 16, 0, 0), (1, 2, 3, 4, 5, 6, 7, 8), (0,) * 8, (0, 1, 0, 3, 1, 0, 2, 0))
@@ -51,7 +58,7 @@ WEIGHTS: Any = ((16, 16, 16, 16, 16, 16, 0, 0), (1, 2, 3, 4, 5, 6, 7, 8), (0,) *
 WIDE = {
     "congestion_control": ("talkative", "talkative", "outspoken", "dcqcn"),
     "path_selection": ("wanderer", "wanderer", "reps", "ecmp"),
-    "port_selection": ("voyager", "voyager", "ecmp", "flowlet"),
+    "port_selection": ("voyager", "voyager", "ecmp", "letflow"),
 }  # policies that use what the plain ones do not
 
 
@@ -417,8 +424,7 @@ def _policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPol
         control = _loaded("congestion_control", name)
     path = _loaded("path_selection", rng.choice(_names("path_selection"))) if rng.random() < 0.6 else None
     port_name = rng.choice(("ecmp", *_names("port_selection")))
-    gap = (("gap_ps", 1_000_000),) if port_name == "flowlet" else ()
-    return control, path, _loaded("port_selection", port_name, gap)
+    return control, path, _loaded("port_selection", port_name, SHORT_GAPS.get(port_name, ()))
 
 
 def _faults(rng: Random, fabric: Fabric, *, is_long: bool, has_columns: bool) -> list[Fault]:

@@ -33,11 +33,17 @@ class ListedChoice:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ListedPolicy(ListedChoice):
-    """A policy: what some variant needs of switches and NICs, in a few words each, and its named sets of parameters."""
+class ListedNeeds(ListedChoice):
+    """A choice, and what it needs of switches and NICs, in a few words each."""
 
     switch: tuple[str, ...]
     nic: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedPolicy(ListedNeeds):
+    """A policy: what some variant needs of switches and NICs, and its named sets of parameters."""
+
     variants: tuple[str, ...]
 
 
@@ -106,14 +112,26 @@ def _topologies() -> list[ListedChoice]:
 
 
 def _presets() -> list[ListedChoice]:
+    """Presets of load balancing; each needs what its two policies need."""
+    from weftwork.policies.load import load
+    from weftwork.policies.needed import needed
     from weftwork.spec.scenario.policies import PRESETS
     from weftwork.spec.scenario.reference import row
 
     source = row("transport.load_balancing").source
-    return [
-        ListedChoice(name=name, text=f"path_selection {path}, port_selection {port}", source=source)
-        for name, (path, port) in PRESETS.items()
-    ]
+    listed: list[ListedChoice] = []
+    for name, (path, port) in PRESETS.items():
+        at_nic, at_switch = needed(load("path_selection", path)), needed(load("port_selection", port))
+        listed.append(
+            ListedNeeds(
+                name=name,
+                text=f"path_selection {path}, port_selection {port}",
+                source=source,
+                switch=tuple(dict.fromkeys((*at_nic.switch, *at_switch.switch))),
+                nic=tuple(dict.fromkeys((*at_nic.nic, *at_switch.nic))),
+            )
+        )
+    return listed
 
 
 def _sizes() -> list[ListedChoice]:
@@ -204,23 +222,26 @@ def list_kind(kind: str | None, *, as_json: bool, with_sources: bool) -> None:
         if with_sources and choice.source:
             table.add_row("", Text(choice.source, style="dim"))
     console().print(table)
-    policies = [choice for choice in found if isinstance(choice, ListedPolicy)]
-    if policies:
+    needing = [choice for choice in found if isinstance(choice, ListedNeeds)]
+    if needing:
         console().print()
-        console().print(_needs(policies))
+        console().print(_needs(needing))
 
 
-def _needs(policies: Iterable[ListedPolicy]) -> Table:
-    """What each policy needs, and its variants."""
+def _needs(needing: Iterable[ListedNeeds]) -> Table:
+    """What each choice needs, and the variants of a policy."""
     from weftwork.policies.needed import NOTHING
 
     table = _table(show_header=True)
     for head in ("name", "needs of switches", "needs of NICs"):
         table.add_column(head, no_wrap=head != "needs of NICs")
-    table.add_column("variants")
-    for policy in policies:
-        needs = (", ".join(words) or NOTHING for words in (policy.switch, policy.nic))
-        table.add_row(*map(Text, (policy.name, *needs, ", ".join(policy.variants))))
+    rows = [(one.name, *(", ".join(words) or NOTHING for words in (one.switch, one.nic))) for one in needing]
+    variants = [", ".join(one.variants) for one in needing if isinstance(one, ListedPolicy)]
+    if variants:
+        table.add_column("variants")
+        rows = [(*row, words) for row, words in zip(rows, variants, strict=True)]
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
 
 

@@ -62,10 +62,11 @@ def needed(policy: LoadedPolicy) -> Needed:
     >>> needed(load("congestion_control", "dcqcn"))
     Needed(switch=('marks (ECN)',), nic=('rate', 'window', 'CNPs'))
     """
+    found = accesses(policy)
     declared = [words for need, words in WORDS.items() if need in policy.plugin.needs]
     return Needed(
-        switch=tuple(switch for switch, _ in declared if switch),
-        nic=(*_sending(policy, accesses(policy)), *(nic for _, nic in declared if nic)),
+        switch=(*_switching(policy, found), *(switch for switch, _ in declared if switch)),
+        nic=(*_sending(policy, found), *(nic for _, nic in declared if nic)),
     )
 
 
@@ -94,6 +95,21 @@ def _sending(policy: LoadedPolicy, found: Collection[Access]) -> Iterator[str]:
         "returns marks": reads_marks,
         "credit by the receiver": Kind.CREDIT in signals or "credit_bytes" in written,
         "host delay": _is_read(found, "signal", (_HOST_DELAY,)),
+    }
+    yield from (words for words, is_needed in told.items() if is_needed)
+
+
+def _switching(policy: LoadedPolicy, found: Collection[Access]) -> Iterator[str]:
+    """What switches do that no need names: they keep flows apart, meter ports, write into packets."""
+    if policy.kind != "port_selection":
+        return
+    states = {access.name for access in found if access.record == "state"}
+    told = {
+        "flow table": bool(states) and _is_read(found, "signal", ("now_ps",)),
+        "port meters": getattr(policy.plugin, "port_state", None) is not None,
+        "header field between switches": any(
+            access.is_write and (access.record, access.name) == ("signal", "word") for access in found
+        ),
     }
     yield from (words for words, is_needed in told.items() if is_needed)
 

@@ -140,6 +140,15 @@ def test_the_list_of_controls_says_what_each_needs(command: Command) -> None:
     assert "needs of" not in command("list", "gpu").out
 
 
+def test_the_list_of_presets_says_what_each_needs(command: Command) -> None:
+    _, _, needs = command("list", "load-balancing").out.partition("needs of switches")
+    assert re.search(r"\ndrill +queue lengths +keeps early packets", needs)
+    assert re.search(r"\nconga +flow table, port meters, header field between switches +nothing", needs)
+    assert "variants" not in needs
+    listed = {one["name"]: one for one in json.loads(command("list", "load-balancing", "--json").out)}
+    assert (listed["wcmp"]["switch"], listed["spray"]["nic"]) == (["capacity behind ports"], ["keeps early packets"])
+
+
 def test_list_alone_lists_the_kinds(command: Command) -> None:
     assert command("list").out.split() == list(KINDS) == json.loads(command("list", "--json").out)
 

@@ -17,7 +17,6 @@ from weftwork.spec.transport import Transport
 from weftwork.testing import network
 from weftwork.topology.build import fabric_of
 
-FLOWLET = Path(__file__).parents[2] / "policies" / "flowlet.py"
 TRIMMED = """from weftwork.policies.interface import CongestionControl, Kind, SenderState, Signal
 
 
@@ -95,22 +94,22 @@ def test_the_kit_has_a_network_that_cuts_for_a_policy_that_hears_of_it(
 
 
 def test_a_policy_that_moves_flows_is_allowed_and_told_of(tmp_path: Path) -> None:
-    flowlet = load("port_selection", FLOWLET)
-    assert reordering_mistakes(Transport(), flowlet, None) == []
-    (caveat,) = reordering_caveats(Transport(), None, flowlet).values()
+    letflow = load("port_selection", "letflow")
+    assert reordering_mistakes(Transport(), letflow, None) == []
+    (caveat,) = reordering_caveats(Transport(), None, letflow).values()
     assert (caveat.subject, caveat.kind) == ("transport.port_selection", "note")
-    assert "'flowlet' moves flows" in caveat.text
+    assert "'letflow' moves flows" in caveat.text
     assert "goes back for them; transport.reorder_tolerant: true would keep them" in caveat.text
-    (late,) = reordering_caveats(Transport(recovery="timeout"), None, flowlet).values()
+    (late,) = reordering_caveats(Transport(recovery="timeout"), None, letflow).values()
     assert "waits for a timeout" in late.text
     tolerant: tuple[Callable[[], Transport], ...] = (
         lambda: Transport(reorder_tolerant=True),
         lambda: Transport(recovery="selective-repeat"),
     )
     for made in tolerant:
-        assert reordering_caveats(made(), flowlet) == {}
+        assert reordering_caveats(made(), letflow) == {}
     assert reordering_caveats(Transport(), load("port_selection", "spray"), load("port_selection", "ecmp")) == {}
-    moved, kept = (weftwork.prepare(scenario(tmp_path, f"port_selection: {name}")) for name in (str(FLOWLET), "ecmp"))
+    moved, kept = (weftwork.prepare(scenario(tmp_path, f"port_selection: {name}")) for name in ("letflow", "ecmp"))
     assert "transport.port_selection" in moved.fabric.caveats
     assert "transport.port_selection" not in kept.fabric.caveats
 

@@ -25,7 +25,7 @@ CONTROLS = [
     *((entry.name, None) for entry in catalogue("congestion_control")), ("dcqcn", "vendor"), ("dcqcn", "hpcc-repo"),
 ]  # fmt: skip
 PATHS = [*(entry.name for entry in catalogue("path_selection")), str(OURS / "reps.py")]
-PORTS = [*(entry.name for entry in catalogue("port_selection")), str(OURS / "flowlet.py")]
+PORTS = [entry.name for entry in catalogue("port_selection")]
 
 small = st.integers(0, 2**36)
 draws = st.integers(0, 2**62 - 1)
@@ -99,6 +99,7 @@ def test_a_compiled_path_selection_equals_the_plain_one_to_the_bit(name: str, to
 
 
 @pytest.mark.parametrize("name", PORTS, ids=short)
+@settings(max_examples=case_count(plain=15, deep=100))
 @given(
     packets=st.lists(
         st.tuples(small, draws, draws, st.lists(st.tuples(sizes, st.integers(0, 1)), min_size=1, max_size=9)),
@@ -107,15 +108,16 @@ def test_a_compiled_path_selection_equals_the_plain_one_to_the_bit(name: str, to
     )
 )
 def test_a_compiled_port_selection_equals_the_plain_one_to_the_bit(name: str, packets: list[tuple]) -> None:
-    twin = Twin(known("port_selection", name))
+    twin = Twin(known("port_selection", name), port_count=9)
     for now_ps, hashed, drawn, ports in packets:
         signal = twin.policy.new_port_signal()
         signal.now_ps, signal.hash, signal.draw, signal.candidates = now_ps, hashed, drawn, len(ports)
         signal.destination, signal.stride = drawn >> 40, 1 + hashed % 64
-        signal.via = OFF
+        signal.via, signal.ports, signal.bytes, signal.is_data = OFF, 9, hashed % 5_000, drawn % 2
         candidates = twin.policy.new_candidates(len(ports))
-        for candidate, (queue, paused) in zip(candidates, ports, strict=True):
+        for port, (candidate, (queue, paused)) in enumerate(zip(candidates, ports, strict=True)):
             candidate.queue_bytes, candidate.paused, candidate.rate_bps = queue, paused, 400_000_000_000
+            candidate.port, candidate.weight = port, 1 + queue % 7
         twin.step(signal, candidates)
         assert twin.error is None
 

@@ -24,7 +24,7 @@ CASES = {  # key of the scenario, file, the line of its step after which to put,
                  "    state.credit_bytes = 1 // (signal.seq // 1_000_000)", "ZeroDivisionError"),
     "path": ("path_selection", "tests/policies/restless.py", "state.entropy = (",
              "        state.entropy = 65_536 * signal.bytes", "wanted 0 to 65535"),
-    "port": ("port_selection", "tests/policies/flowlet.py", "entry = signal.hash",
+    "port": ("port_selection", "src/weftwork/policies/port_selection/letflow.py", "entry = signal.hash",
              "    state.port[entry] = 1 // (candidates[0].minimal - 1)", "ZeroDivisionError"),
 }  # fmt: skip
 

@@ -96,6 +96,23 @@ def test_each_word_has_its_cause_in_the_file(
     assert reads_host_delay(read) == ("host delay" in nic)
 
 
+@pytest.mark.parametrize(
+    ("name", "switch", "nic"),
+    [
+        ("ecmp", (), ()),
+        ("letflow", ("flow table",), ()),
+        ("conga", ("flow table", "port meters", "header field between switches"), ()),
+        ("adaptive", ("port meters", "queue lengths"), ("keeps early packets",)),
+        ("drill", ("queue lengths",), ("keeps early packets",)),
+        ("wcmp", ("capacity behind ports",), ()),
+    ],
+)
+def test_a_port_selection_says_by_its_file_what_it_needs(
+    name: str, switch: tuple[str, ...], nic: tuple[str, ...]
+) -> None:
+    assert needed(load("port_selection", name)) == Needed(switch=switch, nic=nic)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_policy_is_listed_with_its_needs_and_variants(kind: str) -> None:
     listed = {choice.name: choice for choice in choices(kind)}

@@ -36,6 +36,14 @@ PRESETS: Mapping[str, tuple[str, str]] = {
     "spray": ("spray", "ecmp"),
     "switch-spray": ("ecmp", "spray"),
     "least-loaded": ("ecmp", "least-loaded"),
+    # decided at the switch
+    "wcmp": ("ecmp", "wcmp"),
+    "letflow": ("ecmp", "letflow"),
+    "conga": ("ecmp", "conga"),
+    "drill": ("ecmp", "drill"),
+    "ars": ("ecmp", "ars"),
+    "adaptive": ("ecmp", "adaptive"),
+    "round-robin": ("ecmp", "round-robin"),
 }
 
 ParameterValue = str | int | float | bool

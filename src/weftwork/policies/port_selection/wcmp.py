@@ -1,7 +1,9 @@
 """WCMP: the hash of a packet's header fields chooses among ports in proportion to their weights.
 
 Source: Zhou et al., EuroSys 2014, doi:10.1145/2592798.2592803, section 2: an entry for each unit of weight, hash modulo
-their number. Leaves out: reducing weights to the size of a switch's table (section 5).
+their number. Weights come from routing: the capacity behind each port, computed again when routes are.
+Leaves out: reducing weights to the size of a switch's table (section 5), weights set by hand, and rates that a fault
+has lowered without taking a link down.
 """
 
 from __future__ import annotations

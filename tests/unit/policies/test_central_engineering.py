@@ -74,7 +74,11 @@ def test_priority_goes_before_size() -> None:
 
 def test_of_equally_short_paths_the_one_with_most_room_is_taken() -> None:
     asked = problem([40, 30, 20], [0, 1, 2], [[[0]], [[0], [1]], [[0], [1]]], [100, 70])
-    assert placed("constrained-shortest-paths", asked).chosen.tolist() == [0, 2, 3]  # rooms of 60 and 70, then of 60 and 40
+    assert placed("constrained-shortest-paths", asked).chosen.tolist() == [
+        0,
+        2,
+        3,
+    ]  # rooms of 60 and 70, then of 60 and 40
 
 
 def test_what_fits_nowhere_takes_the_least_overload_and_is_counted() -> None:

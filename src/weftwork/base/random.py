@@ -38,6 +38,7 @@ class Stream(IntEnum):
     PLACEMENT = 32  # from 32 on no engine draws
     FAILURE = 33
     SWEEP = 34
+    PLANNED_PATH = 35
 
 
 def mix(a: int, b: int, c: int) -> int:

@@ -100,6 +100,21 @@ def _offers(name: str) -> Callable[[], list[ListedChoice]]:
     return found
 
 
+def _schemes() -> list[ListedChoice]:
+    """Schemes of central engineering, all of which need that paths can be pinned."""
+    return [
+        ListedPolicy(
+            name=one.name,
+            text=one.text,
+            source=one.source,
+            switch=("pinned paths",),
+            nic=("constant entropy of a queue pair",),
+            variants=(),
+        )
+        for one in _offers("SCHEMES")()
+    ]
+
+
 def _topologies() -> list[ListedChoice]:
     """Topologies, and the words that stand for none of them."""
     from weftwork.spec.scenario.kinds import OfferKind
@@ -166,6 +181,7 @@ KINDS: Final[dict[str, Callable[[], list[ListedChoice]]]] = {
     "congestion_control": _policies("congestion_control"),
     "path_selection": _policies("path_selection"),
     "port_selection": _policies("port_selection"),
+    "central_engineering": _schemes,
     "topology": _topologies,
     "switch": _devices("SWITCHES"),
     "nic": _devices("NICS"),

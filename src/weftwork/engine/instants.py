@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from weftwork.topology.layers import Layers
 
-__all__ = ["LOSS_PARTS", "Fault", "fault_mistakes", "lower_faults", "route_table"]
+__all__ = ["LOSS_PARTS", "Fault", "LinkState", "fault_mistakes", "link_states", "lower_faults", "route_table"]
 
 Table = TypeVar("Table")
 LOSS_PARTS: Final = 10**9  # chosen: a probability as an integer that both engines divide alike
@@ -153,13 +153,64 @@ def route_table(
     )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkState:
+    """Which links work, and at which rates.
+
+    Attributes
+    ----------
+    at_ps : from when on
+    works : shape (links,), bool: the link and both of its ends are up
+    rate_bps : shape (links,), int64
+    """
+
+    at_ps: int
+    works: NDArray[np.bool_]
+    rate_bps: NDArray[np.int64]
+
+
+def link_states(fabric: Fabric, faults: Sequence[Fault]) -> list[LinkState]:
+    """Links after each instant with faults, the first before all of them.
+
+    Parameters
+    ----------
+    fabric : whose links
+    faults : in any order; those of one instant happen in the order given
+    """
+    links = fabric.links
+    link_up = np.ones(len(links), np.bool_)
+    node_up = np.ones(len(fabric.node_names), np.bool_)
+    rate_bps = links["rate_bps"].astype(np.int64)
+    found = [LinkState(at_ps=0, works=link_up.copy(), rate_bps=rate_bps.copy())]
+    for at_ps in sorted({fault.at_ps for fault in faults}):
+        for fault in faults:
+            if fault.at_ps != at_ps:
+                continue
+            if fault.event == "degrade":
+                rate_bps[fault.link] = fault.rate_bps
+            elif fault.event in {"up", "down"}:
+                _switch(fault, link_up, node_up)
+        works = link_up & node_up[links["a"]] & node_up[links["b"]]
+        found.append(LinkState(at_ps=at_ps, works=works, rate_bps=rate_bps.copy()))
+    return found
+
+
+def _switch(fault: Fault, link_up: NDArray[np.bool_], node_up: NDArray[np.bool_]) -> None:
+    """Note that a link or a switch goes up or down."""
+    if fault.link >= 0:
+        link_up[fault.link] = fault.event == "up"
+    else:
+        node_up[fault.switch] = fault.event == "up"
+
+
 def lower_faults(
     fabric: Fabric,
     faults: Sequence[Fault],
     reconvergence_delay_ps: int,
     failover_delay_ps: int | None = None,
     *,
-    table: Callable[[Fabric, NDArray[np.bool_]], Table],
+    table: Callable[[Fabric, NDArray[np.bool_], int], Table],
+    plan_at_ps: Sequence[int] = (),
 ) -> tuple[NDArray[np.void], tuple[Table, ...]]:
     """Turn faults into the instants and route tables of an engine input.
 
@@ -170,7 +221,8 @@ def lower_faults(
     reconvergence_delay_ps : from a fault until routes that know of it hold everywhere
     failover_delay_ps : from a link of a host that goes down or comes up until its queue pairs change their ports; None
         where no rank has a second port
-    table : makes what an engine keeps of routes over the links that are up, such as `route_table`
+    table : makes what an engine keeps of routes over the links that are up under a plan, such as `route_table`
+    plan_at_ps : instants, ascending, at which the next plan of paths holds; before the first one it is plan 0
 
     Returns
     -------
@@ -184,10 +236,8 @@ def lower_faults(
     link_up = np.ones(len(links), np.bool_)
     node_up = np.ones(len(fabric.node_names), np.bool_)
     works = np.ones(len(links), np.bool_)
-    tables = [table(fabric, works)]
-    known = {works.tobytes(): 0}
+    learned = [(0, works)]  # from when on routes know which links work
     events: list[tuple[int, int, int, int]] = []
-    epochs: list[tuple[int, int, int, int]] = []
     is_edge = (fabric.node_kind[links["a"]] == HOST) | (fabric.node_kind[links["b"]] == HOST)
     failovers: set[int] = set()
     ordered = sorted(faults, key=lambda fault: fault.at_ps)
@@ -199,10 +249,8 @@ def lower_faults(
             events.append((fault.at_ps, Instant.LOSS, int(first_port[fault.link]), parts))
         elif fault.event == "slow":
             events.append((fault.at_ps, Instant.HOST_RATE, fault.nic, fault.rate_bps))
-        elif fault.link >= 0:
-            link_up[fault.link] = fault.event == "up"
         else:
-            node_up[fault.switch] = fault.event == "up"
+            _switch(fault, link_up, node_up)
         now = link_up & node_up[links["a"]] & node_up[links["b"]]
         changed = np.flatnonzero(now != works)
         events += [
@@ -214,14 +262,39 @@ def lower_faults(
         works = now
         if place + 1 < len(ordered) and ordered[place + 1].at_ps == fault.at_ps:
             continue
-        key = works.tobytes()
-        if key not in known:
-            known[key] = len(tables)
-            tables.append(table(fabric, works))
-        if known[key] != (epochs[-1][3] if epochs else 0):
-            epochs.append((fault.at_ps + reconvergence_delay_ps, Instant.ROUTES, 0, known[key]))
+        learned.append((fault.at_ps + reconvergence_delay_ps, works))
+    epochs, tables = _epochs(fabric, learned, plan_at_ps, table)
     moves = [(at_ps, Instant.FAILOVER, 0, 0) for at_ps in failovers]
     last = (Instant.ROUTES, Instant.FAILOVER)
     rows = sorted([*events, *epochs, *moves], key=lambda row: (row[0], last.index(row[1]) + 1 if row[1] in last else 0))
     instants = np.array(rows, INSTANT_DTYPE)
     return instants, tuple(tables)
+
+
+def _epochs(
+    fabric: Fabric,
+    learned: Sequence[tuple[int, NDArray[np.bool_]]],
+    plan_at_ps: Sequence[int],
+    table: Callable[[Fabric, NDArray[np.bool_], int], Table],
+) -> tuple[list[tuple[int, int, int, int]], list[Table]]:
+    """Instants at which other routes hold, and the tables, each made once.
+
+    Parameters
+    ----------
+    learned : from when on routes know which links work, in the order of time, the first for time 0
+    """
+    links: dict[int, NDArray[np.bool_]] = dict(learned[1:])  # of two at one instant the later holds
+    plans = {at_ps: number for number, at_ps in enumerate(plan_at_ps, start=1)}
+    (_, works), plan = learned[0], 0
+    tables = [table(fabric, works, plan)]
+    known = {(works.tobytes(), plan): 0}
+    epochs: list[tuple[int, int, int, int]] = []
+    for at_ps in sorted({*links, *plans}):
+        works, plan = links.get(at_ps, works), plans.get(at_ps, plan)
+        key = works.tobytes(), plan
+        if key not in known:
+            known[key] = len(tables)
+            tables.append(table(fabric, works, plan))
+        if known[key] != (epochs[-1][3] if epochs else 0):
+            epochs.append((at_ps, int(Instant.ROUTES), 0, known[key]))
+    return epochs, tables

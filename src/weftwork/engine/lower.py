@@ -118,8 +118,8 @@ def lower(
     fails_over = settings.failover_delay_ps if job.placement.nics.shape[1] > 1 else None
     longest: list[int] = []  # switches on a path, of each table
 
-    def table(over: Fabric, link_up: NDArray[np.bool_]) -> RouteTable:
-        layers = layers_of(over, link_up, settings.routing)
+    def table(over: Fabric, link_up: NDArray[np.bool_], plan: int) -> RouteTable:
+        layers = layers_of(over, link_up, settings.routing, plan)
         if has_telemetry:
             by_layer = 0 if layers is None else layers.most_switches
             longest.append(max(switches_on_longest_path(over, link_up), by_layer))
@@ -132,7 +132,14 @@ def lower(
             layers=layers,
         )
 
-    instants, tables = lower_faults(fabric, settings.faults, settings.reconvergence_delay_ps, fails_over, table=table)
+    instants, tables = lower_faults(
+        fabric,
+        settings.faults,
+        settings.reconvergence_delay_ps,
+        fails_over,
+        table=table,
+        plan_at_ps=settings.routing.plan_at_ps,
+    )
     mistakes = telemetry_mistakes(policies, fabric, longest)
     if mistakes:
         raise ConfigError(settings.source, mistakes)

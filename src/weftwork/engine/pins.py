@@ -6,6 +6,7 @@ Leaves out: the layers that the paths are packed into (`weftwork.topology.layers
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +45,11 @@ def routing_mistakes(fabric: Fabric, job: Job | None, routing: Routing) -> list[
     if not 0 <= routing.paths <= MOST_PATHS:
         text = f"found {routing.paths} paths, wanted 1 to {MOST_PATHS}, or 0 for all shortest ones"
         mistakes.append(Mistake(path="fabric.paths", text=text))
+    plans = {len(pin.later) for pin in routing.pins} - {len(routing.plan_at_ps)}
+    if plans or list(routing.plan_at_ps) != sorted(set(routing.plan_at_ps)):
+        text = f"found pins with {sorted(plans)} later paths, wanted one for each of {len(routing.plan_at_ps)} instants"
+        mistakes.append(Mistake(path="fabric.engineering", text=f"{text}, which are to ascend"))
+        return mistakes
     sound: list[tuple[int, Pin]] = []
     for index, pin in enumerate(routing.pins):
         wrong = _way_mistake(fabric, pin)
@@ -73,12 +79,12 @@ def pin_mistakes(fabric: Fabric, job: Job, pins: Sequence[tuple[int, Pin]]) -> l
                 absent = True
                 lone = f"no rank of the job runs on '{fabric.node_names[fabric.ports.node[ends[0]]]}'"
                 mistakes.append(Mistake(path=f"{path}.{key}", text=lone))
-        pairs = [] if absent else _rank_pairs(fabric, job, pin, by_rail=by_rail)
+        pairs = [] if absent else _queue_pairs(fabric, job, pin, by_rail=by_rail)
         if not absent and not pairs:
             names = [fabric.node_names[fabric.ports.node[ends[0]]] for ends in (pin.sources, pin.destinations)]
             lone = f"no rank of '{names[0]}' sends to one of '{names[1]}' by the NIC ports where this path ends"
             mistakes.append(Mistake(path=path, text=lone))
-        before = {first for pair in pairs if (first := known.setdefault((*pair, pin.channel), index)) != index}
+        before = {first for pair in pairs if (first := known.setdefault(pair, index)) != index}
         if before:
             twice = f"pins the same queue pairs as fabric.pinned.{min(before)}; each has one path"
             mistakes.append(Mistake(path=path, text=twice))
@@ -98,10 +104,10 @@ def pin_rows(fabric: Fabric, job: Job, routing: Routing) -> NDArray[np.void]:
     """
     by_rail = bool(routing.pins) and _sends_by_rail(job)
     rows = [
-        (*pair, pin.channel, number)
+        (*pair, number)
         for pin, number in zip(routing.pins, pinned_numbers(fabric, routing), strict=True)
         if number >= 0
-        for pair in _rank_pairs(fabric, job, pin, by_rail=by_rail)
+        for pair in _queue_pairs(fabric, job, pin, by_rail=by_rail)
     ]
     return np.array(sorted(rows), PIN_DTYPE)
 
@@ -113,6 +119,13 @@ def _sends_by_rail(job: Job) -> bool:
         or (isinstance(operation, Collect) and operation.pattern == "all-to-all")
         for _, operation, _ in walk(job)
     )
+
+
+def _queue_pairs(fabric: Fabric, job: Job, pin: Pin, *, by_rail: bool) -> list[tuple[int, int, int]]:
+    """Those that the pin names, else those of all ranks that may send over its NIC ports, with its channel."""
+    if pin.queue_pairs:
+        return list(pin.queue_pairs)
+    return [(*pair, pin.channel) for pair in _rank_pairs(fabric, job, pin, by_rail=by_rail)]
 
 
 def _rank_pairs(fabric: Fabric, job: Job, pin: Pin, *, by_rail: bool) -> list[tuple[int, int]]:
@@ -140,7 +153,7 @@ def _rank_pairs(fabric: Fabric, job: Job, pin: Pin, *, by_rail: bool) -> list[tu
 def _way_mistake(fabric: Fabric, pin: Pin) -> str | None:
     """What is no path of the fabric."""
     ports, kind = fabric.ports, fabric.node_kind
-    named = (*pin.sources, *pin.destinations, *pin.ports)
+    named = (*pin.sources, *pin.destinations, *pin.ports, *chain.from_iterable(pin.later))
     if not pin.sources or not pin.destinations or min(named) < 0 or max(named) >= len(ports.node):
         return f"wanted NIC ports at both ends, and ports from 0 to {len(ports.node) - 1}"
     if not EVERY_CHANNEL <= pin.channel <= _MOST_CHANNEL:
@@ -153,8 +166,15 @@ def _way_mistake(fabric: Fabric, pin: Pin) -> str | None:
         if len(leaves) != 1 or kind[leaves[0]] == HOST:
             return f"wanted NIC ports of one switch, found some of {len(leaves)} nodes"
         ends.append(leaves[0])
+    later = (_path_mistake(fabric, path, ends) for path in pin.later if path)
+    return _path_mistake(fabric, pin.ports, ends) or next((text for text in later if text is not None), None)
+
+
+def _path_mistake(fabric: Fabric, path: Sequence[int], ends: Sequence[int]) -> str | None:
+    """What is no path from the one switch to the other."""
+    ports, kind = fabric.ports, fabric.node_kind
     passed = [ends[0]]
-    for port in pin.ports:
+    for port in path:
         if ports.node[port] != passed[-1]:
             own, wanted = (fabric.node_names[node] for node in (ports.node[port], passed[-1]))
             return f"port {port} is one of '{own}', wanted one of '{wanted}'"

@@ -1,1 +1,1 @@
-"""Floor 2: congestion control, path selection and port selection; pure step functions, one file each."""
+"""Floor 2: one file each: steps of congestion control, path and port selection; schemes of central engineering."""

@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import Record
+from weftwork.spec.engineering import PathProblem, Planned
 from weftwork.spec.limits import MAX_HOSTS
-from weftwork.spec.scenario.choice import Findings, NoKeys, Pattern, PatternInput, TrafficSize, TransportKind
+from weftwork.spec.scenario.choice import (
+    Findings,
+    NoKeys,
+    PathScheme,
+    Pattern,
+    PatternInput,
+    TrafficSize,
+    TransportKind,
+)
 from weftwork.spec.scenario.kinds import Choice, FileName, Flag, Measure, Number, Ratio, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 from weftwork.spec.scenario.topology import FabricSize, Ground, Parts, Topology
@@ -31,8 +40,11 @@ __all__ = [
     "NoKeys",
     "Number",
     "Parts",
+    "PathProblem",
+    "PathScheme",
     "Pattern",
     "PatternInput",
+    "Planned",
     "Ratio",
     "Record",
     "Text",

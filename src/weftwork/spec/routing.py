@@ -25,12 +25,21 @@ class Pin:
     ports : global ids of the ports by which the path leaves its switches, in order, that to the receiver left out;
         empty where both ends hang on one switch
     channel : the one that is pinned; -1: every channel
+    queue_pairs : source rank, destination rank and channel (-1: every one) of those that are pinned, in place of
+        ``channel``; empty: all of the NIC ports
+    later : ports of the path after each instant of `Routing.plan_at_ps`; empty ports: the shortest paths hold
     """
 
     sources: tuple[int, ...]
     destinations: tuple[int, ...]
     ports: tuple[int, ...]
     channel: int = EVERY_CHANNEL
+    queue_pairs: tuple[tuple[int, int, int], ...] = ()
+    later: tuple[tuple[int, ...], ...] = ()
+
+    def ports_of(self, plan: int) -> tuple[int, ...]:
+        """The path under a plan: 0 is the first, 1 the one after the first instant of `Routing.plan_at_ps`."""
+        return self.ports if plan == 0 else self.later[plan - 1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,10 +51,12 @@ class Routing:
     paths : shortest simple paths between two switches with hosts, among which the entropy chooses, 1 to `MOST_PATHS`;
         0: all shortest paths, among which switches choose
     pins : paths of some queue pairs; each takes its own whatever ``paths`` says
+    plan_at_ps : instants, ascending, at which the next of each pin's later paths takes the place of the one before
     """
 
     paths: int = 0
     pins: tuple[Pin, ...] = ()
+    plan_at_ps: tuple[int, ...] = ()
 
     @property
     def has_layers(self) -> bool:

@@ -9,6 +9,7 @@ Leaves out: rates and delays; paths that share no link.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -67,6 +68,22 @@ class KShortest:
                     break
             length = search.next_length
         return found
+
+    def shortest(self, source: int, goal: int, distance: Sequence[int], most: int) -> list[tuple[int, ...]]:
+        """Find paths of the least length alone.
+
+        Parameters
+        ----------
+        source, goal, distance : as of `paths`
+        most : how many paths
+
+        Returns
+        -------
+        the ports of each path; fewer where there are no more
+        """
+        if distance[source] <= 0:
+            return []
+        return list(islice(_Search(self._next, source, goal, distance).of_length(distance[source]), most))
 
 
 class _Search:

@@ -98,26 +98,28 @@ class _Packing:
 def pinned_numbers(fabric: Fabric, routing: Routing) -> list[int]:
     """The number of each pin's way, which is the entropy of its queue pairs; -1 where a path has no link to choose.
 
-    Ways are counted for both directions of a pair together, so that no other pin's way leads back.
+    Ways are counted for both directions of a pair together, so that no other pin's way leads back. Pins have one way
+    where their paths are the same under every plan.
     """
     _, attach_of_port = attachments(fabric)
-    known: dict[tuple[int, int, tuple[int, ...]], int] = {}
+    known: dict[tuple[int, int, tuple[tuple[int, ...], ...]], int] = {}
     counted: dict[tuple[int, int], int] = {}
     numbers: list[int] = []
     for pin in routing.pins:
         ends = int(attach_of_port[pin.sources[0]]), int(attach_of_port[pin.destinations[0]])
-        if not pin.ports:
+        paths = pin.ports, *pin.later
+        if not any(paths):
             numbers.append(-1)
             continue
-        if (*ends, pin.ports) not in known:
+        if (*ends, paths) not in known:
             pair = min(ends), max(ends)
-            known[*ends, pin.ports] = counted.get(pair, 0)
+            known[*ends, paths] = counted.get(pair, 0)
             counted[pair] = counted.get(pair, 0) + 1
-        numbers.append(known[*ends, pin.ports])
+        numbers.append(known[*ends, paths])
     return numbers
 
 
-def layers_of(fabric: Fabric, link_up: NDArray[np.bool_], routing: Routing) -> Layers | None:
+def layers_of(fabric: Fabric, link_up: NDArray[np.bool_], routing: Routing, plan: int = 0) -> Layers | None:
     """Find and pack the paths that a routing asks for.
 
     Parameters
@@ -125,6 +127,7 @@ def layers_of(fabric: Fabric, link_up: NDArray[np.bool_], routing: Routing) -> L
     fabric : whose nodes and links
     link_up : shape (links,); a pinned path with a link that is down gives way to the shortest paths
     routing : its pins are paths of the fabric
+    plan : which of the paths of each pin holds, see `weftwork.spec.routing.Pin.ports_of`
 
     Returns
     -------
@@ -147,11 +150,12 @@ def layers_of(fabric: Fabric, link_up: NDArray[np.bool_], routing: Routing) -> L
     packing = _Packing(ports.node, count)
     layer_of = np.full((count, count, ways), NOWHERE, np.int32)
     for pin, number in zip(routing.pins, numbers, strict=True):
-        if number < 0 or not link_up[ports.link[list(pin.ports)]].all():
+        way = pin.ports_of(plan)
+        if number < 0 or not way or not link_up[ports.link[list(way)]].all():
             continue
         start, goal = int(attach_of_port[pin.sources[0]]), int(attach_of_port[pin.destinations[0]])
         if layer_of[start, goal, number] == NOWHERE:
-            layer_of[start, goal, number] = packing.place(pin.ports, goal)
+            layer_of[start, goal, number] = packing.place(way, goal)
     if routing.paths:
         _pack_shortest(fabric, link_up, routing.paths, attach_node, packing, layer_of[:, :, pinned_ways:])
     return Layers(

@@ -100,7 +100,8 @@ def lower_flow(
         settings.faults,
         settings.reconvergence_delay_ps,
         fails_over,
-        table=lambda over, link_up: (_live(over, link_up), layers_of(over, link_up, settings.routing)),
+        table=lambda over, link_up, plan: (_live(over, link_up), layers_of(over, link_up, settings.routing, plan)),
+        plan_at_ps=settings.routing.plan_at_ps,
     )
     layers = tuple(each for _, each in tables if each is not None)
     ports = fabric.ports

@@ -15,11 +15,22 @@ from weftwork.spec.device import Record
 from weftwork.spec.scenario.rows import rows_of
 
 if TYPE_CHECKING:
+    from weftwork.spec.engineering import PathProblem, Planned
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.transport import TransportSection
     from weftwork.spec.transport import Transport
 
-__all__ = ["LONELY", "Findings", "NoKeys", "Offer", "Pattern", "PatternInput", "TrafficSize", "TransportKind"]
+__all__ = [
+    "LONELY",
+    "Findings",
+    "NoKeys",
+    "Offer",
+    "PathScheme",
+    "Pattern",
+    "PatternInput",
+    "TrafficSize",
+    "TransportKind",
+]
 
 
 LONELY: Final = "one host has nobody to talk to; wanted a fabric of at least two"
@@ -171,3 +182,16 @@ class Pattern(Offer[K]):
     resolve: Callable[[K, int | None, Findings], K] = _as_they_are
     words: Callable[[K, Job], str] = _name_and_hosts
     size: Callable[[K, PatternInput], TrafficSize] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathScheme(Offer[K]):
+    """The constant ``SCHEME`` of a file: central traffic engineering, which lays down paths.
+
+    Parameters
+    ----------
+    place : chooses a path for each pair from these keys and the problem; equal arguments have equal answers, unless a
+        limit of time ends the search, which the answer then says
+    """
+
+    place: Callable[[K, PathProblem], Planned]

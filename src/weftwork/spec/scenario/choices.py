@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from weftwork.base.folder import Folder
-from weftwork.spec.scenario.choice import Pattern, TransportKind
+from weftwork.spec.scenario.choice import PathScheme, Pattern, TransportKind
 from weftwork.spec.scenario.topology import Topology
 
-__all__ = ["ALGORITHMS", "PATTERNS", "TOPOLOGIES", "TRANSPORTS"]
+__all__ = ["ALGORITHMS", "PATTERNS", "SCHEMES", "TOPOLOGIES", "TRANSPORTS"]
 
 ALGORITHMS: Final[Folder[Any]] = Folder(
     "collective",
@@ -22,6 +22,9 @@ ALGORITHMS: Final[Folder[Any]] = Folder(
 )
 PATTERNS: Final[Folder[Pattern[Any]]] = Folder(
     "traffic", package="weftwork.workload.traffic.patterns", constant="PATTERN", record=Pattern
+)
+SCHEMES: Final[Folder[PathScheme[Any]]] = Folder(
+    "central_engineering", package="weftwork.policies.central_engineering", constant="SCHEME", record=PathScheme
 )
 TOPOLOGIES: Final[Folder[Topology[Any]]] = Folder(
     "topology", package="weftwork.topology.shapes", constant="TOPOLOGY", record=Topology

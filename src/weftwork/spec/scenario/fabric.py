@@ -15,8 +15,19 @@ from weftwork.spec.routing import MOST_PATHS, USUAL_PATHS
 from weftwork.spec.scenario.choice import NoKeys
 from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.spec.scenario.devices import DeviceChoice
+from weftwork.spec.scenario.engineering import EngineeringSection
 from weftwork.spec.scenario.hashes import HashSection
-from weftwork.spec.scenario.kinds import Choice, DeviceKind, FileName, Measure, Number, OfferKind, SectionList, Whole
+from weftwork.spec.scenario.kinds import (
+    Choice,
+    DeviceKind,
+    FileName,
+    Measure,
+    Number,
+    OfferKind,
+    Section,
+    SectionList,
+    Whole,
+)
 from weftwork.spec.scenario.pins import PinSection
 from weftwork.spec.scenario.rows import row
 
@@ -195,5 +206,11 @@ class FabricSection(Record):
         SectionList(model=PinSection),
         text="Paths of the queue pairs between two hosts; the rest goes by `routing`. A path with a link that is down"
         " gives way to the shortest paths when routes are computed again.",
+        source="see its keys",
+    )
+    engineering: EngineeringSection | None = row(
+        "engineering",
+        Section(model=EngineeringSection, optional=True),
+        text="Central traffic engineering: a controller pins a path for each pair of NIC ports that the job uses.",
         source="see its keys",
     )

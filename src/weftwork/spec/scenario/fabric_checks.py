@@ -30,6 +30,8 @@ def resolve_fabric(fabric: FabricSection, reader: Reader) -> FabricSection:
     """Check a fabric and fill in what follows from its other keys."""
     check_hashes(fabric.hash, reader)
     check_pins(fabric.pinned, reader)
+    if fabric.engineering is not None and fabric.pinned and reader.is_sound("fabric.engineering", "fabric.pinned"):
+        reader.wrong("fabric.pinned", "pins paths, which fabric.engineering lays down for all pairs; give one of them")
     if fabric.topology == "file":
         if fabric.file is None and reader.is_sound("fabric.topology", "fabric.file"):
             reader.wrong("fabric.file", "missing, wanted a file that ends in .graphml or .json, since topology is file")

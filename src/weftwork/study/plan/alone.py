@@ -16,6 +16,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.engine.programs import peers_of, walk
 from weftwork.spec.job import Collect, Grid, Job, Milestone, Peer, Placement, Program, Receive, Send, Wait
 from weftwork.study.plan.packet_cost import packet_cost
+from weftwork.study.prepare.engineering import planned_paths
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.queue_pairs import with_queue_pairs
@@ -229,6 +230,7 @@ def _prepared(whole: Prepared, own: TrainingJob, fidelity: str) -> Prepared:
     scenario = _scenario(whole, fidelity)
     steps, _ = training_programs(scenario, whole.fabric, [own])
     job, _ = with_queue_pairs(scenario, steps, whole.policies)
+    paths = planned_paths(scenario, whole.fabric, job, whole.transport, ())
     engine_input = lowered(
         scenario,
         fabric=whole.fabric,
@@ -236,6 +238,7 @@ def _prepared(whole: Prepared, own: TrainingJob, fidelity: str) -> Prepared:
         transport=whole.transport,
         policies=whole.policies,
         faults=(),
+        planned=paths,
     )
     return replace(
         whole,
@@ -247,6 +250,7 @@ def _prepared(whole: Prepared, own: TrainingJob, fidelity: str) -> Prepared:
         volume=None if folds(scenario) else volume(job),
         series=None,
         engine_input=engine_input,
+        planned=paths,
     )
 
 

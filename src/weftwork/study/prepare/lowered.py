@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.transport import Transport
+    from weftwork.study.prepare.engineering import Engineering
     from weftwork.study.prepare.faults import Occurrence
 
 __all__ = ["FIDELITIES", "folds", "lowered"]
@@ -45,6 +46,7 @@ def lowered(
     transport: Transport,
     policies: dict[str, LoadedPolicy],
     faults: Sequence[Occurrence],
+    planned: Engineering | None = None,
 ) -> PacketInput | FlowInput:
     """Make the input of the engine that the scenario names.
 
@@ -54,6 +56,7 @@ def lowered(
     fabric, job, transport : what runs on what
     policies : of `policies_of`
     faults : what happens, in the order of the scenario
+    planned : paths that a controller has laid down for this job; None where the scenario has no controller
 
     Raises
     ------
@@ -63,7 +66,7 @@ def lowered(
     if fidelity not in FIDELITIES:
         text = f"found '{fidelity}', wanted {', '.join(FIDELITIES[:-1])} or {FIDELITIES[-1]}"
         raise ConfigError(scenario.source, [Mistake(path="engine.fidelity", text=text)])
-    routing, mistakes = routing_of(scenario, fabric)
+    routing, mistakes = routing_of(scenario, fabric, planned)
     if mistakes:
         raise ConfigError(scenario.source, mistakes)
     settings = engine_settings(scenario, policies, faults, routing)

@@ -22,6 +22,7 @@ from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
 from weftwork.study.prepare.collective import collective_job
 from weftwork.study.prepare.engine_settings import policies_of, transport_of
+from weftwork.study.prepare.engineering import engineering_caveats, engineering_mistakes, planned_paths
 from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
 from weftwork.study.prepare.ignored_keys import ignored_fields, ignored_keys
@@ -205,12 +206,21 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     mistakes += [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
     faults, wrong = occurrences(scenario, fabric)
-    mistakes += [*wrong, *pinned_mistakes(scenario, fabric, job), *late]
+    mistakes += [*wrong, *pinned_mistakes(scenario, fabric, job), *engineering_mistakes(scenario, policies), *late]
     if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
-    engine_input = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)
+    planned = planned_paths(scenario, fabric, job, transport, faults)
+    engine_input = lowered(
+        scenario,
+        fabric=fabric,
+        job=job,
+        transport=transport,
+        policies=policies,
+        faults=faults,
+        planned=planned,
+    )
     refuse_unjoined(scenario, fabric, job)
-    caveats |= fabric.caveats
+    caveats |= fabric.caveats | engineering_caveats(planned)
     if isinstance(engine_input, PacketInput):
         caveats |= pause_caveats(fabric, engine_input.transport, int(engine_input.class_lossless.sum()))
         caveats |= reordering_caveats(transport, *chosen)
@@ -228,6 +238,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
         estimate=taken,
         series=series,
         engine_input=engine_input,
+        planned=planned,
     )
 
 

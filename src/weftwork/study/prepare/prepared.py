@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.transport import Transport
+    from weftwork.study.prepare.engineering import Engineering
     from weftwork.study.prepare.estimate import Estimate
     from weftwork.study.prepare.faults import Occurrence
     from weftwork.study.prepare.job_volume import Volume
@@ -46,6 +47,7 @@ class Prepared:
     estimate : of the memory and the work that the run takes
     series : what the engine records over time; None: nothing
     engine_input : the input of the engine
+    planned : the paths of a controller; None where the scenario has none
     """
 
     scenario: Scenario
@@ -59,6 +61,7 @@ class Prepared:
     estimate: Estimate
     series: Series | None
     engine_input: PacketInput | FlowInput
+    planned: Engineering | None = None
 
     @property
     def is_folded(self) -> bool:

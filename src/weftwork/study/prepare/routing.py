@@ -22,21 +22,25 @@ if TYPE_CHECKING:
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.pins import PinSection
     from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.study.prepare.engineering import Engineering
 
 __all__ = ["pinned_mistakes", "routing_of"]
 
 
-def routing_of(scenario: Scenario, fabric: Fabric) -> tuple[Routing, list[Mistake]]:
+def routing_of(scenario: Scenario, fabric: Fabric, planned: Engineering | None = None) -> tuple[Routing, list[Mistake]]:
     """Which paths packets may take, and a mistake for everything that the fabric does not have.
 
     Parameters
     ----------
     scenario : its keys ``fabric.routing``, ``fabric.paths`` and ``fabric.pinned``
     fabric : whose hosts, switches and links
+    planned : paths of a controller, of `weftwork.study.prepare.engineering.planned_paths`; None: there is none
     """
     section = scenario.fabric
     pins, mistakes = _pins(section.pinned, fabric)
     paths = (section.paths or USUAL_PATHS) if section.routing == "k-shortest" else 0
+    if planned is not None:
+        return Routing(paths=paths, pins=planned.pins, plan_at_ps=planned.plan_at_ps), mistakes
     return Routing(paths=paths, pins=tuple(pin for _, pin in pins)), mistakes
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.spec.job import Program
+from weftwork.study.prepare.engineering import planned_paths
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import lowered
 from weftwork.study.prepare.prepare import prepare
@@ -151,6 +152,7 @@ def alone(prepared: Prepared, job: int) -> Prepared:
         for own, program in zip(prepared.job_of_program.tolist(), prepared.job.programs, strict=True)
     ]
     only = replace(prepared.job, programs=tuple(programs))
+    paths = planned_paths(prepared.scenario, prepared.fabric, only, prepared.transport, prepared.faults)
     engine_input = lowered(
         prepared.scenario,
         fabric=prepared.fabric,
@@ -158,9 +160,10 @@ def alone(prepared: Prepared, job: int) -> Prepared:
         transport=prepared.transport,
         policies=prepared.policies,
         faults=prepared.faults,
+        planned=paths,
     )
     sent = None if prepared.volume is None else volume(only)
-    return replace(prepared, job=only, volume=sent, engine_input=engine_input)
+    return replace(prepared, job=only, volume=sent, engine_input=engine_input, planned=paths)
 
 
 def with_balanced_stages(prepared: Prepared, computed_ps: Mapping[int, int]) -> Prepared:

@@ -28,6 +28,7 @@ from weftwork.study.results.intra_server import (
     message_times_ps,
 )
 from weftwork.study.results.link_use import link_use, mean_rates_bps, rate_rows, sent_bytes
+from weftwork.study.results.planned_paths import planned_summary
 from weftwork.topology.oversubscription import end_to_end, oversubscription_by_tier, oversubscription_text
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ def _routing(prepared: Prepared) -> str:
     """What routes are besides all shortest paths; empty: nothing."""
     section = prepared.scenario.fabric
     ways = [f"{section.paths} shortest paths a pair"] if section.routing == "k-shortest" else []
+    if section.engineering is not None:
+        ways.append(f"paths planned by {section.engineering.scheme}")
     return ", ".join([*ways, *([f"{len(section.pinned)} pinned"] if section.pinned else [])])
 
 
@@ -391,7 +394,7 @@ def summarise(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.
     if ratios := oversubscription_by_tier(prepared.fabric):
         text = "What hosts can send over what the top tier carries: the product of the tiers' oversubscriptions."
         found["oversubscription"] = Quantity(value=end_to_end(ratios), unit="ratio", text=text)
-    return found
+    return found | planned_summary(prepared)
 
 
 def _of_folded(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> dict[str, Quantity]:

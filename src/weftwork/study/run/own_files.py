@@ -20,6 +20,8 @@ def own_files(scenario: Scenario) -> dict[str, dict[str, str]]:
     Policies are not among them: their hashes count their parameters, too.
     """
     chosen = {"fabric.topology": scenario.fabric.topology, "transport.protocol": scenario.transport.protocol}
+    if scenario.fabric.engineering is not None:
+        chosen["fabric.engineering.scheme"] = scenario.fabric.engineering.scheme
     if scenario.traffic is not None:
         chosen["traffic.pattern"] = scenario.traffic.pattern
     if scenario.collective is not None:

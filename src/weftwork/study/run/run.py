@@ -21,6 +21,7 @@ from weftwork.study.answer.worlds import EXTENTS, Extent
 from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
 from weftwork.study.prepare.prepare import located, prepare, read_scenario
+from weftwork.study.results.planned_paths import planned_origin, planned_pins
 from weftwork.study.results.results import Results, results
 from weftwork.study.run.captured_link import CapturedLink, capture_request, refuse_capture, written_capture
 from weftwork.study.run.execute import Execution, Progress, execute
@@ -164,12 +165,14 @@ def _run_one(
     found = _found(prepared, execution, interrupt)
     interrupt.keep()
     files: dict[str, str | Iterable[bytes]] = {} if given is None else {FABRIC_FILE: given.text}
+    files |= planned_pins(prepared)
     captured: dict[str, Any] = {}
     if capture is not None:
         captured["capture"], files[capture.file] = written_capture(prepared, execution.outcome, capture)
     provenance = _provenance(prepared, found.status) | {
         **_origin(given),
         **captured,
+        **planned_origin(prepared),
         "caveats": caveats_to_json(found.caveats),
         "digest": found.digest,
         "started": started.isoformat(timespec="seconds"),

@@ -97,7 +97,10 @@ def test_listing_a_folder_imports_nothing() -> None:
     more = "; print([name for name in sys.modules if name.startswith(('weftwork.topology', 'weftwork.workload'))])"
     done = subprocess.run([sys.executable, "-c", program + more], capture_output=True, text=True, check=True)
     names, imported = done.stdout.splitlines()
-    assert names == "('fat-tree', 'leaf-spine', 'rail-optimized') ('all-to-all', 'incast', 'permutation', 'poisson')"
+    assert (
+        names
+        == "('fat-tree', 'leaf-spine', 'rail-optimized') ('all-to-all', 'incast', 'mixed', 'permutation', 'poisson')"
+    )
     assert imported == "[]"
 
 

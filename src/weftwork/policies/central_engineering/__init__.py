@@ -1,0 +1,1 @@
+"""Central traffic engineering: how a controller lays down paths; one file, one scheme."""

@@ -1,0 +1,89 @@
+"""Planned paths in the run folder: numbers of the summary, and the paths as entries of ``fabric.pinned``.
+
+Leaves out: how the paths come about (`weftwork.study.prepare.engineering`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.spec.result import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from weftwork.spec.fabric import Fabric
+    from weftwork.study.prepare.engineering import Engineering
+    from weftwork.study.prepare.prepared import Prepared
+
+__all__ = ["FILE", "planned_origin", "planned_pins", "planned_summary"]
+
+FILE: Final = "planned_paths.yaml"
+
+
+def planned_summary(prepared: Prepared) -> dict[str, Quantity]:
+    """Make the numbers of the first computation of the paths; none without a controller."""
+    if prepared.planned is None:
+        return {}
+    first = prepared.planned.computed[0]
+    busiest = "Load of the most loaded link between switches over its capacity, at the line rate of the busiest NIC"
+    return {
+        "planned_pairs": Quantity(value=first.pairs, unit="count", text="Pairs of NIC ports with a planned path."),
+        "planned_busiest_link": Quantity(
+            value=first.busiest_share, unit="share", text=f"{busiest} port, by the planned paths."
+        ),
+        "planned_bound": Quantity(
+            value=first.planned.bound,
+            unit="share",
+            text="Lower bound of that, where the scheme has one.",
+        ),
+        "planned_again": Quantity(
+            value=len(prepared.planned.computed) - 1, unit="count", text="Later instants at which new paths hold."
+        ),
+    }
+
+
+def planned_origin(prepared: Prepared) -> dict[str, Any]:
+    """What the provenance says: the scheme, and each computation with the machine's time for it."""
+    planned = prepared.planned
+    if planned is None:
+        return {}
+    computed = [
+        {
+            "at_ps": one.at_ps,
+            "pairs": one.pairs,
+            "busiest_share": one.busiest_share,
+            "bound_share": one.planned.bound,
+            "overloaded_pairs": one.planned.overloaded,
+            "limit": one.planned.limit,
+            "took_s": round(one.took_s, 6),
+        }
+        for one in planned.computed
+    ]
+    return {"engineering": {"scheme": planned.scheme, "computed": computed, "file": FILE}}
+
+
+def planned_pins(prepared: Prepared) -> dict[str, list[bytes]]:
+    """The file of the first paths, as entries of ``fabric.pinned`` in a scenario; no file without a controller."""
+    if prepared.planned is None:
+        return {}
+    head = "# The paths before any fault, to be pinned in a scenario; of parallel links the first is then taken.\n"
+    lines = list(_entries(prepared.fabric, prepared.planned))
+    body = "fabric:\n  pinned:\n" + "\n".join(lines) + "\n" if lines else "fabric: {pinned: []}\n"
+    return {FILE: [head.encode(), body.encode()]}
+
+
+def _entries(fabric: Fabric, planned: Engineering) -> Iterator[str]:
+    ports, names = fabric.ports, fabric.node_names
+    for (source, destination), path in planned.first_paths.items():
+        switches = [names[ports.node[port]] for port in path] + [names[ports.node[ports.peer[path[-1]]]]]
+        ends = [_nic(fabric, port) for port in (source, destination)]
+        yield f"    - {{from: {ends[0]}, to: {ends[1]}, path: [{', '.join(switches)}]}}"
+
+
+def _nic(fabric: Fabric, port: int) -> str:
+    """A NIC port as a scenario names it."""
+    node = int(fabric.ports.node[port])
+    base = int(fabric.ports.base[node])
+    alone = int(fabric.ports.base[node + 1]) - base == 1
+    return fabric.node_names[node] if alone else f"{fabric.node_names[node]}/nic{port - base}"

@@ -35,7 +35,7 @@ RATES_BPS = tuple(rate * 10**6 for rate in (400_000, 200_000, 100_000, 40_000, 1
 LONG_DELAY_PS = 5 * MS_PS
 TEST_ONLY = {
     "congestion_control": ("outspoken",),
-    "path_selection": ("reps", "restless", "hottest"),
+    "path_selection": ("restless", "hottest"),
     "port_selection": ("flowlet",),
 }
 # Of receivers' credit: windows of a link of 5 ms would be hundreds of megabytes, granted a few packets at a time.

@@ -15,8 +15,7 @@ CONTROLS = [
     str(Path(__file__).parents[2] / "examples" / "my_cc.py"),
 ]  # fmt: skip
 PATHS = [
-    *(entry.name for entry in catalogue("path_selection")), str(OURS / "reps.py"), str(OURS / "restless.py"),
-    str(OURS / "hottest.py"),
+    *(entry.name for entry in catalogue("path_selection")), str(OURS / "restless.py"), str(OURS / "hottest.py"),
 ]  # fmt: skip
 PORTS = [entry.name for entry in catalogue("port_selection")]
 

@@ -35,7 +35,7 @@ RATES_BPS = tuple(rate * 10**6 for rate in (400_000, 200_000, 100_000, 40_000, 1
 LONG_DELAY_PS = 5 * MS_PS
 TEST_ONLY = {
     "congestion_control": ("outspoken",),
-    "path_selection": ("reps", "restless", "hottest"),
+    "path_selection": ("restless", "hottest"),
     "port_selection": (),
 }
 # Of receivers' credit: windows of a link of 5 ms would be hundreds of megabytes, granted a few packets at a time.
@@ -75,7 +75,7 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
     rng = Random(seed)
     wires = _two_of_each(rng) if is_torn else (wide_wires(rng) or _wires(rng)) if is_wide else _wires(rng)
     is_long = rng.random() < 0.3 and not is_torn and not is_wide  # timers that never end take long
-    is_storm = rng.random() < 0.15 and not is_torn
+    is_storm = rng.random() < 0.3 and not is_torn
     is_slotted = rng.random() < 0.3
     links = _links(rng, wires, is_long=is_long)
     control, path, port = _wide_policies(rng) if is_wide else _policies(rng)
@@ -374,7 +374,7 @@ def _transport(rng: Random, *, is_long: bool, needs: Any) -> Transport:
         ack_every=rng.choice((1, 1, 2, 4, 16)),
         retransmission_timeout_ps=timeout_ps + rng.choice((0, rng.randrange(1_000_000))),
         retry_limit=rng.choice((1, 3, 7)),
-        end_to_end_credits=rng.choice((0, 0, 0, 1, 2, 6)),
+        end_to_end_credits=rng.choice((0, 0, 0, 1, 6, 6)),
     )
 
 

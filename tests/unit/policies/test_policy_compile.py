@@ -24,7 +24,7 @@ OURS = Path(__file__).parents[2] / "policies"
 CONTROLS = [
     *((entry.name, None) for entry in catalogue("congestion_control")), ("dcqcn", "vendor"), ("dcqcn", "hpcc-repo"),
 ]  # fmt: skip
-PATHS = [*(entry.name for entry in catalogue("path_selection")), str(OURS / "reps.py")]
+PATHS = [entry.name for entry in catalogue("path_selection")]
 PORTS = [entry.name for entry in catalogue("port_selection")]
 
 small = st.integers(0, 2**36)

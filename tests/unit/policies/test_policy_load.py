@@ -48,7 +48,7 @@ def test_the_folder_is_the_catalogue() -> None:
         " rccc reno swift timely vivace"
     )
     assert names["congestion_control"] == controls.split()
-    assert names["path_selection"] == ["ecmp", "mixed", "oblivious", "spray"]
+    assert names["path_selection"] == ["bitmap", "ecmp", "mixed", "oblivious", "plb", "reps", "spray"]
     ports = "adaptive ars conga destination-modulo drill ecmp least-loaded letflow round-robin spray wcmp"
     assert names["port_selection"] == ports.split()
 

@@ -131,12 +131,6 @@ def test_a_packet_cut_at_the_last_hop_had_a_good_way() -> None:
     assert paths.send(2) == [7, ROUND[0]]
 
 
-def test_bitmap_takes_no_entropy_again() -> None:
-    paths = Paths("bitmap")
-    paths.answer(6)
-    assert paths.send(8) == ROUND
-
-
 def test_more_good_entropies_than_there_is_room_for_push_the_oldest_out() -> None:
     paths = Paths(paths=256)
     for entropy in range(300):

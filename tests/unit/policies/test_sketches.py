@@ -20,13 +20,11 @@ from weftwork.engine.lower import lower
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.settings import EngineSettings
-from weftwork.policies.interface import Kind
 from weftwork.policies.load import LoadedPolicy, load
 from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.scenario.policies import PolicyKind
 from weftwork.spec.transport import Transport
-from weftwork.testing.path_selection import check_path_selection
 from weftwork.testing.port_selection import check_port_selection
 from weftwork.topology.routing import attachments, switch_distances
 
@@ -154,10 +152,6 @@ def least_ps(size_bytes: int, rate_bps: int = RATE_BPS) -> int:
 # Contracts
 
 
-def test_a_path_selection_keeps_its_contract() -> None:
-    assert check_path_selection(named("path_selection", "plb")) == ()
-
-
 @pytest.mark.deep
 @pytest.mark.parametrize("name", PORTS)
 def test_a_port_selection_keeps_its_contract(name: str) -> None:
@@ -273,26 +267,6 @@ def test_plb_leaves_a_path_that_marks() -> None:
     window = {"control": "fixed-window", "window_bytes": 16_384}
     stays = took_ps(run(plan(fabric, across(4, 1_000_000), **window)))
     assert took_ps(run(plan(fabric, across(4, 1_000_000), path="plb", **window))) < 0.7 * stays
-
-
-def test_plb_rests_after_a_timeout_has_moved_it() -> None:
-    policy = named("path_selection", "plb")
-    state, signal = policy.new_state(), policy.new_signal()
-    state.entropy = 50_000
-    moved = []
-    for kind, seq in ((Kind.TIMEOUT, 0), *((Kind.ACK, seq) for seq in range(1, 30))):
-        signal.kind, signal.seq, signal.next_seq = int(kind), seq, seq
-        signal.arrived_bytes, signal.marked_bytes = (4_096, 4_096) if kind == Kind.ACK else (0, 0)
-        policy.call_step(state, signal)
-        signal.kind, signal.draw = int(Kind.SEND), 1_000 + seq
-        policy.call_step(state, signal)
-        moved.append(state.entropy)
-    assert set(moved) == {49_152 + 1_000}
-    signal.now_ps += 61 * 10**12
-    for kind in (Kind.ACK, Kind.SEND):
-        signal.kind, signal.seq = int(kind), 40
-        policy.call_step(state, signal)
-    assert state.entropy == 49_152 + 1_029
 
 
 # Congestion controls

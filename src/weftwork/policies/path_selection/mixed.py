@@ -33,11 +33,6 @@ class Params:
         source="uec.cpp, UecSink::_bytes_unacked_threshold 16,384: a clean answer comes for every fourth packet",
         text="Of so many answers without a mark the entropy of one is taken again.",
     )
-    recycles: bool = row(
-        default=True,
-        source="true: UecMpMixed; false: UecMpBitmap",
-        text="Whether good entropies come again before others.",
-    )
     mark_penalty: int = row(default=1, minimum=0, maximum=15, source="UecMpBitmap::processEv", text="For a mark.")
     trim_penalty: int = row(
         default=4, minimum=0, maximum=15, source="UecMpBitmap::processEv", text="For a packet cut before the last hop."
@@ -86,7 +81,7 @@ def punish(params: Params, state: State, signal: Signal, penalty: int) -> None:
 def keep(params: Params, state: State, signal: Signal) -> None:
     """Put one of a few good entropies behind those that are to come again."""
     state.clean += 1
-    if not params.recycles or state.clean < params.good_every:
+    if state.clean < params.good_every:
         return
     state.clean = 0
     state.good[(state.first + state.held) % MOST] = signal.entropy
@@ -136,7 +131,5 @@ PLUGIN = PathSelection(
         "uet-htsim": {},
         # An answer for every packet, as the runs of the published tables had under NSCC: main_uec.cpp of that time.
         "every-answer": {"good_every": 1},
-        # UecMpBitmap alone.
-        "bitmap": {"recycles": False},
     },
 )

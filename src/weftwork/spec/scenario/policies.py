@@ -34,6 +34,11 @@ POLICY_KINDS: Final[tuple[PolicyKind, ...]] = get_args(PolicyKind)
 PRESETS: Mapping[str, tuple[str, str]] = {
     "ecmp": ("ecmp", "ecmp"),
     "spray": ("spray", "ecmp"),
+    "oblivious": ("oblivious", "ecmp"),
+    "plb": ("plb", "ecmp"),
+    "reps": ("reps", "ecmp"),
+    "bitmap": ("bitmap", "ecmp"),
+    "mixed": ("mixed", "ecmp"),
     "switch-spray": ("ecmp", "spray"),
     "least-loaded": ("ecmp", "least-loaded"),
     # decided at the switch

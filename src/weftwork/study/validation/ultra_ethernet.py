@@ -9,8 +9,7 @@ counts too; an answer for every packet, which selective repeat sends; which of t
 say. Small cases: a queue of one BDP, marks between 0.2 and 0.8 of it, as main_uec.cpp chooses where nothing is said,
 128 entropies, as validate_load_balancing_snd.txt has, and for `mixed` and `reps` an answer for every packet.
 Source: `weftwork.data.measured`; ultraethernet/uet-htsim, main_uec.cpp, uec.cpp, compositequeue.cpp.
-Leaves out: SLEEK, 800 Gb/s, oversubscribed and broken fabrics; REPS, which is no policy here; under RCCC, that leaves
-do not mark towards hosts.
+Leaves out: SLEEK, 800 Gb/s, oversubscribed and broken fabrics; under RCCC, that leaves do not mark towards hosts.
 """
 
 from __future__ import annotations
@@ -54,8 +53,11 @@ QUICK_BYTES: Final = 2 * MB  # without --full: a minute on two cores
 FULL_BYTES: Final = 16 * MB  # what is larger is in benchmarks/published_permutation.py
 QUICK_PATHS: Final = 64
 _SELECTIONS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
-    "oblivious": ("oblivious", {}), "bitmap": ("mixed", {"recycles": False}), "mixed": ("mixed", {"good_every": 1}),
-}  # fmt: skip
+    "oblivious": ("oblivious", {}),
+    "bitmap": ("bitmap", {}),
+    "reps": ("reps", {}),
+    "mixed": ("mixed", {"good_every": 1}),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,9 +99,7 @@ class UetRow:
         size = f"{self.message_bytes // MB} MB at {self.rate_bps // 10**9} Gb/s"
         if self.pattern != "permutation":
             return f"{self.pattern}, {self.flows} x {size}" if self.flows > 1 else f"lone flow, {size}"
-        chosen = dict(self.path_parameters)
-        paths = "bitmap" if chosen.get("recycles") is False else self.path_selection
-        return f"{self.hosts:,} hosts, {size}, {self.paths} paths, {self.control}, {paths}"
+        return f"{self.hosts:,} hosts, {size}, {self.paths} paths, {self.control}, {self.path_selection}"
 
     def run(self, *, seed: int = 1, leaves: int = LEAVES) -> Outcome:
         """Run it on the packet engine.

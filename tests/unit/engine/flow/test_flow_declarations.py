@@ -87,11 +87,11 @@ def test_a_file_of_a_known_name_that_does_something_else_is_refused(tmp_path: Pa
     assert lowered(honest).mode == Mode.HASHED
 
 
-def test_a_path_selection_that_declares_nothing_is_refused_where_the_entropy_counts() -> None:
-    reps = Path(__file__).parents[3] / "policies" / "reps.py"
-    with pytest.raises(ConfigError, match=r"transport\.path_selection  'reps' does not declare"):
-        lowered("ecmp", reps)
-    assert lowered("spray", reps).mode == Mode.SPRAY
+@pytest.mark.parametrize("name", ["bitmap", "mixed", "plb", "reps"])
+def test_a_path_selection_that_declares_nothing_is_refused_where_the_entropy_counts(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"transport\.path_selection  '{name}' does not declare"):
+        lowered("ecmp", name)
+    assert lowered("spray", name).mode == Mode.SPRAY
 
 
 def test_a_parameter_that_makes_a_declaration_wrong_is_told() -> None:

@@ -49,6 +49,7 @@ class Contender:
     ----------
     control, balancer : their names, by which pairs are called
     path_selection, port_selection : of the balancer
+    scheme : of central engineering, which plans paths; empty for none
     carried : how the fabric and the NICs carry it: ``PFC``, ``drops`` or ``trimming``
     switch, nic : what it needs of switches and of NICs, a few words each
     origin : why it takes part: ``controls``, ``balancers``, ``crossing`` or ``all``
@@ -58,6 +59,7 @@ class Contender:
     balancer: str
     path_selection: str
     port_selection: str
+    scheme: str
     carried: str
     switch: tuple[str, ...]
     nic: tuple[str, ...]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["crossing_figure"]
 
 _ROW_PX: Final = 20
-_NAME_PX: Final = 178
+_NAME_PX: Final = 262
 _CELL_PX: Final = 62
 _HEAD_PX: Final = 64
 _MARK_PX: Final = 17  # of a column of the price that is a mark

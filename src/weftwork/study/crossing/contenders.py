@@ -21,6 +21,7 @@ __all__ = ["CONTROLS_WITH_ALL", "SPRAY", "Balancer", "balancers_of", "contender_
 CONTROLS_WITH_ALL: Final = ("dcqcn", "nscc", "swift")  # every balancer runs with each of them
 ECMP: Final = "ecmp"
 SPRAY: Final = "spray"
+_INTERVAL: Final = "100us"  # chosen: as long as switches take to reconverge
 # Controls that slow down when packets are lost (and BBR's, which bounds losses): PFC would leave them without a signal.
 _BY_LOSS: Final = frozenset({"reno", "cubic", "bbr", "bbr3", "vivace"})
 
@@ -32,14 +33,16 @@ class Balancer:
     name: str
     path_selection: str = ECMP
     port_selection: str = ECMP
+    scheme: str = ""
 
 
-def balancers_of(paths: tuple[str, ...], ports: tuple[str, ...]) -> tuple[Balancer, ...]:
+def balancers_of(paths: tuple[str, ...], ports: tuple[str, ...], schemes: tuple[str, ...] = ()) -> tuple[Balancer, ...]:
     """A balancer for each path selection, with ECMP at the switch, and for each port selection, with ECMP at the NIC.
 
     Parameters
     ----------
     paths, ports : names or files; a name that both have is ``switch-<name>`` at the switch
+    schemes : of central engineering, each ``planned-<name>``
 
     Examples
     --------
@@ -54,6 +57,8 @@ def balancers_of(paths: tuple[str, ...], ports: tuple[str, ...]) -> tuple[Balanc
             continue
         label = f"switch-{_label(name)}" if _label(name) in taken else _label(name)
         found[label] = Balancer(name=label, port_selection=name)
+    for name in schemes:
+        found[f"planned-{_label(name)}"] = Balancer(name=f"planned-{_label(name)}", scheme=name)
     return tuple(found.values())
 
 
@@ -82,8 +87,9 @@ def contender_of(control: str, balancer: Balancer, origin: str) -> Contender:
         balancer=balancer.name,
         path_selection=balancer.path_selection,
         port_selection=balancer.port_selection,
+        scheme=balancer.scheme,
         carried=carried,
-        switch=_joined(needs, "switch", carried),
+        switch=(*_joined(needs, "switch", carried), *(["pinned paths"] if balancer.scheme else [])),
         nic=_joined(needs, "nic", ""),
         origin=origin,
     )
@@ -107,6 +113,8 @@ def transport_keys(contender: Contender, control: str) -> dict[str, str]:
         "transport.port_selection": contender.port_selection,
         "transport.flow_control": "pfc" if contender.carried == "PFC" else "none",
     }
+    if contender.scheme:
+        keys["fabric.engineering"] = f"{{scheme: {contender.scheme}, interval: {_INTERVAL}}}"
     if contender.carried == "trimming":
         keys["transport.trimming"] = "true"
     if {"telemetry of each hop", "load of the path"} & set(contender.switch):

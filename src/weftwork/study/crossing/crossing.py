@@ -21,6 +21,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.version import VERSION
 from weftwork.policies.load import policy_names
 from weftwork.spec.crossing import BASE, PRICES, Contender, CrossingCell, CrossingResult, Setting
+from weftwork.spec.scenario.choices import SCHEMES
 from weftwork.store.crossings import crossing_folder, write_crossing
 from weftwork.store.runs import Run, new_folder
 from weftwork.study.crossing.contenders import (
@@ -118,7 +119,7 @@ def run_crossing(  # noqa: PLR0913 - what can be asked of it, all by name
     controls : names of congestion controls or Python files of the user's own; ``all`` stands for the catalogue, and
         none for ``all``. DCQCN with ECMP takes part always, since all are measured against it
     path_selections, port_selections : the same for balancers at the NIC and at the switch; where one of the two is
-        given, the other has none
+        given, the other has none, and no paths are planned
     workloads : names; by default all of them
     seeds : runs of each cell
     is_all : every control with every balancer
@@ -139,6 +140,7 @@ def run_crossing(  # noqa: PLR0913 - what can be asked of it, all by name
     balancers = balancers_of(
         _names("path_selection", (ALL,) if nothing_given else path_selections),
         _names("port_selection", (ALL,) if nothing_given else port_selections),
+        tuple(SCHEMES) if nothing_given else (),
     )
     settings = settings_of(tuple(workloads))
     if not user_code:

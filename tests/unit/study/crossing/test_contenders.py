@@ -7,6 +7,7 @@ import pytest
 from weftwork.base.errors import ConfigError
 from weftwork.policies.load import load, policy_names
 from weftwork.spec.crossing import Setting
+from weftwork.spec.scenario.choices import SCHEMES
 from weftwork.study.crossing.contenders import (
     CONTROLS_WITH_ALL,
     Balancer,
@@ -19,7 +20,7 @@ from weftwork.study.crossing.settings import HOSTS, WORKLOADS, overrides_of, sce
 from weftwork.study.prepare.prepare import read_scenario
 
 CONTROLS = policy_names("congestion_control")
-BALANCERS = balancers_of(policy_names("path_selection"), policy_names("port_selection"))
+BALANCERS = balancers_of(policy_names("path_selection"), policy_names("port_selection"), tuple(SCHEMES))
 ECMP = Balancer(name="ecmp")
 PLAIN = settings_of(("mixed",))[0]
 
@@ -48,6 +49,7 @@ def test_every_balancer_is_read_with_three_controls(control: str, balancer: Bala
     scenario = read_scenario(scenario_file(PLAIN), transport_keys(contender, control))
     assert scenario.transport.path_selection.name == balancer.path_selection
     assert scenario.transport.port_selection.name == balancer.port_selection
+    assert (scenario.fabric.engineering is not None) == bool(balancer.scheme)
 
 
 @pytest.mark.parametrize("setting", settings_of(), ids=lambda one: one.name)

@@ -19,8 +19,8 @@ SETTINGS = tuple(
 
 def contender(control: str, balancer: str, origin: str = "controls") -> Contender:
     return Contender(
-        control=control, balancer=balancer, path_selection=balancer, port_selection="ecmp", carried="PFC", switch=(),
-        nic=(), origin=origin,
+        control=control, balancer=balancer, path_selection=balancer, port_selection="ecmp", scheme="",
+        carried="PFC", switch=(), nic=(), origin=origin,
     )  # fmt: skip
 
 

@@ -178,6 +178,17 @@ def _of_random_graph(cases: dict) -> None:
     assert all(case.low_us > (4_096 + 98) * 1_024 * 8 / 100e9 * 1e6 for case in cases.values())
 
 
+def _of_planned_paths(cases: dict) -> None:
+    best, sprayed = cases["planned, placement"], cases["sprayed by the switches"]
+    assert best.completion_us / sprayed.completion_us == pytest.approx(0.91, abs=0.01)
+    assert best.high_us < sprayed.low_us < cases["planned, greedy"].low_us < cases["ECMP"].low_us
+    # a link dies: eight flows have seven uplinks, which packets share and flows do not
+    dead, sprayed_dead = cases["planned, placement, a link dies"], cases["sprayed by the switches, a link dies"]
+    assert dead.completion_us / sprayed_dead.completion_us == pytest.approx(1.72, abs=0.02)
+    # 4 MiB at 400 Gb/s, headers left out
+    assert all(case.low_us > 4 * 2**20 * 8 / 400e9 * 1e6 for case in cases.values())
+
+
 def _of_link_dies(cases: dict) -> None:
     least_ms = cases["nothing happens"].took_ms
     # 2 x 15 steps of 4 MiB at 400 Gb/s, headers left out
@@ -383,6 +394,7 @@ NUMBERS = {
     "nscc_and_swift": _of_nscc_and_swift,
     "ecmp_large_flows": _of_ecmp_large_flows,
     "random_graph": _of_random_graph,
+    "planned_paths": _of_planned_paths,
     "link_dies": _of_link_dies,
     "second_nic": _of_second_nic,
     "slow_gpu": _of_slow_gpu,

@@ -1,4 +1,4 @@
-"""``weftwork report``: a page of one run, two compared, a sweep, or a search for plans; or a trace of a run."""
+"""``weftwork report``: a page of one run, two compared, a sweep, a tuning, or a search for plans; or a trace of a run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from weftwork.report.plan_words import PLAN_FILE, open_plan
 from weftwork.report.words import amount
 from weftwork.store.runs import open_run
 from weftwork.store.sweeps import is_sweep, read_command, read_result
+from weftwork.store.tunings import is_tuning, read_tuning
 
 if TYPE_CHECKING:
     from weftwork.store.runs import Run
 
 __all__ = ["report"]
 
-PAGE: Final = "page.html"  # in the folder of a sweep or a search
+PAGE: Final = "page.html"  # in the folder of a sweep, a tuning or a search
 _KINDS: Final = {".html": "page", ".htm": "page", ".json": "trace"}
 
 
@@ -37,8 +38,8 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
 
     Parameters
     ----------
-    first, second : run folders; the second is measured against the first; or the folder of a sweep or of a search for
-        plans alone
+    first, second : run folders; the second is measured against the first; or the folder of a sweep, a tuning or a
+        search for plans alone
     out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``, or
         ``page.html`` in the folder of the sweep or the search; a name that ends in ``.json`` is for a trace, any other
         suffix than ``.html`` is refused
@@ -51,7 +52,7 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
     """
     from weftwork.report.page import run_page
 
-    several = _sweep(first) if is_sweep(first) else _plan(first) if (first / PLAN_FILE).is_file() else None
+    several = _several(first)
     if several is not None:
         _report_several(several, second, out=out, is_opened=is_opened, as_json=as_json)
         return
@@ -101,6 +102,25 @@ class _Several:
     folder: Path
     kind: str
     page: Callable[[], str]
+
+
+def _several(folder: Path) -> _Several | None:
+    """How the page of a folder of more than one run is made; None for a run."""
+    if is_sweep(folder):
+        return _sweep(folder)
+    if is_tuning(folder):
+        return _tuning(folder)
+    return _plan(folder) if (folder / PLAN_FILE).is_file() else None
+
+
+def _tuning(folder: Path) -> _Several:
+    from weftwork.report.page_tune import tune_page
+
+    return _Several(
+        folder=folder,
+        kind="tuning",
+        page=lambda: tune_page(read_tuning(folder), str(folder), read_command(folder)),
+    )
 
 
 def _sweep(folder: Path) -> _Several:

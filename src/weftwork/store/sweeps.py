@@ -1,8 +1,8 @@
-"""The folder of a sweep: what was asked for, a run folder for each point and seed, and one table of what came out.
+"""The folder of a sweep or a tuning: what was asked for, a run folder for each point and seed, and one table of what came out.
 
 ``sweep.json`` is written first and says which sweep it is; ``runs`` holds the run folders, each whole or not there;
 ``table.parquet``, ``table.csv`` and ``result.json`` are written when the sweep ends, each whole, and ``command.txt``
-has the command that made it. One process at a time writes: it holds a lock on ``sweep.lock``, which the system releases
+has the command that made it. The folder of a tuning is held likewise, by ``tune.json`` and ``tune.lock``. One process at a time writes: it holds a lock on ``sweep.lock``, which the system releases
 when the process ends, however it ends.
 Leaves out: the page, which `weftwork.report` makes; file systems without locks, such as some over networks.
 """
@@ -15,7 +15,7 @@ import json
 import os
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.stop import unfinished
@@ -37,17 +37,19 @@ __all__ = [
 RUNS: Final = "runs"
 SWEEP_FORMAT: Final = 1  # of sweep.json and of the names in the folder
 _COMMAND: Final = "command.txt"
-_OWN: Final = frozenset({"sweep.lock", "sweep.json"})  # what a sweep may have written before it was ended at once
+Kind = Literal["sweep", "tune"]
+_NOUN: Final = {"sweep": "sweep", "tune": "tuning"}
 
 
 @contextmanager
-def sweep_folder(path: Path, document: Mapping[str, Any]) -> Iterator[Path]:
-    """Hold the folder of a sweep, made now or found, so that nobody else writes to it meanwhile.
+def sweep_folder(path: Path, document: Mapping[str, Any], kind: Kind = "sweep") -> Iterator[Path]:
+    """Hold the folder of a sweep or a tuning, made now or found, so that nobody else writes to it meanwhile.
 
     Parameters
     ----------
     path : of the folder
     document : what is asked for; ``digest`` tells one sweep from another
+    kind : what the folder is of
 
     Yields
     ------
@@ -60,39 +62,40 @@ def sweep_folder(path: Path, document: Mapping[str, Any]) -> Iterator[Path]:
     try:
         (path / RUNS).mkdir(parents=True, exist_ok=True)
         # opened so that no child inherits it: the lock ends with this process
-        lock = os.open(path / "sweep.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        lock = os.open(path / f"{kind}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise _wrong(path, f"cannot be made: {error.strerror}") from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            text = "another weftwork sweep is writing to it; wait until it ends, or name another folder"
+            text = f"another weftwork {kind} is writing to it; wait until it ends, or name another folder"
             raise _wrong(path, text) from error
-        _claim(path, document)
+        _claim(path, document, kind)
         yield path / RUNS
     finally:
         os.close(lock)
 
 
-def _claim(path: Path, document: Mapping[str, Any]) -> None:
+def _claim(path: Path, document: Mapping[str, Any], kind: Kind) -> None:
     """Write down which sweep the folder holds, or refuse where it is another one."""
-    file = path / "sweep.json"
+    file = path / f"{kind}.json"
     if not file.exists():
-        others = [one.name for one in path.iterdir() if one.name not in _OWN | {RUNS}]
+        own = {f"{kind}.lock", file.name, RUNS}  # what may have been written before it was ended at once
+        others = [one.name for one in path.iterdir() if one.name not in own]
         if others or any((path / RUNS).iterdir()):
-            raise _wrong(path, "holds something else than a sweep; name another folder")
+            raise _wrong(path, f"holds something else than a {_NOUN[kind]}; name another folder")
         write_whole(file, json.dumps({"format": SWEEP_FORMAT, **document}, indent=2) + "\n")
         return
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise _wrong(path, f"sweep.json cannot be read: {error}") from error
+        raise _wrong(path, f"{file.name} cannot be read: {error}") from error
     if found.get("digest") != document["digest"]:
         version = found.get("weftwork", "an unknown version")
         text = (
-            f"holds another sweep, of Weftwork {version}: other keys, values, seeds, scenario or files of your own;"
-            " name another folder"
+            f"holds another {_NOUN[kind]}, of Weftwork {version}: other keys, values, seeds, scenario or files of your"
+            " own; name another folder"
         )
         raise _wrong(path, text)
 
@@ -130,9 +133,10 @@ def write_command(path: Path, command: str) -> None:
 
 
 def read_command(path: Path) -> str:
-    """Return the command that made a sweep; that of its folder alone where Python made it."""
+    """Return the command that made a sweep or a tuning; that of its folder alone where Python made it."""
     file = path / _COMMAND
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else f"weftwork sweep FILE -o {path}"
+    kind = "sweep" if is_sweep(path) else "tune"
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else f"weftwork {kind} FILE -o {path}"
 
 
 def read_result(path: Path) -> SweepResult:

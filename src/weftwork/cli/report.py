@@ -1,4 +1,4 @@
-"""``weftwork report``: a page of one run, two compared, a sweep, a tuning, or a search for plans; or a trace of a run."""
+"""``weftwork report``: a page of a run, two compared, a sweep, a tuning, or a search for plans; or a trace of a run."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from weftwork.cli.settings import overrides
 from weftwork.report.page_tune import tune_page
 from weftwork.report.tune_words import (
     loss_words,
+    parameter_names,
     range_words,
     tune_verdict,
     tune_warnings,
@@ -176,11 +177,14 @@ def _table(result: TuneResult) -> Table:
     table.add_column("searched", no_wrap=True)
     table.add_column("worse if set back", justify="right", no_wrap=True)
     table.add_column("of the variance", justify="right", no_wrap=True)
+    names = parameter_names(result)
     ordered = sorted(result.parameters, key=lambda one: -(one.loss.mean if one.loss is not None else -1.0))
     for one in ordered:
         style = "bold" if one.best != one.before else ""
         share = amount(one.share, "share")
-        table.add_row(one.key, one.before, one.best, range_words(one), loss_words(result, one), share, style=style)
+        table.add_row(
+            names[one.key], one.before, one.best, range_words(one), loss_words(result, one), share, style=style
+        )
     return table
 
 

@@ -16,6 +16,7 @@ from weftwork.report.tune_words import (
     gain_words,
     loss_words,
     objective_name,
+    parameter_names,
     range_words,
     score_words,
     trial_words,
@@ -150,8 +151,8 @@ def _history(result: TuneResult) -> PageSection:
     marks = [Tick(at=0.0, text="trial 0"), Tick(at=1.0, text=f"trial {last}")]
     over = " over that of the file's values" if result.is_ratio else ""
     lead = (
-        f"Each dot is a trial: its {objective_name(result)}{over}, over {plural(len(result.seeds), 'seed')}. The best of"
-        " many trials is partly the luckiest, so the gain is measured on other seeds."
+        f"Each dot is a trial: its {objective_name(result)}{over}, over {plural(len(result.seeds), 'seed')}. The best"
+        " of many trials is partly the luckiest, so the gain is measured on other seeds."
     )
     chart = trial_dots("", dots, _unit(result), x_ticks=marks, before=_before(result), so_far=so_far)
     return PageSection(id="history", short="Search", title="The search", lead=lead, content=chart)
@@ -169,8 +170,7 @@ def _trials(result: TuneResult) -> PageSection:
             escape(f"as trial {one.same_as}" if one.same_as is not None else one.reason or one.status),
         ]
         cells.append([f"<b>{text}</b>" for text in made] if one.number == result.best else made)
-    leaves = [one.key.rpartition(".")[2] for one in result.parameters]
-    head = ("trial", "score", *leaves, "status")
+    head = ("trial", "score", *parameter_names(result).values(), "status")
     left = len(result.trials) - len(cells)
     lead = f"The {len(cells):,} best; trials.csv has {left:,} more." if left else "All trials, the best first."
     content = table(head, cells, texts=(0, len(head) - 1))

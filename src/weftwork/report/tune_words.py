@@ -8,11 +8,11 @@ from weftwork.report.sweep_words import HEADLINE_WORDS
 from weftwork.report.words import amount, label, plural, sentence
 
 if TYPE_CHECKING:
-    from weftwork.spec.tuning import Estimate, TuneParameter, TuneResult, TuneTrial
+    from weftwork.spec.tuning import SeedEstimate, TuneParameter, TuneResult, TuneTrial
 
 __all__ = [
-    "gain_words", "loss_words", "most_important", "objective_name", "range_words", "score_words", "trial_words",
-    "tune_verdict", "tune_warnings", "tuned_comment",
+    "gain_words", "loss_words", "most_important", "objective_name", "parameter_names", "range_words", "score_words",
+    "trial_words", "tune_verdict", "tune_warnings", "tuned_comment",
 ]  # fmt: skip
 
 _SAID: Final = 0.995  # of the gain: a parameter that brings more of it brings all
@@ -32,7 +32,9 @@ def tune_verdict(result: TuneResult) -> list[str]:
     if result.gain is None:
         return [f"Trial {result.best} is best on the seeds of the search, but not judged on fresh ones: {result.why}."]
     seeds = plural(len(result.fresh_seeds), "fresh seed")
-    said = [f"{sentence(objective_name(result))} {_from_to(result)}: {gain_words(result, result.gain)}, over {seeds}."]
+    what = objective_name(result)
+    name = f"The objective, {what}," if " " in result.objective else sentence(what)
+    said = [f"{name} {_from_to(result)}: {gain_words(result, result.gain)}, over {seeds}."]
     if result.gain.mean <= 0:
         said.append("So the best trial of the search is no better on fresh seeds: keep the values of the file.")
         return said
@@ -46,10 +48,8 @@ def _nothing(result: TuneResult) -> list[str]:
     if not result.finalists:
         return [f"None of {trials} is better than the values of the file, by {what}."]
     better = plural(len(result.finalists), "trial looks", "trials look")
-    return [
-        f"The values of the file are best, by {what}: {better} better on the seeds of the search, and not on others,"
-        " so that was noise."
-    ]
+    text = f"The values of the file are best, by {what}: {better} better on the seeds of the search, and not on others,"
+    return [f"{text} so that was noise."]
 
 
 def _from_to(result: TuneResult) -> str:
@@ -63,7 +63,7 @@ def _from_to(result: TuneResult) -> str:
     return "goes " + "; ".join(f"in {one.name} {text}" for one, text in zip(result.scenarios, told, strict=True))
 
 
-def gain_words(result: TuneResult, gain: Estimate) -> str:
+def gain_words(result: TuneResult, gain: SeedEstimate) -> str:
     """A gain with its interval, such as ``21 % less (95 % interval 18 % to 24 %)``."""
     better, worse = ("more", "less") if result.is_larger_better else ("less", "more")
     side = better if gain.mean >= 0 else worse
@@ -118,12 +118,12 @@ def tune_warnings(result: TuneResult) -> list[str]:
     said = []
     if result.gain is not None and result.gain.is_clear is None:
         said.append("One fresh seed: no statement on noise; --fresh 5 makes one.")
-    for one in result.parameters:
-        if one.end:
-            said.append(
-                f"{one.key} = {one.best} lies at the {one.end} end of its range, {one.low} to {one.high}; a wider one"
-                f" may be better: --parameter '{one.key}=LOW..HIGH'"
-            )
+    said += [
+        f"{one.key} = {one.best} lies at the {one.end} end of its range, {one.low} to {one.high}; a wider one may be"
+        f" better: --parameter '{one.key}=LOW..HIGH'"
+        for one in result.parameters
+        if one.end
+    ]
     several = len(result.scenarios) > 1
     for other in result.others:
         where = f"{other.scenario}: " if several else ""
@@ -137,8 +137,22 @@ def tune_warnings(result: TuneResult) -> list[str]:
             f"{plural(len(failed), 'trial has', 'trials have')} no result to judge, such as trial {failed[0].number}:"
             f" {failed[0].reason or failed[0].status}"
         )
-    said += [f"{key} is not tuned: it {why}" for key, why in result.unread.items()]
+    said += [f"{one.key} was not judged alone: {one.why}" for one in result.parameters if one.why]
+    if result.unread:
+        names = ", ".join(key.rpartition(".")[2] for key in result.unread)
+        said.append(
+            f"Not tuned, since no range follows from the values now: {names}; --parameter KEY=LOW..HIGH gives one"
+        )
     return said
+
+
+def parameter_names(result: TuneResult) -> dict[str, str]:
+    """Key of each parameter to its last name, or to the whole key where two share that."""
+    leaves = [one.key.rpartition(".")[2] for one in result.parameters]
+    return {
+        one.key: leaf if leaves.count(leaf) == 1 else one.key
+        for one, leaf in zip(result.parameters, leaves, strict=True)
+    }
 
 
 def range_words(one: TuneParameter) -> str:
@@ -149,7 +163,7 @@ def range_words(one: TuneParameter) -> str:
 def loss_words(result: TuneResult, one: TuneParameter) -> str:
     """How much worse the objective gets where the parameter alone is set back; empty where it keeps its value."""
     if one.loss is None:
-        return one.why and f"not judged: {one.why}"
+        return "not judged" if one.why else ""
     unit = _unit_of_gain(result)
     text = amount(one.loss.mean, unit)
     if one.loss.low is None or one.loss.high is None:

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Estimate", "OtherNumber", "TuneParameter", "TuneResult", "TuneScenario", "TuneTrial"]
+__all__ = ["OtherNumber", "SeedEstimate", "TuneParameter", "TuneResult", "TuneScenario", "TuneTrial"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate:
+class SeedEstimate:
     """A mean over seeds with the ends of its 95 % interval; no ends with one seed.
 
     Attributes
@@ -87,7 +87,7 @@ class TuneParameter:
     is_log: bool = False
     end: Literal["", "low", "high"] = ""
     share: float | None = None
-    loss: Estimate | None = None
+    loss: SeedEstimate | None = None
     share_of_gain: float | None = None
     why: str = ""
 
@@ -150,7 +150,7 @@ class TuneResult:
     trials: tuple[TuneTrial, ...]
     best: int
     finalists: tuple[int, ...]
-    gain: Estimate | None
+    gain: SeedEstimate | None
     why: str
     others: tuple[OtherNumber, ...]
     unread: Mapping[str, str]

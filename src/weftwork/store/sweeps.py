@@ -1,9 +1,9 @@
-"""The folder of a sweep or a tuning: what was asked for, a run folder for each point and seed, and one table of what came out.
+"""The folder of a sweep: what was asked for, a run folder for each point and seed, and one table of what came out.
 
 ``sweep.json`` is written first and says which sweep it is; ``runs`` holds the run folders, each whole or not there;
 ``table.parquet``, ``table.csv`` and ``result.json`` are written when the sweep ends, each whole, and ``command.txt``
-has the command that made it. The folder of a tuning is held likewise, by ``tune.json`` and ``tune.lock``. One process at a time writes: it holds a lock on ``sweep.lock``, which the system releases
-when the process ends, however it ends.
+has the command that made it. One process at a time writes: it holds a lock on ``sweep.lock``, which the system releases
+when the process ends, however it ends. The folder of a tuning is held likewise, by ``tune.json`` and ``tune.lock``.
 Leaves out: the page, which `weftwork.report` makes; file systems without locks, such as some over networks.
 """
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.spec.tuning import Estimate, OtherNumber, TuneParameter, TuneResult, TuneScenario, TuneTrial
+from weftwork.spec.tuning import OtherNumber, SeedEstimate, TuneParameter, TuneResult, TuneScenario, TuneTrial
 from weftwork.study.sweep.verdict import is_larger_better, main_effect
 from weftwork.study.tune.keys import NOT_SET
 from weftwork.study.tune.objective import NoValueError, Objective
@@ -23,7 +23,7 @@ from weftwork.study.tune.trials import Tried, means_of, objectives_of
 
 if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
-    from weftwork.study.tune.parameters import Space, TunedKey
+    from weftwork.study.tune.parameters import TunedKey, TuneSpace
     from weftwork.study.tune.question import TuneQuestion
 
 __all__ = ["Confirmed", "judged"]
@@ -65,11 +65,11 @@ class _Fresh:
     objectives: tuple[tuple[float, float], ...]
 
     @property
-    def gain(self) -> Estimate:
+    def gain(self) -> SeedEstimate:
         """What the best is better by."""
         return self.worse(self.before)
 
-    def worse(self, scores: Sequence[float]) -> Estimate:
+    def worse(self, scores: Sequence[float]) -> SeedEstimate:
         """How much worse scores are than those of the best, paired by seed."""
         return estimate_of([(one - best) / self.unit for one, best in zip(scores, self.after, strict=True)])
 
@@ -77,7 +77,7 @@ class _Fresh:
 def judged(
     *,
     question: TuneQuestion,
-    space: Space,
+    space: TuneSpace,
     objective: Objective,
     scale: Scale,
     trials: Sequence[TuneTrial],

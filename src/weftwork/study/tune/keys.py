@@ -3,40 +3,27 @@
 They are the parameters of the policies that the scenario chooses, and the keys of its sections and devices. A key that
 the scenario leaves out and that follows from the fabric has that figure as its centre: ECN thresholds from the rate of
 the links, headroom from rate and delay.
-Leaves out: keys of lists (``faults``, ``jobs``), lists of words, and what chooses a file, such as a topology; such a
-key is tuned by its values, ``KEY=A,B``.
+Leaves out: keys of lists (``faults``, ``jobs``), lists of words, and what chooses a file, such as a topology or a
+policy; such a key is swept (`weftwork.study.sweep`).
 """
+# ruff: noqa: ANN401 - a resolved value is whatever its row makes of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-
-import yaml
 
 from weftwork.base.units import format_quantity
 from weftwork.engine.headroom import headroom_bytes
 from weftwork.hardware.catalogue import nic, switch
 from weftwork.policies.load import load
 from weftwork.policies.parameters import resolve
-from weftwork.spec.device import Nic, Switch
+from weftwork.spec.scenario.chosen import OPTIONS
 from weftwork.spec.scenario.devices import device_rows
-from weftwork.spec.scenario.kinds import (
-    Choice,
-    DeviceKind,
-    Flag,
-    Measure,
-    Number,
-    PolicyChoiceKind,
-    Section,
-    SectionList,
-    Whole,
-    WrongValueError,
-)
+from weftwork.spec.scenario.kinds import Choice, Flag, Measure, Number, OfferKind, Section, Whole, WrongValueError
 from weftwork.spec.scenario.policies import POLICY_KINDS
-from weftwork.spec.scenario.rows import shown
-from weftwork.spec.scenario.scenario import dump, rows
+from weftwork.spec.scenario.rows import applies, rows_of, selector, shown
 from weftwork.spec.scenario.yaml_tree import Scalar
 from weftwork.study.prepare.engine_settings import transport_of
 
@@ -44,8 +31,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from weftwork.policies.parameters import ParameterRow
-    from weftwork.spec.scenario.devices import DeviceChoice
-    from weftwork.spec.scenario.kinds import Kind
+    from weftwork.spec.scenario.rows import KeyRow
     from weftwork.spec.scenario.scenario import Scenario
 
 __all__ = ["NOT_SET", "TunableKey", "keys_of"]
@@ -95,16 +81,12 @@ def keys_of(scenario: Scenario) -> dict[str, TunableKey]:
     ------
     CodeError : a policy or transport of the user's own is wrong
     """
-    found: dict[str, TunableKey] = {}
-    values = _values(scenario)
     centres = _centres(scenario)
-    for described in rows():
-        if described.path in found or described.path not in values or described.path.startswith(_LEFT_OUT):
-            continue
-        value = values[described.path]
-        one = _scenario_key(described.path, described.text, described.kind, value, centres.get(described.path))
-        if one is not None:
-            found[described.path] = one
+    found: dict[str, TunableKey] = {}
+    for path, described, value in (*_walk(scenario, ""), *_of_devices(scenario)):
+        one = _scenario_key(path, described, value, centres.get(path))
+        if one is not None and not path.startswith(_LEFT_OUT):
+            found[path] = one
     for kind in POLICY_KINDS:
         choice = getattr(scenario.transport, kind)
         policy = load(kind, choice.label, choice.parameters, path=f"transport.{kind}")
@@ -114,45 +96,38 @@ def keys_of(scenario: Scenario) -> dict[str, TunableKey]:
     return found
 
 
-def _values(scenario: Scenario) -> dict[str, object]:
-    """Every key of sections and devices with its value as it is written; None where a device leaves it open."""
-    found = dict(_flat(yaml.safe_load(dump(scenario)), ""))
-    for path, choice, record in _devices(scenario):
-        found |= _fields(path, type(record), choice.on(record))
-    return found
+def _walk(section: BaseModel, path: str) -> Iterator[tuple[str, KeyRow, Any]]:
+    """Yield path, row and value of every key of a section, and of the file that it chooses; None: it is left out."""
+    described_rows = rows_of(type(section))
+    field_of = {described.key: name for name, described in described_rows.items()}
+    for name, described in described_rows.items():
+        at, value = f"{path}.{described.key}" if path else described.key, getattr(section, name)
+        deciding = selector(described)
+        if deciding is not None and not applies(described, getattr(section, field_of[deciding])):
+            continue
+        if isinstance(described.kind, Section):
+            yield from () if value is None else _walk(value, at)
+            continue
+        yield at, described, value
+        if isinstance(described.kind, OfferKind):
+            yield from _walk(getattr(section, OPTIONS), path)
 
 
-def _flat(tree: Mapping[str, Any], path: str) -> list[tuple[str, object]]:
-    found: list[tuple[str, object]] = []
-    for key, value in tree.items():
-        at = f"{path}.{key}" if path else str(key)
-        if isinstance(value, dict):
-            found += _flat(value, at)
-        elif not isinstance(value, list):
-            found.append((at, value))
-    return found
-
-
-def _devices(scenario: Scenario) -> list[tuple[str, DeviceChoice, Switch | Nic]]:
-    """Switch and NIC of the fabric, where it has such keys, each on its model of the catalogue."""
+def _of_devices(scenario: Scenario) -> Iterator[tuple[str, KeyRow, Any]]:
+    """Yield the keys of the switch and the NIC of the fabric, each on its model of the catalogue."""
     fabric = scenario.fabric
-    found: list[tuple[str, DeviceChoice, Switch | Nic]] = []
-    if getattr(fabric, "switch", None) is not None:
-        found.append(("fabric.switch", fabric.switch, switch(fabric.switch.model)))
-    if getattr(fabric, "nic", None) is not None:
-        found.append(("fabric.nic", fabric.nic, nic(fabric.nic.model)))
-    return found
+    for path, choice, model in (("fabric.switch", fabric.switch, switch), ("fabric.nic", fabric.nic, nic)):
+        if choice is not None:
+            yield from _fields(choice.on(model(choice.model)), path)
 
 
-def _fields(path: str, model: type[BaseModel], record: BaseModel) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for name, described in device_rows(model).items():
-        at, value, kind = f"{path}.{described.key}", getattr(record, name), described.kind
-        if isinstance(kind, Section):
-            found |= _fields(at, kind.model, value)
-        elif not isinstance(kind, PolicyChoiceKind | DeviceKind | SectionList):  # which no device has
-            found[at] = None if value is None else kind.write(value)
-    return found
+def _fields(record: BaseModel, path: str) -> Iterator[tuple[str, KeyRow, Any]]:
+    for name, described in device_rows(type(record)).items():
+        at, value = f"{path}.{described.key}", getattr(record, name)
+        if isinstance(described.kind, Section):
+            yield from _fields(value, at)
+        else:
+            yield at, described, value
 
 
 def _centres(scenario: Scenario) -> dict[str, float]:
@@ -173,12 +148,13 @@ def _centres(scenario: Scenario) -> dict[str, float]:
     return found
 
 
-def _scenario_key(path: str, text: str, kind: Kind, value: object, centre: float | None) -> TunableKey | None:
+def _scenario_key(path: str, described: KeyRow, value: Any, centre: float | None) -> TunableKey | None:
     """A key of a section or device; None where its kind cannot be tuned."""
-    before = NOT_SET if value is None else shown(value)
+    kind = described.kind
     if isinstance(kind, Flag | Choice):
+        before = NOT_SET if value is None else shown(kind.write(value))
         options = _FLAGS if isinstance(kind, Flag) else kind.options
-        return TunableKey(key=path, text=text, before=before, options=options, read=_no_number, write=str)
+        return TunableKey(key=path, text=described.text, before=before, options=options, read=_no_number, write=str)
     if not isinstance(kind, Measure | Whole | Number) or (isinstance(kind, Measure) and kind.allowed):
         return None
 
@@ -189,16 +165,12 @@ def _scenario_key(path: str, text: str, kind: Kind, value: object, centre: float
             fix = f"; did you mean '{wrong.fix}'?" if wrong.fix else ""
             raise ValueError(f"{wrong.text}{fix}") from wrong
 
-    try:
-        now = centre if value is None else read(before)
-    except ValueError:  # a key that several choices have, each in a sense of its own: not this one's
-        return None
     above = kind.above if isinstance(kind, Number) else None
     return TunableKey(
         key=path,
-        text=text,
-        before=before,
-        now=now,
+        text=described.text,
+        before=NOT_SET if value is None else shown(kind.write(value)),
+        now=centre if value is None else value,
         low=kind.low if above is None else above,
         high=kind.high,
         is_whole=isinstance(kind, Whole) or (isinstance(kind, Measure) and kind.quantity.whole),

@@ -22,7 +22,7 @@ from weftwork.study.tune.keys import NOT_SET
 if TYPE_CHECKING:
     from weftwork.study.tune.keys import TunableKey
 
-__all__ = ["Space", "TunedKey", "space_of"]
+__all__ = ["TuneSpace", "TunedKey", "space_of"]
 
 FACTOR: Final = 8.0  # chosen: three doublings each way cover what vendors and papers set for one parameter
 LOG_FROM: Final = 10.0  # chosen: a range over a decade or more is searched by its logarithm
@@ -93,7 +93,7 @@ class TunedKey:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Space:
+class TuneSpace:
     """All parameters of a tuning.
 
     Attributes
@@ -140,7 +140,7 @@ class Space:
         return found
 
 
-def space_of(known: Mapping[str, TunableKey], texts: Sequence[str]) -> Space:
+def space_of(known: Mapping[str, TunableKey], texts: Sequence[str]) -> TuneSpace:
     """Find the parameters that ``--parameter`` texts name, with all mistakes.
 
     Parameters
@@ -185,7 +185,7 @@ def space_of(known: Mapping[str, TunableKey], texts: Sequence[str]) -> Space:
     if mistakes:
         raise ConfigError("command line", mistakes)
     unread = {key: why for key, why in unread.items() if key not in found}
-    return Space(keys=tuple(_in_order(found, given, known)), unread=unread)
+    return TuneSpace(keys=tuple(_in_order(found, given, known)), unread=unread)
 
 
 def _matching(name: str, known: Mapping[str, TunableKey]) -> list[str]:
@@ -234,9 +234,6 @@ def _given(known: TunableKey, text: str) -> TunedKey:
     low, high = known.read(low_text), known.read(high_text)
     if low >= high:
         raise ValueError(f"found '{text}', wanted a low end below the high end")
-    for end, written in ((low, low_text), (high, high_text)):
-        if (known.low is not None and end < known.low) or (known.high is not None and end > known.high):
-            raise ValueError(f"found {written}, wanted it within {_bounds(known)}")
     return TunedKey(known=known, low=low, high=high, is_log=low > 0 and high / low >= LOG_FROM)
 
 
@@ -276,12 +273,6 @@ def _in_order(found: Mapping[str, TunedKey], given: set[str], known: Mapping[str
         if high is not None and not high.choices and low is None and upper not in given and least is not None:
             made[upper] = replace(high, low=max(high.low, least))
     return sorted(made.values(), key=lambda one: bool(one.floor))
-
-
-def _bounds(known: TunableKey) -> str:
-    low = "any" if known.low is None else known.write(known.low)
-    high = "any" if known.high is None else known.write(known.high)
-    return f"{low} to {high}"
 
 
 def _rounded(value: float, *, is_whole: bool) -> float:

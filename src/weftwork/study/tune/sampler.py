@@ -18,7 +18,7 @@ from weftwork.base.errors import ConfigError, Mistake
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-    from weftwork.study.tune.parameters import Space
+    from weftwork.study.tune.parameters import TuneSpace
 
 __all__ = ["Sampler", "TreeSampler", "refuse_without_optuna"]
 
@@ -63,7 +63,7 @@ class TreeSampler:
     seed : of every draw
     """
 
-    def __init__(self, space: Space, seed: int = SEED) -> None:
+    def __init__(self, space: TuneSpace, seed: int = SEED) -> None:
         import optuna
         from optuna.distributions import CategoricalDistribution, FloatDistribution
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.spec.tuning import Estimate
+from weftwork.spec.tuning import SeedEstimate
 from weftwork.study.run.seeds import interval
 
 __all__ = ["Scale", "estimate_of", "scale_of"]
@@ -81,7 +81,7 @@ def scale_of(values: Sequence[Sequence[float]], files: Sequence[str]) -> Scale:
     raise ConfigError("command line", mistakes)
 
 
-def estimate_of(differences: Sequence[float]) -> Estimate:
+def estimate_of(differences: Sequence[float]) -> SeedEstimate:
     """Mean of differences that are paired by seed, with its 95 % interval by Student's t."""
     mean, low, high = interval(differences)
-    return Estimate(mean=mean) if len(differences) == 1 else Estimate(mean=mean, low=low, high=high)
+    return SeedEstimate(mean=mean) if len(differences) == 1 else SeedEstimate(mean=mean, low=low, high=high)

@@ -33,7 +33,7 @@ from weftwork.study.run.run import MAX_SEED
 from weftwork.study.tune.judged import Confirmed, judged
 from weftwork.study.tune.keys import keys_of
 from weftwork.study.tune.objective import NoValueError, Objective, objective_from
-from weftwork.study.tune.parameters import Space, space_of
+from weftwork.study.tune.parameters import TuneSpace, space_of
 from weftwork.study.tune.question import TuneQuestion
 from weftwork.study.tune.sampler import TreeSampler, refuse_without_optuna
 from weftwork.study.tune.scores import Scale, scale_of
@@ -111,7 +111,7 @@ def run_tune(
     *,
     out: str | Path | None = None,
     workers: int | None = None,
-    sampler: Callable[[Space], Sampler] | None = None,
+    sampler: Callable[[TuneSpace], Sampler] | None = None,
     outcomes: Outcomes | None = None,
     on_start: Callable[[TuneStart], None] | None = None,
     on_progress: Callable[[TuneProgress], None] | None = None,
@@ -160,7 +160,7 @@ def run_tune(
             files=question.files, firsts=firsts, overrides=overrides, workers=side_by_side, outcomes=pool,
             user_code=question.user_code,
         )  # fmt: skip
-        search = _Search(question, space, proposes, runs, folder, _told(on_progress, wanted))
+        search = _TuneSearch(question, space, proposes, runs, folder, _told(on_progress, wanted))
         interrupt.keep(is_raised=True)
         end: Literal["done", "interrupted", "full"] = "done"
         result: TuneResult | None = None
@@ -181,7 +181,7 @@ def _workers(outcomes: Outcomes | None) -> AbstractContextManager[Outcomes]:
     return lasting_workers() if outcomes is None else nullcontext(outcomes)
 
 
-def _space(question: TuneQuestion, scenarios: Sequence[Scenario]) -> Space:
+def _space(question: TuneQuestion, scenarios: Sequence[Scenario]) -> TuneSpace:
     """Parameters of the first scenario, which all others have to have."""
     space = space_of(keys_of(scenarios[0]), question.parameters)
     mistakes = [
@@ -212,14 +212,14 @@ def _refuse_counts(question: TuneQuestion, scenarios: Sequence[Scenario]) -> Non
         raise ConfigError("command line", mistakes)
 
 
-def _runs_at_most(question: TuneQuestion, space: Space) -> int:
+def _runs_at_most(question: TuneQuestion, space: TuneSpace) -> int:
     search = question.trials * question.seeds
     confirmed = (FINALISTS + 1) * question.seeds + (2 + len(space.keys)) * question.fresh
     return len(question.files) * (search + confirmed)
 
 
 def _document(
-    question: TuneQuestion, scenarios: Sequence[Scenario], overrides: Mapping[str, str], space: Space, label: str
+    question: TuneQuestion, scenarios: Sequence[Scenario], overrides: Mapping[str, str], space: TuneSpace, label: str
 ) -> dict[str, object]:
     """What is written down of the tuning; more trials and another objective go on in the same folder."""
     points = [
@@ -242,7 +242,7 @@ def _told(on_progress: Callable[[TuneProgress], None] | None, wanted: int) -> Ca
     """Return a function that turns counts into progress with the time left."""
     began_s = time.monotonic()
 
-    def tell(search: _Search, ended: int, kept: int) -> None:
+    def tell(search: _TuneSearch, ended: int, kept: int) -> None:
         if on_progress is None:
             return
         here = ended - kept
@@ -257,13 +257,13 @@ def _told(on_progress: Callable[[TuneProgress], None] | None, wanted: int) -> Ca
     return tell
 
 
-class _Search:
+class _TuneSearch:
     """The state of a tuning: its trials so far, and what they are judged by."""
 
     def __init__(
         self,
         question: TuneQuestion,
-        space: Space,
+        space: TuneSpace,
         sampler: Sampler,
         runs: Runs,
         folder: Path,

@@ -44,6 +44,15 @@ Lost = Annotated[
 Sets = Annotated[
     list[str] | None, typer.Argument(metavar="SET", help="Such as sc21; all by default.", show_default=False)
 ]
+Tuned = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenarios that are tuned together, YAML files.")]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parameter",
+        metavar="KEY",
+        help="What is tuned: a key, SECTION.*, KEY=LOW..HIGH or KEY=A,B,C; may be repeated.",
+    ),
+]
 NoUserCode = Annotated[
     bool, typer.Option("--no-user-code", help="Refuse every Python file that the scenario names outside the package.")
 ]
@@ -290,6 +299,57 @@ def _cross(  # noqa: PLR0913 - the options, all by name
     )
 
 
+@app.command("tune", epilog=TRUST)
+def _tune(  # noqa: PLR0913 - the options, all by name
+    *,
+    files: Tuned,
+    parameters: Parameters = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Number of the summary, or an expression such as 'fct_p99_ps + 1e6*pauses'; by default the time of an "
+            "iteration, a collective or all messages.",
+        ),
+    ] = None,
+    maximises: Annotated[bool, typer.Option("--maximise", help="More of the objective is better.")] = False,
+    trials: Annotated[int, typer.Option(help="Choices of values, that of the file included.")] = 60,
+    seeds: Annotated[int, typer.Option(help="Runs of each trial in the search, with consecutive seeds.")] = 3,
+    fresh: Annotated[
+        int, typer.Option(help="Runs that measure the gain, with seeds that the search has not seen.")
+    ] = 5,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Folder to write, new or to go on with; runs/<name>-tune-<time> by default."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("-j", "--jobs", min=1, help="Runs side by side; all cores by default.")
+    ] = None,
+    settings: Settings = None,
+    no_user_code: NoUserCode = False,
+    as_json: Json = False,
+) -> None:
+    """Tune parameters of control, ECN, buffers or anything else: the gain on fresh seeds, and which one brings it."""
+    from weftwork.cli.tune import tune
+
+    raise typer.Exit(
+        tune(
+            files,
+            parameters=parameters,
+            objective=objective,
+            maximises=maximises,
+            trials=trials,
+            seeds=seeds,
+            fresh=fresh,
+            out=out,
+            jobs=jobs,
+            settings=settings,
+            user_code=not no_user_code,
+            as_json=as_json,
+        )
+    )
+
+
 @app.command("collective", epilog=TRUST)
 def _collective(  # noqa: PLR0913 - the options, all by name
     *,
@@ -434,7 +494,7 @@ def _compare(
 @app.command("report")
 def _report(
     *,
-    first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or one of weftwork plan or sweep.")],
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or one of weftwork plan, sweep or tune.")],
     second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another run, to compare with it.")] = None,
     out: Annotated[
         Path | None,
@@ -447,7 +507,7 @@ def _report(
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a run, two runs compared, a sweep, or a search for plans."""
+    """Write a page about a run, two runs compared, a sweep, a tuning, or a search for plans."""
     from weftwork.cli.report import report
 
     report(first, second, out=out, is_opened=is_opened, as_json=as_json)

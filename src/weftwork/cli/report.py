@@ -1,4 +1,4 @@
-"""``weftwork report``: a page of a run, of two compared, of a sweep, a crossing or a search for plans; or a trace."""
+"""``weftwork report``: a page of a run, of two, of a sweep, a tuning, a crossing or a search for plans; or a trace."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from weftwork.report.words import amount
 from weftwork.store.crossings import is_crossing, read_crossing
 from weftwork.store.runs import open_run
 from weftwork.store.sweeps import is_sweep, read_command, read_result
+from weftwork.store.tunings import is_tuning, read_tuning
 
 if TYPE_CHECKING:
     from weftwork.store.runs import Run
 
 __all__ = ["report"]
 
-PAGE: Final = "page.html"  # in the folder of a sweep or a search
+PAGE: Final = "page.html"  # in the folder of a sweep, a tuning or a search
 _KINDS: Final = {".html": "page", ".htm": "page", ".json": "trace"}
 
 
@@ -38,8 +39,8 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
 
     Parameters
     ----------
-    first, second : run folders; the second is measured against the first; or the folder of a sweep, of a crossing or
-        of a search for plans alone
+    first, second : run folders; the second is measured against the first; or the folder of a sweep, a tuning, a
+        crossing or a search for plans alone
     out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``, or
         ``page.html`` in the folder of the sweep or the search; a name that ends in ``.json`` is for a trace, any other
         suffix than ``.html`` is refused
@@ -110,6 +111,8 @@ def _several(folder: Path) -> _Several | None:
         return _sweep(folder)
     if is_crossing(folder):
         return _crossing(folder)
+    if is_tuning(folder):
+        return _tuning(folder)
     return _plan(folder) if (folder / PLAN_FILE).is_file() else None
 
 
@@ -120,6 +123,16 @@ def _crossing(folder: Path) -> _Several:
         folder=folder,
         kind="crossing",
         page=lambda: crossing_page(read_crossing(folder), str(folder), read_command(folder)),
+    )
+
+
+def _tuning(folder: Path) -> _Several:
+    from weftwork.report.page_tune import tune_page
+
+    return _Several(
+        folder=folder,
+        kind="tuning",
+        page=lambda: tune_page(read_tuning(folder), str(folder), read_command(folder)),
     )
 
 

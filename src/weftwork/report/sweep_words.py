@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
     from weftwork.spec.sweep import SweepResult, SweepRow, SweepVerdict
 
-__all__ = ["against_best", "best_first", "cell", "objective_words", "point_words", "sweep_verdict"]
+__all__ = [
+    "HEADLINE_WORDS", "against_best", "best_first", "cell", "objective_words", "point_words", "sweep_verdict",
+]  # fmt: skip
 
-_HEADLINES: Final = {  # what these numbers are called where points are judged by them
+HEADLINE_WORDS: Final = {  # what these numbers are called where points are judged by them
     "iteration_ps": "time of an iteration",
     "collective_duration_ps": "time of the collective",
     "completion_ps": "completion time",
@@ -39,7 +41,7 @@ def point_words(result: SweepResult, row: SweepRow) -> str:
 
 def objective_words(result: SweepResult) -> str:
     """What points are judged by, in words."""
-    return _HEADLINES.get(result.objective, label(result.objective))
+    return HEADLINE_WORDS.get(result.objective, label(result.objective))
 
 
 def cell(result: SweepResult, row: SweepRow) -> str:

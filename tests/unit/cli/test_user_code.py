@@ -37,6 +37,7 @@ RUN_BY = {
     "collective": set(KINDS) - {"traffic.pattern"},  # it puts its own workload in place of the scenario's
     "topology": {"fabric.topology"},
     "sweep": set(KINDS),
+    "tune": set(KINDS),
 }
 # `plan` takes scenarios with training alone, which have a test of their own
 
@@ -85,6 +86,8 @@ def marks(folder: Path) -> set[str]:
 
 def arguments(command: str, key: str) -> list[str]:
     """Words of the command line that read the scenario; of a collective the algorithm is an option."""
+    if command == "tune":
+        return ["tune", "a.yaml", "--parameter", "fabric.switch.alpha"]
     if command != "collective":
         return [command, "a.yaml", *(["--set", "engine.seed=1,2"] if command == "sweep" else [])]
     own = ["--algorithm", "./algorithm.py"] if key == "collective.algorithm" else []

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from weftwork.study.pool.point import PoolPoint
 
 __all__ = [
-    "RETRIES", "Outcomes", "PoolProgress", "Task", "lost_outcome", "outcomes_here", "remove_unfinished", "run_pool",
-    "workers_for",
+    "RETRIES", "Outcomes", "PoolProgress", "Task", "lasting_workers", "lost_outcome", "outcomes_here",
+    "remove_unfinished", "run_pool", "workers_for",
 ]  # fmt: skip
 
 RETRIES: Final = 2  # chosen: a run that kills its worker three times, twice of them alone, will do it again
@@ -138,10 +138,61 @@ def outcomes_here(points: Sequence[PoolPoint], runs: Path, workers: int, task: T
     ----------
     points, runs, workers, task : as `run_pool` has them
     """
+    return _outcomes(points, runs, workers, task, _executor)
+
+
+@contextmanager
+def lasting_workers() -> Iterator[Outcomes]:
+    """Offer the `outcomes_here` of several pools, one after another, whose processes stay until the body ends."""
+    lasting = _Lasting()
+    try:
+        yield lasting.outcomes
+    finally:
+        lasting.end()
+
+
+class _Lasting:
+    """Processes that are started when they are first wanted, and again where one has died."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._executor: Any = None
+        self._runs: dict[Path, None] = {}
+
+    def outcomes(self, points: Sequence[PoolPoint], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
+        """As `outcomes_here`."""
+        self._runs[runs] = None
+        return _outcomes(points, runs, workers, task, self._opened, self.end)
+
+    @contextmanager
+    def _opened(self, workers: int, _: Path) -> Iterator[Any]:
+        if self._executor is None:
+            self._executor = self._stack.enter_context(executor_of(workers))
+        yield self._executor
+
+    def end(self) -> None:
+        """End the processes, and remove what they leave unfinished."""
+        self._executor = None
+        try:
+            self._stack.close()
+        finally:
+            for runs in self._runs:
+                remove_unfinished(runs)
+
+
+def _outcomes(
+    points: Sequence[PoolPoint],
+    runs: Path,
+    workers: int,
+    task: Task,
+    opened: Callable[[int, Path], AbstractContextManager[Any]],
+    end: Callable[[], None] | None = None,
+) -> Iterator[PoolOutcome]:
+    """As `outcomes_here`, in processes that are ``opened``; ``end`` is called where one of them has died."""
     waiting = deque(points)
     while waiting:
         lost: list[PoolPoint] = []
-        with _executor(workers, runs) as executor:
+        with opened(workers, runs) as executor:
             under_way: dict[Future[PoolOutcome], PoolPoint] = {}
             while (waiting or under_way) and not lost:
                 while waiting and len(under_way) < workers:
@@ -161,6 +212,8 @@ def outcomes_here(points: Sequence[PoolPoint], runs: Path, workers: int, task: T
                         continue
                     yield outcome
             lost += under_way.values()
+        if lost and end is not None:
+            end()
         for point in lost:
             yield _alone(point, runs, task)
 

@@ -19,7 +19,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.spec.sweep import SAME, KeyEffect, KeyLevel, SweepResult, SweepRow, SweepVerdict
 
-__all__ = ["HEADLINES", "is_larger_better", "judged", "objective_of"]
+__all__ = ["HEADLINES", "is_larger_better", "judged", "main_effect", "objective_of"]
 
 HEADLINES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # as `weftwork compare` takes them
 _LARGER_UNITS: Final = frozenset({"b/s", "B/s", "1/s"})  # rates: bandwidth, goodput, tokens per second
@@ -102,7 +102,9 @@ def judged(
     values = result.relative()
     known = [(row, values[row.place]) for row in found if row.place in values]
     keys = [key for key in result.keys if key != within]
-    effects = [_effect(key, known, is_drawn=key in drawn) for key in keys]
+    effects = [
+        main_effect(key, [(row.values[key], value) for row, value in known], is_drawn=key in drawn) for key in keys
+    ]
     return replace(result, effects=tuple(sorted(effects, key=lambda one: -(one.share or 0.0))))
 
 
@@ -147,8 +149,15 @@ def _apart(one: SweepRow, other: SweepRow) -> bool:
     return high < other_low or other_high < low
 
 
-def _effect(key: str, found: Sequence[tuple[SweepRow, float]], *, is_drawn: bool) -> KeyEffect:
-    known = [(row.values[key], value) for row, value in found]
+def main_effect(key: str, known: Sequence[tuple[str, float]], *, is_drawn: bool) -> KeyEffect:
+    """Return what a key did: the means of its values, and the share of the variance that they explain.
+
+    Parameters
+    ----------
+    key : of the scenario
+    known : of each point the text of its value, and its result
+    is_drawn : each point drew a number of its own, so that thirds of the points stand for values
+    """
     groups: dict[str, list[float]] = {}
     if is_drawn and len({text for text, _ in known}) > len(_THIRDS):
         ordered = sorted(known, key=lambda one: float(one[0]))

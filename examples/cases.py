@@ -12,8 +12,9 @@ from typing import TypeVar
 
 import weftwork
 from weftwork.study.plan.words import short_words
+from weftwork.study.run.seeds import interval
 
-__all__ = ["answer", "in_folder", "number", "plan_words", "run", "table"]
+__all__ = ["answer", "in_folder", "interval", "number", "plan_words", "run", "table"]
 
 Answer = TypeVar("Answer")
 

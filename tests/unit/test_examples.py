@@ -168,6 +168,20 @@ def _of_ecmp_large_flows(cases: dict) -> None:
     assert all(case.low_us > case.ideal_us for case in cases.values())
 
 
+def _of_equal_hashes(cases: dict) -> None:
+    equal, seeds = cases["equal everywhere"], cases["another seed for each tier"]
+    assert equal.used_share == 1 / 4  # of four ports the one that the leaf has chosen
+    assert (seeds.used_share, seeds.completion_us) == (equal.used_share, equal.completion_us)  # a CRC is affine
+    by_tier, mixed = cases["other bits for each tier"], cases["a function that is not affine"]
+    # as many flows as links to the cores: 1 - 1/e are used at least once where all fall at random
+    assert by_tier.used_share == pytest.approx(0.6, abs=0.04)
+    assert mixed.used_share == pytest.approx(0.6, abs=0.04)
+    assert equal.completion_us / by_tier.completion_us == pytest.approx(1.71, abs=0.02)
+    sprayed = cases["no hash: sprayed by the switches"]
+    assert sprayed.used_share == 1
+    assert sprayed.high_us < by_tier.low_us < equal.low_us
+
+
 def _of_random_graph(cases: dict) -> None:
     ecmp, sprayed = cases["shortest paths, one a flow"], cases["8 shortest paths, sprayed"]
     assert sprayed.completion_us / ecmp.completion_us == pytest.approx(0.68, abs=0.01)
@@ -394,6 +408,7 @@ NUMBERS = {
     "nscc_and_swift": _of_nscc_and_swift,
     "ecmp_large_flows": _of_ecmp_large_flows,
     "random_graph": _of_random_graph,
+    "equal_hashes": _of_equal_hashes,
     "planned_paths": _of_planned_paths,
     "link_dies": _of_link_dies,
     "second_nic": _of_second_nic,

@@ -203,11 +203,11 @@ def _variants(kind: str, name: str) -> Callable[[], Iterator[str]]:
 
 
 def _variants_of_all() -> dict[str, Callable[[], Iterator[str]]]:
-    """``NAME-variants`` of each congestion control of the catalogue."""
+    """``NAME-variants`` of each congestion control and port selection; no name is in both catalogues."""
     from weftwork.policies.load import policy_names
 
-    kind = "congestion_control"
-    return {f"{name}-variants": _variants(kind, name) for name in policy_names(kind)}
+    kinds = ("congestion_control", "port_selection")
+    return {f"{name}-variants": _variants(kind, name) for kind in kinds for name in policy_names(kind)}
 
 
 # The interface of policies

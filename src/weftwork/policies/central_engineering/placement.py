@@ -2,7 +2,8 @@
 
 A mixed-integer linear program: minimise U, where each demand takes one path and no link carries more than U times its
 capacity. Equal demands of one relation are one integer variable a path: how many take it. The same program with
-fractions of demands is its lower bound, which no routing over these paths can beat. HiGHS solves both.
+fractions of demands is its lower bound, which no routing over these paths can beat. HiGHS solves both. Where the paths
+of `greedy`, or the rounded fractions, are within the gap of the bound, there is no search.
 Source: the min-max multicommodity flow problem (unverified: Fortz and Thorup, INFOCOM 2000, states the linear form);
 Huangfu and Hall, Math. Program. Comput. 2018, doi:10.1007/s12532-017-0130-5 (HiGHS), through scipy.optimize.milp.
 Leaves out: the loads of all links but the fullest; a start from known paths, which scipy does not offer.
@@ -16,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.policies.least_loaded_paths import least_loaded_paths
 from weftwork.spec.plug_in import DURATION, Measure, Number, PathProblem, PathScheme, Planned, Record, Whole, row
 
 if TYPE_CHECKING:
     from scipy.optimize import Bounds, LinearConstraint
-    from scipy.sparse import csr_array
 
 __all__ = ["SCHEME", "PlacementKeys"]
 
@@ -45,7 +46,7 @@ class PlacementKeys(Record):
         Whole(low=1, unit="nodes"),
         default=1_000,
         text="Nodes of the search tree after which the search ends; the same on every machine.",
-        source="chosen: permutations of 1,024 hosts need one",
+        source="chosen: permutations of 256 hosts need one",
     )
     gap: float = row(
         "gap",
@@ -71,32 +72,38 @@ def _place(keys: PlacementKeys, problem: PathProblem) -> Planned:
     from scipy.optimize import milp  # a third of a second, which nobody waits for who lists keys
 
     classes = _classes(problem)
-    matrix, cost, constraints = _program(problem, classes)
+    cost, constraints = _program(problem, classes)
     bounds = _bounds(classes, _alone(problem))
     options = {"time_limit": keys.time_limit_ps / SECOND_PS}
     relaxed = milp(cost, constraints=constraints, bounds=bounds, options=options)
     is_bounded = relaxed.status == OPTIMAL
     bound = max(float(relaxed.fun) if is_bounded else 0.0, float(bounds.lb[-1]))
-    counts = _rounded(classes, relaxed.x[:-1]) if relaxed.x is not None else _even(classes)
-    best = _busiest(matrix, counts)
-    if best <= bound * (1 + keys.gap) + ROUNDING:
-        return Planned(chosen=_chosen(classes, counts), bound=bound)
+    answers = [least_loaded_paths(problem)]
+    if relaxed.x is not None:
+        answers.append(_chosen(classes, _rounded(classes, relaxed.x[:-1])))
+    best, share = _best(problem, answers)
+    if share <= bound * (1 + keys.gap) + ROUNDING:
+        return Planned(chosen=best, bound=bound)
     options |= {"node_limit": keys.node_limit, "mip_rel_gap": keys.gap}
     is_whole = np.append(np.ones(len(cost) - 1), 0)
     found = milp(cost, constraints=constraints, bounds=bounds, integrality=is_whole, options=options)
     if found.x is not None:
         whole = np.rint(found.x[:-1]).astype(np.int64)
-        if (busiest := _busiest(matrix, whole)) < best:
-            counts, best = whole, busiest
+        best, share = _best(problem, [best, _chosen(classes, whole)])
     limit, by_time = _limit(keys, found.status if is_bounded else relaxed.status)
     proved = getattr(found, "mip_dual_bound", None)
     if proved is not None and np.isfinite(proved):
         bound = max(bound, float(proved))
-    if not by_time and best <= bound * (1 + keys.gap) + ROUNDING:
+    if not by_time and share <= bound * (1 + keys.gap) + ROUNDING:
         limit = ""
-    return Planned(
-        chosen=_chosen(classes, counts), bound=bound, limit=limit, depends_on_machine=by_time and limit != ""
-    )
+    return Planned(chosen=best, bound=bound, limit=limit, depends_on_machine=by_time)
+
+
+def _best(problem: PathProblem, answers: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], float]:
+    """The answer whose most loaded link is least loaded, the first of equals, and that link's share."""
+    shares = [float(np.max(problem.shares(chosen), initial=0.0)) for chosen in answers]
+    place = int(np.argmin(shares))
+    return answers[place], shares[place]
 
 
 def _classes(problem: PathProblem) -> _Classes:
@@ -119,8 +126,8 @@ def _classes(problem: PathProblem) -> _Classes:
     )
 
 
-def _program(problem: PathProblem, classes: _Classes) -> tuple[csr_array, NDArray[np.float64], list[LinearConstraint]]:
-    """Share of each link that one member on a path takes; the cost; each link below U, and each member on a path."""
+def _program(problem: PathProblem, classes: _Classes) -> tuple[NDArray[np.float64], list[LinearConstraint]]:
+    """The cost, which is U; and the rules: each link carries at most U, and each member is on a path."""
     from scipy.optimize import LinearConstraint
     from scipy.sparse import coo_array, csr_array
 
@@ -148,7 +155,7 @@ def _program(problem: PathProblem, classes: _Classes) -> tuple[csr_array, NDArra
         LinearConstraint(csr_array(loads), -np.inf, 0),
         LinearConstraint(csr_array(whole), classes.members, classes.members),
     ]
-    return matrix, cost, constraints
+    return cost, constraints
 
 
 def _bounds(classes: _Classes, alone: float) -> Bounds:
@@ -165,10 +172,6 @@ def _alone(problem: PathProblem) -> float:
     return float(np.max(problem.demand_bps / narrowest_bps[problem.relation], initial=0.0))
 
 
-def _busiest(matrix: csr_array, counts: NDArray[np.int64]) -> float:
-    return float(np.max(matrix @ counts, initial=0.0))
-
-
 def _rounded(classes: _Classes, parts: NDArray[np.float64]) -> NDArray[np.int64]:
     """Whole members near these parts: those that are left over go where most was cut off."""
     counts = np.floor(parts + ROUNDING).astype(np.int64)
@@ -178,12 +181,6 @@ def _rounded(classes: _Classes, parts: NDArray[np.float64]) -> NDArray[np.int64]
         left = members - int(counts[own].sum())
         counts[own][np.argsort(-cut[own], kind="stable")[: max(left, 0)]] += 1
     return counts
-
-
-def _even(classes: _Classes) -> NDArray[np.int64]:
-    """The members of each class in turn on its paths."""
-    parts = classes.members / np.diff(classes.first)
-    return _rounded(classes, parts[classes.variable_class])
 
 
 def _chosen(classes: _Classes, counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -353,6 +353,8 @@ def _words(found: Engineering) -> str:
     text += f" switches carries {first.busiest_share:.2f} of its capacity at the line rate of the busiest NIC port"
     if first.planned.bound is not None:
         text += f", and no choice of paths less than {first.planned.bound:.2f}"
+    if first.planned.limit:
+        text += f"; the {first.planned.limit} ended the search"
     if first.planned.overloaded:
         text += f"; {first.planned.overloaded:,} pairs found no path with room"
     if len(found.computed) > 1:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,7 +15,7 @@ from weftwork.study.pool.point import PoolPoint, points_of
 from weftwork.study.pool.work import PoolOutcome, run_point
 from weftwork.study.prepare.prepare import read_scenario
 
-__all__ = ["SCENARIO", "fills_the_disk", "pool_points", "with_pattern"]
+__all__ = ["SCENARIO", "fills_the_disk", "pool_points", "tells_its_process", "with_pattern"]
 
 SCENARIO = """schema: 2
 name: tiny
@@ -116,3 +118,8 @@ def fills_the_disk(point: PoolPoint, folder: Path) -> PoolOutcome:
 
     with mock.patch.object(pyarrow.parquet, "write_table", full):
         return run_point(point, folder)
+
+
+def tells_its_process(point: PoolPoint, folder: Path) -> PoolOutcome:
+    """A worker's task that says in which process it ran."""
+    return replace(run_point(point, folder), reason=str(os.getpid()))

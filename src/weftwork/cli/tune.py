@@ -26,7 +26,7 @@ from weftwork.report.tune_words import (
     tune_warnings,
     tuned_comment,
 )
-from weftwork.report.words import amount, change, plural
+from weftwork.report.words import change, plural
 from weftwork.store.sweeps import write_command
 from weftwork.store.tunings import write_tuning
 from weftwork.study.tune.question import TuneQuestion
@@ -172,19 +172,13 @@ def _table(result: TuneResult) -> Table:
     """Parameters, those that matter most first."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("parameter", no_wrap=True)
-    for name in ("before", "best"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("searched", no_wrap=True)
-    table.add_column("worse if set back", justify="right", no_wrap=True)
-    table.add_column("of the variance", justify="right", no_wrap=True)
+    for name in ("before", "best", "searched", "worse if set back"):
+        table.add_column(name, justify="right")
     names = parameter_names(result)
     ordered = sorted(result.parameters, key=lambda one: -(one.loss.mean if one.loss is not None else -1.0))
     for one in ordered:
         style = "bold" if one.best != one.before else ""
-        share = amount(one.share, "share")
-        table.add_row(
-            names[one.key], one.before, one.best, range_words(one), loss_words(result, one), share, style=style
-        )
+        table.add_row(names[one.key], one.before, one.best, range_words(one), loss_words(result, one), style=style)
     return table
 
 

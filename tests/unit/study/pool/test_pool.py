@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.sweeps import SCENARIO, fills_the_disk, pool_points, with_pattern
+from helpers.sweeps import SCENARIO, fills_the_disk, pool_points, tells_its_process, with_pattern
 
 import weftwork
 from weftwork.base.memory import memory_limit, peak_memory_bytes
-from weftwork.study.pool.pool import PoolProgress, run_pool, workers_for
+from weftwork.study.pool.pool import PoolProgress, lasting_workers, run_pool, workers_for
 from weftwork.study.pool.work import is_whole, run_point
 
 SENDERS = [{"traffic.senders": text} for text in ("3", "5", "7")]
@@ -44,6 +44,27 @@ def test_a_pool_gives_the_digests_of_single_runs_and_repeats_none(file: Path, ru
     again = list(run_pool(points, runs, workers=2))
     assert [one.is_kept for one in again] == [True] * 3
     assert {path: path.stat().st_mtime_ns for path in runs.glob("*/provenance.json")} == before
+
+
+@pytest.mark.deep
+def test_workers_last_from_pool_to_pool_and_are_started_again_where_one_has_died(runs: Path, tmp_path: Path) -> None:
+    points = pool_points(
+        with_pattern(tmp_path),
+        {"traffic.kilobytes": "1"},
+        {"traffic.kilobytes": "2"},
+        {"traffic.kilobytes": "3", "traffic.deaths": "1"},
+        {"traffic.kilobytes": "4"},
+    )
+    with lasting_workers() as outcomes:
+        found = [
+            next(run_pool([point], runs, workers=1, task=tells_its_process, outcomes=outcomes)) for point in points
+        ]
+    assert [one.end for one in found] == ["run"] * 4
+    assert [one.tries for one in found] == [1, 1, 2, 1]
+    processes = [int(one.reason) for one in found]
+    assert processes[0] == processes[1]
+    assert processes[3] not in processes[:3]
+    assert not any(Path(f"/proc/{number}").exists() for number in processes)
 
 
 def test_what_an_ended_pool_has_left_behind_is_run_again(file: Path, runs: Path) -> None:

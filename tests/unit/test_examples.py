@@ -221,6 +221,16 @@ def _of_link_dies(cases: dict) -> None:
     assert cases["loses one in 1,000, selective repeat"].again < cases["loses one packet in 1,000"].again
 
 
+def _of_reps_link_fails(cases: dict) -> None:
+    # 8 MB in packets of 4,096 bytes with 98 bytes of headers and gap, by one port of 400 Gb/s
+    assert all(case.last_us > 8e6 / 4_096 * (4_096 + 98) * 8 / 400e9 * 1e6 for case in cases.values())
+    slow, built, down = "one link at 200 Gb/s", "all links as built", "one link down for 200 us"
+    assert cases[f"{slow}: spray"].last_us / cases[f"{built}: spray"].last_us == pytest.approx(1.96, abs=0.01)
+    assert cases[f"{slow}: REPS"].last_us / cases[f"{built}: REPS"].last_us == pytest.approx(1.06, abs=0.01)
+    assert cases[f"{down}: REPS"].lost / cases[f"{down}: spray"].lost == pytest.approx(0.39, abs=0.01)
+    assert cases[f"{down}: REPS"].middle_us / cases[f"{down}: spray"].middle_us == pytest.approx(0.82, abs=0.01)
+
+
 def _of_all_reduce_64(cases: dict) -> None:
     hierarchical = cases["hierarchical, NVLS"]
     assert hierarchical.took_ms[1024] == pytest.approx(5.8, abs=0.05)
@@ -428,6 +438,7 @@ NUMBERS = {
     "equal_hashes": _of_equal_hashes,
     "planned_paths": _of_planned_paths,
     "link_dies": _of_link_dies,
+    "reps_link_fails": _of_reps_link_fails,
     "second_nic": _of_second_nic,
     "slow_gpu": _of_slow_gpu,
     "two_jobs": _of_two_jobs,

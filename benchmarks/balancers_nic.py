@@ -1,0 +1,252 @@
+"""What load balancing at the NIC buys: queue pairs, PLB, REPS and the number of entropies, beside what was published.
+
+    python benchmarks/balancers_nic.py [--only queue-pairs|plb|reps|entropies]... [--seeds 3] [--markdown]
+        [--figure SVG]
+
+The tables of docs/models/load-balancing-nic.md are what this prints. Leaves out: jobs that share the fabric.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from weftwork.report.figures import cards
+from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.results.link_use import sent_bytes
+from weftwork.study.run.execute import execute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.run.execute import Execution
+
+__all__ = [
+    "TABLES",
+    "all_reduce",
+    "data_packets",
+    "entropies",
+    "main",
+    "permutation",
+    "ran",
+    "took_us",
+    "uplink_bytes",
+    "uplinks",
+]
+
+FAULTS: Final[dict[str, list[dict[str, str]]]] = {
+    "all links as built": [],
+    "one uplink at 200 Gb/s": [{"at": "0us", "link": "leaf0-spine0", "event": "degrade", "rate": "200Gbps"}],
+    "one link down for 200 us": [{"at": "50us", "link": "leaf0-spine0", "event": "down", "for": "200us"}],
+}
+QUEUE_PAIRS: Final = (1, 4, 16)
+BITS: Final = (4, 6, 8, 10, 12, 16)
+
+
+def ran(document: Mapping[str, Any]) -> tuple[Prepared, Execution]:
+    """Run a scenario, given as a mapping."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "scenario.yaml"
+        file.write_text(json.dumps({"schema": 2, **document}), encoding="utf-8")
+        prepared = prepare(read_scenario(file))
+    execution = execute(prepared, what_if="none")
+    if not execution.outcome.complete:
+        raise SystemExit("not everything was delivered")
+    return prepared, execution
+
+
+def took_us(execution: Execution) -> float:
+    """When the last message was delivered."""
+    return float(execution.outcome.messages["delivered_at_ps"].max()) / 1e6
+
+
+def data_packets(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
+    """Full data packets that each port has sent, from its bytes and frames; ACKs are all the others."""
+    ports, transport = execution.outcome.ports, prepared.transport
+    full_bytes = transport.mtu_bytes + transport.data_overhead_bytes
+    found: NDArray[np.float64] = (ports["bytes"] - ports["frames"] * transport.ack_bytes) / (
+        full_bytes - transport.ack_bytes
+    )
+    return found
+
+
+def uplink_bytes(
+    prepared: Prepared, execution: Execution, *, sent: NDArray[np.float64] | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """What each leaf has sent to each spine, bytes where ``sent`` of each port is not given."""
+    names, ports = prepared.fabric.node_names, prepared.fabric.ports
+    sent = sent_bytes(prepared, execution) if sent is None else sent
+    ends = [(names[node], names[peer]) for node, peer in zip(ports.node, ports.node[ports.peer], strict=True)]
+    leaves = sorted({name for name in names if name.startswith("leaf")})
+    return {
+        leaf: np.array([sent[at] for at, end in enumerate(ends) if end[0] == leaf and end[1].startswith("spine")])
+        for leaf in leaves
+    }
+
+
+# Scenarios
+
+
+def all_reduce(queue_pairs: int, seed: int = 1, *, fidelity: str = "flow", size: str = "64MiB") -> dict[str, Any]:
+    """A ring all-reduce of 128 GPUs: two servers of 8 GPUs and NICs below a leaf, 18 spines for 16 ports (1:1.125)."""
+    return {
+        "name": "queue pairs",
+        "fabric": {
+            "topology": "leaf-spine", "leaves": 8, "spines": 18, "hosts_per_leaf": 2, "link_rate": "400Gbps",
+            "node": "dgx-h100",
+        },
+        "transport": {"congestion_control": "fixed-window", "load_balancing": "ecmp", "queue_pairs": queue_pairs},
+        "collective": {"operation": "all-reduce", "algorithm": "ring", "size": size, "protocol": "none"},
+        "engine": {"fidelity": fidelity, "seed": seed},
+    }  # fmt: skip
+
+
+def permutation(balancing: str, seed: int = 1, *, size: str = "32MB", fidelity: str = "packet") -> dict[str, Any]:
+    """A permutation of 64 hosts; switches mark at 20 KB, so that two flows on a link are marked all the time."""
+    return {
+        "name": "permutation",
+        "fabric": {
+            "topology": "leaf-spine", "leaves": 8, "spines": 8, "hosts_per_leaf": 8, "link_rate": "100Gbps",
+            "switch": {"ecn": {"kmin": "20KB", "kmax": "20KB"}},
+        },
+        "transport": {
+            "congestion_control": "fixed-window", "load_balancing": balancing, "recovery": "selective-repeat",
+        },
+        "traffic": {"pattern": "permutation", "size": size},
+        "engine": {"fidelity": fidelity, "seed": seed},
+    }  # fmt: skip
+
+
+def uplinks(
+    balancing: str, faults: list[dict[str, str]], seed: int = 1, *, hosts: int = 16, size: str = "32MB"
+) -> dict[str, Any]:
+    """As many flows as uplinks, both ways between two leaves, at 400 Gb/s; routes do not change."""
+    return {
+        "name": "uplinks",
+        "fabric": {
+            "topology": "leaf-spine", "leaves": 2, "spines": hosts, "hosts_per_leaf": hosts, "link_rate": "400Gbps",
+            "link_delay": "500ns", "reconvergence_delay": "10ms",
+        },
+        "transport": {
+            "congestion_control": "fixed-window", "load_balancing": balancing, "recovery": "selective-repeat",
+            "flow_control": "none", "timeout": "70us",
+        },
+        "collective": {
+            "operation": "send-receive", "algorithm": "direct", "size": size, "shift": hosts, "protocol": "none",
+        },
+        "faults": faults,
+        "engine": {"fidelity": "packet", "seed": seed},
+    }  # fmt: skip
+
+
+def entropies(bits: int, seed: int = 1, *, size: str = "256MiB") -> dict[str, Any]:
+    """32 flows over 32 uplinks, sprayed over so many entropies in turns, by a hash that is not affine."""
+    document = uplinks("oblivious", [], seed, hosts=32, size=size)
+    document["transport"] |= {"path_selection": {"name": "oblivious", "paths": 2**bits}, "port_selection": "ecmp"}
+    document["fabric"]["switch"] = {"hash": {"algorithm": "mix"}}
+    del document["transport"]["load_balancing"]
+    return document
+
+
+# Tables
+
+
+def _spread(values: list[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{statistics.mean(values):,.1f} ({low:,.1f} to {high:,.1f})"
+
+
+def _of_queue_pairs(seeds: int) -> list[list[str]]:
+    rows = [["queue pairs", "all-reduce (us)", "gain over one (%)"]]
+    first: list[float] = []
+    for pairs in QUEUE_PAIRS:
+        found = [took_us(ran(all_reduce(pairs, seed))[1]) for seed in range(1, seeds + 1)]
+        first = first or found
+        gains = [100 * (one / several - 1) for one, several in zip(first, found, strict=True)]
+        rows.append([str(pairs), _spread(found), _spread(gains) if pairs > 1 else ""])
+    return rows
+
+
+def _imbalance(document: dict[str, Any]) -> tuple[float, float, float]:
+    """Median over leaves of (max - min) / mean of what uplinks carried; mean and last completion in us."""
+    prepared, execution = ran(document)
+    uneven = [np.ptp(sent) / sent.mean() for sent in uplink_bytes(prepared, execution).values()]
+    messages = execution.outcome.messages
+    lasted_us = (messages["delivered_at_ps"] - messages["posted_at_ps"]) / 1e6
+    return float(np.median(uneven)), float(lasted_us.mean()), float(lasted_us.max())
+
+
+def _of_plb(seeds: int) -> list[list[str]]:
+    rows = [["load balancing", "(max - min) / mean of uplinks (%)", "mean completion (us)", "last completion (us)"]]
+    for name in ("ecmp", "plb", "reps"):
+        found = [_imbalance(permutation(name, seed)) for seed in range(1, seeds + 1)]
+        uneven, mean, last = (list(values) for values in zip(*found, strict=True))
+        rows.append([name, _spread([100 * value for value in uneven]), _spread(mean), _spread(last)])
+    return rows
+
+
+def _of_reps(seeds: int) -> list[list[str]]:
+    rows = [["links", "load balancing", "last completion (us)", "packets sent again"]]
+    for links, faults in FAULTS.items():
+        for name in ("ecmp", "spray", "oblivious", "reps"):
+            runs = [ran(uplinks(name, faults, seed))[1] for seed in range(1, seeds + 1)]
+            again = [float(run.outcome.counters["retransmissions"]) for run in runs]
+            rows.append([links, name, _spread([took_us(run) for run in runs]), _spread(again)])
+    return rows
+
+
+def _of_entropies(seeds: int) -> list[list[str]]:
+    rows = [["entropies", "max / mean - 1 of 32 uplinks (%)"]]
+    for bits in BITS:
+        found = []
+        for seed in range(1, seeds + 1):
+            run = ran(entropies(bits, seed))
+            sent = uplink_bytes(*run, sent=data_packets(*run))["leaf0"]
+            found.append(float(100 * (sent.max() / sent.mean() - 1)))
+        rows.append([f"2^{bits}", _spread(found)])
+    return rows
+
+
+TABLES: Final[dict[str, Callable[[int], list[list[str]]]]] = {
+    "queue-pairs": _of_queue_pairs, "plb": _of_plb, "reps": _of_reps, "entropies": _of_entropies,
+}  # fmt: skip
+
+
+def _figure(rows: list[list[str]]) -> str:
+    """Last completions of the table ``reps``, with one uplink at half its rate."""
+    shown = [row for row in rows[1:] if row[0] == "one uplink at 200 Gb/s"]
+    means = [(row[1], row[2].split(" ")[0]) for row in shown]
+    found = [cards.Bar(name=name, value=float(mean.replace(",", "")), text=f"{mean} us") for name, mean in means]
+    return cards.bars("16 flows on 16 uplinks, one of them at 200 of 400 Gb/s", found, axis="last completion (us)")
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", choices=sorted(TABLES))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--figure", type=Path)
+    chosen = parser.parse_args()
+    for name in chosen.only or TABLES:
+        rows = TABLES[name](chosen.seeds)
+        print(f"\n{name}, {chosen.seeds} seeds: mean (least to most)", flush=True)
+        for number, row in enumerate(rows):
+            print("| " + " | ".join(row) + " |" if chosen.markdown else "\t".join(row))
+            if number == 0 and chosen.markdown:
+                print("|" + "---|" * len(row))
+        if name == "reps" and chosen.figure:
+            chosen.figure.write_text(_figure(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

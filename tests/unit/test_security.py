@@ -36,7 +36,7 @@ def test_nothing_but_the_drivers_of_the_nic_opens_a_connection_and_nothing_unpic
 
 def test_the_page_names_every_key_that_may_hold_a_python_file() -> None:
     keys = {row.path for row in rows() if isinstance(row.kind, OfferKind | PolicyChoiceKind)}
-    assert len(keys) == 7
+    assert len(keys) == 8
     assert {key for key in keys if f"`{key}`" not in PAGE} == set()
 
 

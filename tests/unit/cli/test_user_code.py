@@ -22,6 +22,7 @@ from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TOPOLOGIES, TRA
 # Key that names a file, and how a line of a scenario says so. The file leaves a mark as soon as it is run, then fails.
 KINDS = {
     "fabric.topology": "fabric: {topology: ./topology.py, link_rate: 100Gbps}",
+    "fabric.engineering.scheme": "fabric: {engineering: {scheme: ./scheme.py}\n  radix: 4}",
     "transport.protocol": "transport: {protocol: ./protocol.py}",
     "transport.congestion_control": "transport: {congestion_control: ./congestion_control.py}",
     "transport.path_selection": "transport: {path_selection: {file: ./path_selection.py, gain: 3}}",

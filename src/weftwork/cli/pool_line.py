@@ -36,11 +36,14 @@ class PoolLine:
             typer.echo(text, err=True)
 
     def progress(self, now: PoolProgress) -> None:
-        """Write the line again."""
+        """Write the line again: runs that have ended, and the time left."""
+        left = "" if now.left_s is None else f"  {clock_words(now.left_s)} left"
+        self.show(f"{now.ended:,} of {plural(now.wanted, 'run')}{left}")
+
+    def show(self, text: str) -> None:
+        """Write another text in place of the line."""
         if not self._is_on:
             return
-        left = "" if now.left_s is None else f"  {clock_words(now.left_s)} left"
-        text = f"{now.ended:,} of {plural(now.wanted, 'run')}{left}"
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()
         self._width = max(self._width, len(text))

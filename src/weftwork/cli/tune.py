@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +14,7 @@ from rich.text import Text
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.cli.leave import FAILED
+from weftwork.cli.pool_line import PoolLine
 from weftwork.cli.progress import clock_words
 from weftwork.cli.settings import overrides
 from weftwork.report.page_tune import tune_page
@@ -88,9 +88,15 @@ def tune(  # noqa: PLR0913 - the options, all by name
         files=tuple(files), parameters=tuple(parameters or ()), objective=objective, maximises=maximises, trials=trials,
         seeds=seeds, fresh=fresh, settings=overrides(settings), user_code=user_code,
     )  # fmt: skip
-    line = _TuneLine(is_silent=as_json)
+    line = PoolLine(is_silent=as_json)
     try:
-        found = run_tune(question, out=out, workers=jobs, on_start=line.start, on_progress=line.progress)
+        found = run_tune(
+            question,
+            out=out,
+            workers=jobs,
+            on_start=lambda start: line.say(_start_words(start)),
+            on_progress=lambda now: line.show(_progress_words(now)),
+        )
     finally:
         line.clear()
     resume = _resume(found.folder, question, settings or (), jobs)
@@ -182,36 +188,15 @@ def _table(result: TuneResult) -> Table:
     return table
 
 
-class _TuneLine:
-    """One line on standard error: trials that have ended, the best so far, and the time left."""
+def _start_words(start: TuneStart) -> str:
+    """How much there is to do, and how it is shared out."""
+    side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
+    parameters, trials = plural(start.parameters, "parameter"), plural(start.trials, "trial")
+    return f"{parameters}, {trials}, at most {plural(start.runs, 'run')}, {side}"
 
-    def __init__(self, *, is_silent: bool) -> None:
-        self._is_on = sys.stderr is not None and sys.stderr.isatty()
-        self._is_silent = is_silent
-        self._width = 0
 
-    def start(self, start: TuneStart) -> None:
-        """Say how much there is to do, and how it is shared out."""
-        if self._is_silent:
-            return
-        side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
-        parameters, trials = plural(start.parameters, "parameter"), plural(start.trials, "trial")
-        typer.echo(f"{parameters}, {trials}, at most {plural(start.runs, 'run')}, {side}", err=True)
-
-    def progress(self, now: TuneProgress) -> None:
-        """Write the line again."""
-        if not self._is_on:
-            return
-        left = "" if now.left_s is None else f"  {clock_words(now.left_s)} left"
-        best = "" if now.best is None else f"  best {change(now.best)}"
-        text = f"{_PHASES[now.phase]}: {now.trials:,} of {plural(now.wanted, 'trial')}{best}{left}"
-        sys.stderr.write("\r" + text.ljust(self._width))
-        sys.stderr.flush()
-        self._width = max(self._width, len(text))
-
-    def clear(self) -> None:
-        """Take the line away, for what is printed next."""
-        if self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            sys.stderr.flush()
-            self._width = 0
+def _progress_words(now: TuneProgress) -> str:
+    """Trials that have ended, the best so far, and the time left."""
+    left = "" if now.left_s is None else f"  {clock_words(now.left_s)} left"
+    best = "" if now.best is None else f"  best {change(now.best)}"
+    return f"{_PHASES[now.phase]}: {now.trials:,} of {plural(now.wanted, 'trial')}{best}{left}"

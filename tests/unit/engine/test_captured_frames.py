@@ -13,7 +13,7 @@ from weftwork.engine.capture import CaptureRequest
 from weftwork.engine.outcome import CAPTURE_KINDS, Outcome
 from weftwork.engine.reference import simulation as reference
 
-SEEDS = (*range(30), 37, 44, 45, 56, 76, 100)  # the last ones have REQUESTs and CNPs
+SEEDS = (*range(30), 37, 44, 45, 56, 76, 82, 100)  # the last ones have REQUESTs, CNPs and PROBEs
 SMALL_SEEDS = (3, 7, 19)
 ALL = 10_000_000
 SEEN_AT_LEAST = {"DATA": 1_000, "ACK": 500, "NAK": 20, "CNP": 20, "CREDIT": 20, "PROBE": 1, "REQUEST": 5, "PAUSE": 50,

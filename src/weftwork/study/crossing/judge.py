@@ -36,7 +36,7 @@ def ratio_of(values: Sequence[float], base: Sequence[float]) -> tuple[float, flo
     >>> ratio_of([1.0, 2.0], [2.0, 4.0])
     (0.5, 0.5, 0.5)
     >>> [round(x, 2) for x in ratio_of([1.0, 4.0], [1.0, 1.0])]
-    [2.0, 0.0, 13405.1]
+    [2.0, 0.0, 13365.3]
     """
     if not values or len(values) != len(base) or min(*values, *base) <= 0:
         return None

@@ -139,7 +139,7 @@ def _print(found: CrossingRun, result: CrossingResult) -> None:
         out.print(Text(text), soft_wrap=True)
     out.print()
     out.print(_table(result))
-    out.print(Text("~: these seeds do not tell it from the base; *: best of the column, +: not told from the best"))
+    out.print(Text("~: no clear difference from the base; *: best of the column; +: no clear difference from the best"))
     out.print()
     kept = f", {found.kept:,} of them from before" if found.kept else ""
     out.print(

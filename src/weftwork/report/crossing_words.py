@@ -1,4 +1,4 @@
-"""A crossing in words: who won, its price, how the base does, what seeds do not tell apart, and what failed."""
+"""A crossing in words: who won, its price, how the base does, what does not differ clearly, and what failed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def crossing_verdict(result: CrossingResult) -> list[str]:
     if best.contender == result.base:
         said.append(f"Nothing beats {base.name}, which switches and NICs ship with.")
     else:
-        clear = "" if best.high < 1 else ", which these seeds do not tell from it"
+        clear = "" if best.high < 1 else "; the difference is within the noise of these seeds"
         said.append(
             f"{winner.name} is the best of {plural(len(result.contenders), 'contender')}: on average"
             f" {standing_words(best)} times what {base.name} takes{clear}."
@@ -86,7 +86,7 @@ def _by_setting(result: CrossingResult) -> list[str]:
             said.append(f"{sentence(setting.name)}: nobody has a result.")
             continue
         alike = sum(cell.is_as_good for cell in cells) - 1
-        others = f"; {plural(alike, 'other is', 'others are')} not told from it" if alike else ""
+        others = f"; {plural(alike, 'other does', 'others do')} not clearly differ from it" if alike else ""
         said.append(
             f"{sentence(setting.name)}: {result.contenders[best.contender].name}, {took_words(result, best)}{others}."
         )

@@ -118,7 +118,7 @@ def _table(result: CrossingResult) -> PageSection:
             ]
         )
     head = ("contender", "carried by", "all (95 % interval)", *(setting.name for setting in result.settings))
-    lead = "Means over the seeds. A wave marks what these seeds do not tell from the base; table.csv has all intervals."
+    lead = "Means over the seeds. A wave: no clear difference from the base. table.csv has all intervals."
     return PageSection(
         id="table", short="Table", title="Every cell", lead=lead, content=table(head, rows, texts=(0, 1))
     )

@@ -109,7 +109,7 @@ class CrossingCell:
 
     @property
     def is_as_good(self) -> bool:
-        """Whether it is the best of its setting, or is not told from it by these seeds."""
+        """Whether it is the best of its setting, or does not clearly differ from it."""
         return self.is_best or (self.behind_low is not None and self.behind_low <= 1.0)
 
 

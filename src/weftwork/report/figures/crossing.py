@@ -1,7 +1,7 @@
 """Contenders against settings: a coloured cell for each, the winner of a column framed, the price at the end of a row.
 
-Blue is faster than the base, orange slower, and the number says it without colour; grey with a wave: these seeds do not
-tell it from the base. A frame is the winner of a column, a dot whoever is not told from the winner.
+Blue is faster than the base, orange slower, and the number says it without colour; grey with a wave: no clear
+difference from the base. A frame is the winner of a column, a dot whoever does not clearly differ from the winner.
 Leaves out: intervals; the table has them.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["crossing_figure"]
 _ROW_PX: Final = 20
 _NAME_PX: Final = 262
 _CELL_PX: Final = 62
-_HEAD_PX: Final = 64
+_HEAD_PX: Final = 84
 _MARK_PX: Final = 17  # of a column of the price that is a mark
 _BUFFER_PX: Final = 62
 # chosen: three quarters less is as blue as it gets, and four times as much as orange
@@ -84,7 +84,7 @@ def crossing_figure(result: CrossingResult, places: Sequence[int], *, is_alone: 
             cell = result.cell(place, setting)
             parts.append(_setting(result, cell, _NAME_PX + 4 + (setting + 1) * _CELL_PX, y))
         parts += _price(result, place, price_at, y)
-    parts.append(_text(_NAME_PX, height - 7, _legend(result), more=' fill="var(--soft)"', fill=""))
+    parts.append(_text(6, height - 7, _legend(result), more=' fill="var(--soft)"', fill=""))
     parts.append("</svg>")
     return "".join(parts)
 
@@ -99,8 +99,8 @@ def _said(result: CrossingResult, places: Sequence[int]) -> str:
 def _legend(result: CrossingResult) -> str:
     base = result.contenders[result.base].name
     return (
-        f"change against {base}; framed: best of the column; dot: not told from the best; grey, ~: not told from"
-        f" {base} by {result.seeds} seeds"
+        f"Change against {base}. Framed: best of the column. Dot: no clear difference from the best. Grey, ~: no clear"
+        f" difference from {base} ({result.seeds} seeds, 95 %)."
     )
 
 
@@ -137,7 +137,7 @@ def _setting(result: CrossingResult, cell: CrossingCell, x: float, y: float) -> 
             ' stroke="var(--ink)" stroke-width="2"/>'
         )
     elif cell.is_as_good:
-        made += f'<circle cx="{x + 7}" cy="{y + 9.5}" r="2.5" fill="var(--ink)"/>'
+        made += f'<circle cx="{x + 5}" cy="{y + 9.5}" r="2.5" fill="var(--ink)"/>'
     return made
 
 

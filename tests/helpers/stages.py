@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from weftwork.engine.programs import peers_of
 from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Milestone, Notify, Operation, Receive, Send, Wait
+from weftwork.spec.peers import peers_of
 
 
 @dataclass

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "ListedChoice", "choices", "list_kind"]
 
 
+PLANNED: Final = (("pinned paths",), ("constant entropy of a queue pair",))  # what laid paths need
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListedChoice:
     """A name, what it is in one sentence, and where that comes from."""
@@ -107,8 +110,8 @@ def _schemes() -> list[ListedChoice]:
             name=one.name,
             text=one.text,
             source=one.source,
-            switch=("pinned paths",),
-            nic=("constant entropy of a queue pair",),
+            switch=PLANNED[0],
+            nic=PLANNED[1],
             variants=(),
         )
         for one in _offers("SCHEMES")()
@@ -130,23 +133,44 @@ def _presets() -> list[ListedChoice]:
     """Presets of load balancing; each needs what its two policies need."""
     from weftwork.policies.load import load
     from weftwork.policies.needed import needed
-    from weftwork.spec.scenario.policies import PRESETS
+    from weftwork.spec.scenario.policies import PRESETS, QUEUE_PAIR_PRESETS
     from weftwork.spec.scenario.reference import row
 
     source = row("transport.load_balancing").source
     listed: list[ListedChoice] = []
     for name, (path, port) in PRESETS.items():
         at_nic, at_switch = needed(load("path_selection", path)), needed(load("port_selection", port))
+        text, asked = f"path_selection {path}, port_selection {port}", [*at_nic.nic, *at_switch.nic]
+        if name in QUEUE_PAIR_PRESETS:
+            queue_pairs, use = QUEUE_PAIR_PRESETS[name]
+            text += f", queue_pairs {queue_pairs}, queue_pair_use {use}"
+            asked.append("several queue pairs")
         listed.append(
             ListedNeeds(
                 name=name,
-                text=f"path_selection {path}, port_selection {port}",
+                text=text,
                 source=source,
                 switch=tuple(dict.fromkeys((*at_nic.switch, *at_switch.switch))),
-                nic=tuple(dict.fromkeys((*at_nic.nic, *at_switch.nic))),
+                nic=tuple(dict.fromkeys(asked)),
             )
         )
-    return listed
+    return [*listed, *_planned()]
+
+
+def _planned() -> list[ListedChoice]:
+    """Paths that are laid down beforehand: keys of the fabric, and no presets."""
+    from weftwork.spec.scenario.reference import row
+
+    return [
+        ListedNeeds(
+            name=name, text=f"no preset, but fabric.{key}: {text}", source=row(f"fabric.{key}").source,
+            switch=PLANNED[0], nic=PLANNED[1],
+        )
+        for name, key, text in (
+            ("path-pinning", "pinned", "paths of your own between hosts"),
+            ("planned", "engineering", "paths for the job's traffic matrix, by a scheme of central_engineering"),
+        )
+    ]  # fmt: skip
 
 
 def _sizes() -> list[ListedChoice]:

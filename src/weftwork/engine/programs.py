@@ -32,6 +32,7 @@ from weftwork.spec.job import (
     Size,
     Wait,
 )  # fmt: skip
+from weftwork.spec.peers import coordinates, peers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "MAX_CHANNEL", "FlatJob", "coordinates", "counters_of", "flatten", "job_mistakes", "peers_of", "priorities_of",
-    "walk",
+    "MAX_CHANNEL", "FlatJob", "counters_of", "flatten", "job_mistakes", "priorities_of", "walk",
 ]  # fmt: skip
 
 MAX_CHANNEL = (1 << 16) - 1  # a flow's identity keeps 16 bits for it
@@ -85,55 +85,6 @@ def priorities_of(job: Job, default: int) -> set[int]:
     """Priorities that the data of a job uses; ``default`` stands for the transport's own."""
     sends = (op for _, op, _ in walk(job) if isinstance(op, Send | Arrivals))
     return {default if op.priority < 0 else op.priority for op in sends} | {default}
-
-
-def peers_of(peer: Peer, ranks: NDArray[np.int64], counter: int) -> NDArray[np.int64]:
-    """Who the peer of each rank is at one value of the loop's counter; -1 where the operation is skipped.
-
-    Parameters
-    ----------
-    peer : the rule
-    ranks : shape (ranks,)
-    counter : of the innermost loop
-
-    Returns
-    -------
-    shape (ranks,)
-    """
-    if peer.rule == "rank":
-        return np.full(len(ranks), peer.shift, np.int64)
-    if peer.rule == "table":
-        return np.asarray(peer.table, np.int64)[ranks]
-    group = peer.group if peer.group is not None else Group(size=1)
-    own = coordinates(group, ranks)
-    other = (
-        (own + peer.shift + peer.step * counter) % group.size
-        if peer.rule == "shift"
-        else own ^ (peer.shift << (peer.step * counter))
-    )
-    if group.members is not None:
-        return np.asarray(group.members, np.int64)[other]
-    return ranks + (other - own) * group.stride
-
-
-def coordinates(group: Group, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Coordinate of each rank in its group; 0 for a rank that a group with ``members`` does not name.
-
-    Parameters
-    ----------
-    group : see `weftwork.spec.job.Group`
-    ranks : shape (ranks,)
-
-    Returns
-    -------
-    shape (ranks,)
-    """
-    if group.members is None:
-        return ranks // group.stride % group.size
-    members = np.asarray(group.members, np.int64)
-    place = np.zeros(max(int(ranks.max(initial=0)), int(members.max(initial=0))) + 1, np.int64)
-    place[members] = np.arange(len(members))
-    return place[ranks]
 
 
 def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: int) -> FlatJob:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weftwork.engine.programs import counters_of, peers_of, walk
+from weftwork.engine.programs import counters_of, walk
 from weftwork.spec.job import Arrivals, Peer, Send
+from weftwork.spec.peers import peers_of
 from weftwork.topology.reach import networks_of_links
 
 if TYPE_CHECKING:

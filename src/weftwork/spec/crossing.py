@@ -50,6 +50,7 @@ class Contender:
     control, balancer : their names, by which pairs are called
     path_selection, port_selection : of the balancer
     scheme : of central engineering, which plans paths; empty for none
+    preset : of load balancing, where that is ECMP over several queue pairs; else empty
     carried : how the fabric and the NICs carry it: ``PFC``, ``drops`` or ``trimming``
     switch, nic : what it needs of switches and of NICs, a few words each
     origin : why it takes part: ``controls``, ``balancers``, ``crossing`` or ``all``
@@ -60,6 +61,7 @@ class Contender:
     path_selection: str
     port_selection: str
     scheme: str
+    preset: str
     carried: str
     switch: tuple[str, ...]
     nic: tuple[str, ...]

@@ -14,11 +14,29 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from weftwork.spec.job import Await, Digit, Group, Loop, Milestone, Notify, Operation, Peer, Receive, Send, Size, Wait
+import numpy as np
+
+from weftwork.spec.job import (
+    Await,
+    Digit,
+    Group,
+    Loop,
+    Milestone,
+    Notify,
+    Operation,
+    Peer,
+    Receive,
+    Send,
+    Size,
+    Wait,
+)
 from weftwork.workload.collectives.algorithm import END, START, Algorithm, Schedule, Share, Traffic
 from weftwork.workload.collectives.call import Call
+from weftwork.workload.turns import in_turn
 
 __all__ = ["check_collective"]
+
+_QUEUE_PAIRS = 3  # chosen: divides neither the pieces nor the ranks of most calls, so that turns go on over loops
 
 
 def check_collective(
@@ -31,7 +49,8 @@ def check_collective(
     algorithm : of the catalogue, or yours
     call : that it can do
     seeds : of the orders in which ranks and streams take turns
-    full : also run it twice in a row, where the second may begin on some ranks before the first has ended on all
+    full : also run it twice in a row, where the second may begin on some ranks before the first has ended on all, and
+        with messages that take queue pairs in turn
 
     Returns
     -------
@@ -51,7 +70,18 @@ def check_collective(
         twice = _Run(algorithm.schedule(replace(call, repeat=2)), seeds[0] if seeds else 0, checks_data=False)
         twice.to_the_end()
         findings += [f"done twice in a row: {text}" for text in twice.findings]
+        dealt = _Run(_dealt(once), seeds[0] if seeds else 0)
+        dealt.to_the_end()
+        findings += [f"over {_QUEUE_PAIRS} queue pairs in turn: {text}" for text in dealt.findings]
     return list(dict.fromkeys(findings))
+
+
+def _dealt(schedule: Schedule) -> Schedule:
+    """The schedule with messages that take the queue pairs of their connection in turn."""
+    is_switch = np.arange(len(schedule.rank_program)) >= schedule.call.ranks
+    programs = in_turn(schedule.programs, schedule.rank_program, is_switch, _QUEUE_PAIRS)
+    shares = tuple(share for share in schedule.share_of_connection for _ in range(_QUEUE_PAIRS))
+    return replace(schedule, programs=programs, share_of_connection=shares)
 
 
 @dataclass(slots=True)

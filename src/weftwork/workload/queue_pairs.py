@@ -1,9 +1,10 @@
-"""Several queue pairs for each connection of a job: every message is split evenly over them.
+"""Several queue pairs for each connection of a job: messages are split over them, or take them in turn.
 
-Each queue pair has an entropy of its own, so that a hash may send its part another way.
-Source: NCCL, user guide, NCCL_IB_QPS_PER_CONNECTION and NCCL_IB_SPLIT_DATA_ON_QPS=1.
-Leaves out: NCCL_IB_SPLIT_DATA_ON_QPS=0, which takes the queue pairs in turn by message; a limit below which messages
-are not split. Messages inside a server are split as well, and take turns on its ports as one would in slices.
+Each queue pair has an entropy of its own, so that a hash may send it another way.
+Source: NCCL, user guide, NCCL_IB_QPS_PER_CONNECTION, and NCCL_IB_SPLIT_DATA_ON_QPS: 1 splits, 0 takes turns, as Meta's
+E-ECMP does (Gangidi et al., SIGCOMM 2024, doi:10.1145/3651890.3672233).
+Leaves out: a limit below which messages are not split. Messages inside a server are treated as those between servers.
+Bytes of a collective that is no messages (`Collect`) are spread evenly over the queue pairs either way.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from weftwork.base.errors import ConfigError, Mistake
-from weftwork.spec.job import Collect, Digit, Job, Loop, Operation, Program, Receive, Send, Size
+import numpy as np
 
-__all__ = ["split_over_queue_pairs"]
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.spec.job import Arrivals, Collect, Digit, Job, Loop, Operation, Program, Receive, Send, Size
+from weftwork.workload.turns import in_turn
+
+__all__ = ["split_over_queue_pairs", "take_queue_pairs_in_turn"]
 
 CONNECTIONS: Final = 1 << 16  # a flow's identity has 16 bits for the channel
 
@@ -35,6 +39,35 @@ def split_over_queue_pairs(job: Job, queue_pairs: int) -> Job:
     """
     if queue_pairs == 1:
         return job
+    _refuse_too_many(job, queue_pairs)
+    programs = (tuple(_split(stream, queue_pairs) for stream in program.streams) for program in job.programs)
+    return replace(job, programs=tuple(Program(streams=streams) for streams in programs))
+
+
+def take_queue_pairs_in_turn(job: Job, queue_pairs: int) -> Job:
+    """Give every connection several queue pairs: its message k takes number k mod q of them.
+
+    Channel c becomes the channels c q to (c + 1) q - 1. Loops are unrolled as far as the turns ask for it.
+
+    Parameters
+    ----------
+    job : whose sends and receives take turns
+    queue_pairs : q, of each connection
+
+    Raises
+    ------
+    ConfigError : as `split_over_queue_pairs`, or the unrolled loops would be too long
+    """
+    if queue_pairs == 1:
+        return job
+    _refuse_too_many(job, queue_pairs)
+    gpu = job.placement.gpu
+    is_switch = np.zeros(job.ranks, np.bool_) if gpu is None else gpu < 0
+    programs = in_turn(job.programs, job.rank_program, is_switch, queue_pairs, job.first_rank)
+    return replace(job, programs=programs)
+
+
+def _refuse_too_many(job: Job, queue_pairs: int) -> None:
     channels = 1 + max((_last_channel(stream) for program in job.programs for stream in program.streams), default=-1)
     if channels * queue_pairs > CONNECTIONS:
         text = (
@@ -42,10 +75,6 @@ def split_over_queue_pairs(job: Job, queue_pairs: int) -> Job:
             f" {CONNECTIONS:,} queue pairs; wanted at most {max(1, CONNECTIONS // channels)}"
         )
         raise ConfigError("transport", [Mistake(path="transport.queue_pairs", text=text)])
-    programs = tuple(
-        Program(streams=tuple(_split(stream, queue_pairs) for stream in program.streams)) for program in job.programs
-    )
-    return replace(job, programs=programs)
 
 
 def _last_channel(operations: tuple[Operation, ...]) -> int:
@@ -55,6 +84,8 @@ def _last_channel(operations: tuple[Operation, ...]) -> int:
             found = max(found, _last_channel(operation.body))
         elif isinstance(operation, Send | Receive | Collect):
             found = max(found, operation.channel)
+        elif isinstance(operation, Arrivals) and len(operation):
+            found = max(found, int(operation.channel.max()))
     return found
 
 
@@ -75,6 +106,8 @@ def _split(operations: tuple[Operation, ...], pairs: int) -> tuple[Operation, ..
                 found += [replace(operation, channel=first + pair) for pair in range(pairs)]
             case Collect():
                 found.append(replace(operation, queue_pairs=pairs))
+            case Arrivals():  # each of these flows is a connection of its own
+                found.append(replace(operation, channel=operation.channel * pairs))
             case _:
                 found.append(operation)
     return tuple(found)

@@ -21,7 +21,7 @@ from weftwork.topology.shapes.leaf_spine import leaf_spine
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
 from weftwork.workload.placement import first_gpus
-from weftwork.workload.queue_pairs import split_over_queue_pairs
+from weftwork.workload.queue_pairs import split_over_queue_pairs, take_queue_pairs_in_turn
 
 FABRIC = leaf_spine(
     leaves=2, spines=4, hosts_per_leaf=4, host_rate_bps=400 * 10**9, fabric_rate_bps=400 * 10**9,
@@ -133,3 +133,29 @@ def test_more_queue_pairs_than_a_channel_has_numbers_for_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"found 256: .* wanted at most 64"):
         split_over_queue_pairs(call, 256)
     assert split_over_queue_pairs(call, 1) is call
+
+
+def offered() -> list[tuple[str, str]]:
+    """Every algorithm for servers of one GPU with every operation that it has; the conformance kit sees the others."""
+    plain = ("ring", "tree", "halving-doubling", "direct")
+    return [(name, one) for name in plain for one in ALGORITHMS.load(name).operations]
+
+
+@pytest.mark.parametrize(("algorithm", "operation"), offered())
+@pytest.mark.parametrize("queue_pairs", [2, 3])
+def test_the_messages_of_a_connection_take_its_queue_pairs_in_turn(
+    algorithm: str, operation: str, queue_pairs: int
+) -> None:
+    """Same messages between the same ranks; those of a connection are dealt to its queue pairs one by one."""
+    whole = job(algorithm, operation, repeat=3)
+    turned = take_queue_pairs_in_turn(whole, queue_pairs)
+    one, several = (packet.run(packet_input_of(FABRIC, each)) for each in (whole, turned))
+    assert several.complete
+    assert between(several) == between(one)
+    assert len(several.messages) == len(one.messages)
+    assert several.digest() == reference.run(packet_input_of(FABRIC, turned)).digest()
+    dealt: dict[tuple[int, int, int], Counter[int]] = {}
+    for source, destination, channel in several.messages[["source", "destination", "channel"]].tolist():
+        turns = dealt.setdefault((source, destination, channel // queue_pairs), Counter())
+        turns[channel % queue_pairs] += 1
+    assert all(len(turns) == min(queue_pairs, turns.total()) for turns in dealt.values())

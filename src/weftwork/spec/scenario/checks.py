@@ -11,7 +11,7 @@ from weftwork.spec.scenario.choice import LONELY
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TRANSPORTS
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.findings import Read, asked
-from weftwork.spec.scenario.policies import POLICY_KINDS, PRESETS, PolicyChoice
+from weftwork.spec.scenario.policies import POLICY_KINDS, PRESETS, QUEUE_PAIR_PRESETS, PolicyChoice
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.transport import TransportSection
 from weftwork.spec.scenario.workload import CollectiveSection, TrafficSection
@@ -21,9 +21,13 @@ __all__ = ["check_workload", "resolve_transport"]
 REORDER_WINDOW_PACKETS = 1024  # chosen: 4 MiB, above the BDP of 400 Gb/s x 50 us
 
 
-def resolve_transport(transport: TransportSection, reader: Reader) -> TransportSection:
-    """Check a transport and fill in the policies that its preset names."""
-    known: dict[str, PolicyChoice | int] = {}
+def resolve_transport(transport: TransportSection, reader: Reader, *, has_traffic: bool) -> TransportSection:
+    """Check a transport and fill in what its preset names; traffic takes queue pairs in turn by default."""
+    known: dict[str, PolicyChoice | int | str] = {}
+    queue_pairs, use = QUEUE_PAIR_PRESETS.get(transport.load_balancing, (1, "in-turn" if has_traffic else "split"))
+    for key, value in {"queue_pairs": queue_pairs, "queue_pair_use": use}.items():
+        given = getattr(transport, key)
+        known[key] = value if given is None else given
     keeps = transport.reorder_tolerant or transport.recovery == "selective-repeat"
     if transport.reorder_window_packets is None and keeps:
         known["reorder_window_packets"] = REORDER_WINDOW_PACKETS

@@ -19,10 +19,12 @@ from weftwork.spec.device import Record
 __all__ = [
     "POLICY_KINDS",
     "PRESETS",
+    "QUEUE_PAIR_PRESETS",
     "ParameterCheck",
     "ParameterValue",
     "PolicyChoice",
     "PolicyKind",
+    "QueuePairUse",
     "known_policies",
 ]
 
@@ -33,6 +35,8 @@ POLICY_KINDS: Final[tuple[PolicyKind, ...]] = get_args(PolicyKind)
 # A preset of load balancing is two keys: path_selection at the NIC, port_selection at the switch.
 PRESETS: Mapping[str, tuple[str, str]] = {
     "ecmp": ("ecmp", "ecmp"),
+    "e-ecmp": ("ecmp", "ecmp"),
+    "flow-splitting": ("ecmp", "ecmp"),
     "spray": ("spray", "ecmp"),
     "oblivious": ("oblivious", "ecmp"),
     "plb": ("plb", "ecmp"),
@@ -50,6 +54,12 @@ PRESETS: Mapping[str, tuple[str, str]] = {
     "adaptive": ("ecmp", "adaptive"),
     "round-robin": ("ecmp", "round-robin"),
 }
+
+# Two presets are ECMP over several queue pairs: how many, and how messages use them (`queue_pairs`, `queue_pair_use`).
+# Four is what public launch scripts of NCCL jobs set most (NCCL_IB_QPS_PER_CONNECTION); Meta's E-ECMP takes turns
+# (Gangidi et al., SIGCOMM 2024).
+QueuePairUse = Literal["split", "in-turn"]
+QUEUE_PAIR_PRESETS: Mapping[str, tuple[int, QueuePairUse]] = {"e-ecmp": (4, "in-turn"), "flow-splitting": (4, "split")}
 
 ParameterValue = str | int | float | bool
 

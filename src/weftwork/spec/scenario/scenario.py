@@ -357,7 +357,7 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
     for key in given[1:]:
         reader.wrong(key, f"a second workload beside {given[0]}, wanted {_ONE_OF}")
     fabric = resolve_fabric(draft.fabric, reader) if reader.is_sound("fabric") else draft.fabric
-    transport = resolve_transport(draft.transport, reader)
+    transport = resolve_transport(draft.transport, reader, has_traffic=draft.traffic is not None)
     workload = draft.collective if draft.collective is not None else draft.traffic
     if workload is not None and reader.is_sound(given[0] if given else "file"):
         workload = check_workload(workload, fabric, transport, reader)

@@ -6,6 +6,7 @@ Leaves out: what one key means for another (`weftwork.spec.scenario.checks`), pa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 from pydantic import Field
 
@@ -15,7 +16,7 @@ from weftwork.spec.device import PRIORITIES, Record
 from weftwork.spec.scenario.choice import NoKeys
 from weftwork.spec.scenario.choices import TRANSPORTS
 from weftwork.spec.scenario.kinds import Choice, Flag, Measure, OfferKind, PolicyChoiceKind, Whole
-from weftwork.spec.scenario.policies import PRESETS, PolicyChoice
+from weftwork.spec.scenario.policies import PRESETS, PolicyChoice, QueuePairUse
 from weftwork.spec.scenario.rows import row
 
 __all__ = ["TransportCheck", "TransportSection"]
@@ -179,10 +180,17 @@ class TransportSection(Record):
     queue_pairs: int = row(
         "queue_pairs",
         Whole(low=1, high=256, unit="queue pairs"),
-        default=1,
-        text="Queue pairs of each connection: traffic takes them in turn by message, collectives split every message"
-        " evenly over them.",
-        source="NCCL, NCCL_IB_QPS_PER_CONNECTION: 1; messages are split as NCCL_IB_SPLIT_DATA_ON_QPS=1 does",
+        absent="1; 4 with load_balancing e-ecmp or flow-splitting",
+        text="Queue pairs of each connection, each with an entropy of its own.",
+        source="NCCL, NCCL_IB_QPS_PER_CONNECTION: 1; chosen: 4, as public launch scripts set",
+    )
+    queue_pair_use: QueuePairUse = row(
+        "queue_pair_use",
+        Choice(options=get_args(QueuePairUse)),
+        absent="in-turn for traffic and with load_balancing e-ecmp, else split",
+        text="Whether a message is split evenly over the queue pairs of its connection, or takes the next one in turn.",
+        source="NCCL, NCCL_IB_SPLIT_DATA_ON_QPS: 1 splits, 0 takes turns; E-ECMP takes turns: Gangidi et al., SIGCOMM"
+        " 2024",
     )
     data_priority: int = row(
         "data_priority",

@@ -34,15 +34,19 @@ class Balancer:
     path_selection: str = ECMP
     port_selection: str = ECMP
     scheme: str = ""
+    preset: str = ""  # of load balancing, where that is more than the two policies
 
 
-def balancers_of(paths: tuple[str, ...], ports: tuple[str, ...], schemes: tuple[str, ...] = ()) -> tuple[Balancer, ...]:
+def balancers_of(
+    paths: tuple[str, ...], ports: tuple[str, ...], schemes: tuple[str, ...] = (), presets: tuple[str, ...] = ()
+) -> tuple[Balancer, ...]:
     """A balancer for each path selection, with ECMP at the switch, and for each port selection, with ECMP at the NIC.
 
     Parameters
     ----------
     paths, ports : names or files; a name that both have is ``switch-<name>`` at the switch
     schemes : of central engineering, each ``planned-<name>``
+    presets : of load balancing that are ECMP over several queue pairs
 
     Examples
     --------
@@ -59,6 +63,8 @@ def balancers_of(paths: tuple[str, ...], ports: tuple[str, ...], schemes: tuple[
         found[label] = Balancer(name=label, port_selection=name)
     for name in schemes:
         found[f"planned-{_label(name)}"] = Balancer(name=f"planned-{_label(name)}", scheme=name)
+    for name in presets:
+        found[name] = Balancer(name=name, preset=name)
     return tuple(found.values())
 
 
@@ -88,9 +94,10 @@ def contender_of(control: str, balancer: Balancer, origin: str) -> Contender:
         path_selection=balancer.path_selection,
         port_selection=balancer.port_selection,
         scheme=balancer.scheme,
+        preset=balancer.preset,
         carried=carried,
         switch=(*_joined(needs, "switch", carried), *(["pinned paths"] if balancer.scheme else [])),
-        nic=_joined(needs, "nic", ""),
+        nic=(*_joined(needs, "nic", ""), *(["several queue pairs"] if balancer.preset else [])),
         origin=origin,
     )
 
@@ -113,6 +120,8 @@ def transport_keys(contender: Contender, control: str) -> dict[str, str]:
         "transport.port_selection": contender.port_selection,
         "transport.flow_control": "pfc" if contender.carried == "PFC" else "none",
     }
+    if contender.preset:
+        keys["transport.load_balancing"] = contender.preset
     if contender.scheme:
         keys["fabric.engineering"] = f"{{scheme: {contender.scheme}, interval: {_INTERVAL}}}"
     if contender.carried == "trimming":

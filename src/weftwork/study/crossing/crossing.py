@@ -22,6 +22,7 @@ from weftwork.base.version import VERSION
 from weftwork.policies.load import policy_names
 from weftwork.spec.crossing import BASE, PRICES, Contender, CrossingCell, CrossingResult, Setting
 from weftwork.spec.scenario.choices import SCHEMES
+from weftwork.spec.scenario.policies import QUEUE_PAIR_PRESETS
 from weftwork.store.crossings import crossing_folder, write_crossing
 from weftwork.store.runs import Run, new_folder
 from weftwork.study.crossing.contenders import (
@@ -119,7 +120,7 @@ def run_crossing(  # noqa: PLR0913 - what can be asked of it, all by name
     controls : names of congestion controls or Python files of the user's own; ``all`` stands for the catalogue, and
         none for ``all``. DCQCN with ECMP takes part always, since all are measured against it
     path_selections, port_selections : the same for balancers at the NIC and at the switch; where one of the two is
-        given, the other has none, and no paths are planned
+        given, the other has none, no paths are planned, and each connection has one queue pair
     workloads : names; by default all of them
     seeds : runs of each cell
     is_all : every control with every balancer
@@ -141,6 +142,7 @@ def run_crossing(  # noqa: PLR0913 - what can be asked of it, all by name
         _names("path_selection", (ALL,) if nothing_given else path_selections),
         _names("port_selection", (ALL,) if nothing_given else port_selections),
         tuple(SCHEMES) if nothing_given else (),
+        tuple(QUEUE_PAIR_PRESETS) if nothing_given else (),
     )
     settings = settings_of(tuple(workloads))
     if not user_code:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.errors import ConfigError
-from weftwork.engine.programs import peers_of, walk
+from weftwork.engine.programs import walk
 from weftwork.spec.job import Collect, Grid, Job, Milestone, Peer, Placement, Program, Receive, Send, Wait
+from weftwork.spec.peers import peers_of
 from weftwork.study.plan.packet_cost import packet_cost
 from weftwork.study.prepare.engineering import planned_paths
 from weftwork.study.prepare.job_volume import volume

@@ -16,13 +16,14 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.memory import memory_limit, memory_words
-from weftwork.engine.programs import peers_of
 from weftwork.spec.job import Arrivals, Loop, Send
+from weftwork.spec.peers import peers_of
 from weftwork.spec.scenario.choice import PatternInput
 from weftwork.spec.scenario.choices import PATTERNS
 from weftwork.spec.scenario.kinds import Whole
 from weftwork.spec.scenario.rows import rows_of
 from weftwork.study.prepare.lowered import folds
+from weftwork.study.prepare.queue_pairs import queue_pairs_of_patterns
 from weftwork.study.prepare.recording import TIMELINE_BINS, TIMELINE_ROWS
 from weftwork.topology.build import counting_keys, fabric_size
 from weftwork.topology.devices import node_of
@@ -127,7 +128,7 @@ def _traffic_asked(scenario: Scenario, size: FabricSize) -> dict[str, int]:
         host_rate_bps=1,
         seed=scenario.engine.seed,
         priority=-1,
-        queue_pairs=scenario.transport.queue_pairs,
+        queue_pairs=queue_pairs_of_patterns(scenario),
     )
     with PATTERNS.blaming(section.pattern):
         told = pattern.size(section.options, given)

@@ -1,6 +1,7 @@
 """Queue pairs of a scenario's job, and where more of them cannot change its result.
 
-Leaves out: how messages are split (`weftwork.workload.queue_pairs`); patterns of traffic, which take them in turn.
+Patterns of traffic take queue pairs in turn by themselves.
+Leaves out: how messages are split or take turns (`weftwork.workload.queue_pairs`).
 """
 
 from __future__ import annotations
@@ -10,18 +11,25 @@ from typing import TYPE_CHECKING
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.engine.programs import walk
 from weftwork.spec.job import Arrivals, Send
-from weftwork.workload.queue_pairs import split_over_queue_pairs
+from weftwork.workload.queue_pairs import split_over_queue_pairs, take_queue_pairs_in_turn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from weftwork.policies.load import LoadedPolicy
-    from weftwork.spec.job import Job
+    from weftwork.spec.job import Job, Operation
     from weftwork.spec.scenario.scenario import Scenario
 
-__all__ = ["with_queue_pairs"]
+__all__ = ["queue_pairs_of_patterns", "with_queue_pairs"]
+
+
+def queue_pairs_of_patterns(scenario: Scenario) -> int:
+    """Queue pairs that a pattern of traffic takes in turn; one where its messages are split afterwards."""
+    return scenario.transport.queue_pairs if scenario.transport.queue_pair_use == "in-turn" else 1
 
 
 def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPolicy]) -> tuple[Job, dict[str, Caveat]]:
-    """Split the messages of a collective or of training over the queue pairs that the transport has.
+    """Let the messages of a job use the queue pairs that the transport has.
 
     Parameters
     ----------
@@ -40,10 +48,20 @@ def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPol
     wanted = scenario.transport.queue_pairs
     if wanted == 1:
         return job, {}
-    if scenario.traffic is None:
-        job, text = split_over_queue_pairs(job, wanted), _on_flows(scenario, policies)
+    operations = [operation for _, operation, _ in walk(job)]
+    arrives = any(isinstance(operation, Arrivals) for operation in operations)
+    is_split = scenario.transport.queue_pair_use == "split"
+    if arrives and not any(isinstance(operation, Send) for operation in operations):
+        text = f"each flow has a queue pair of its own here, so that {wanted} for each connection change nothing"
+    elif is_split or scenario.traffic is None or arrives:
+        text = _on_flows(scenario, policies)
+        job = split_over_queue_pairs(job, wanted) if is_split else take_queue_pairs_in_turn(job, wanted)
+        if arrives:
+            text = (
+                f"each arriving flow has a queue pair of its own; {wanted} for each connection change other flows alone"
+            )
     else:
-        text = _of_traffic(job, wanted)
+        text = _of_traffic(operations, wanted)
     return job, caveats_by_subject([Caveat(subject="transport.queue_pairs", kind="note", text=text)] if text else [])
 
 
@@ -59,11 +77,8 @@ def _on_flows(scenario: Scenario, policies: dict[str, LoadedPolicy]) -> str:
     )
 
 
-def _of_traffic(job: Job, wanted: int) -> str:
-    """A connection with one message, and flows that have a queue pair each."""
-    operations = [operation for _, operation, _ in walk(job)]
-    if any(isinstance(operation, Arrivals) for operation in operations):
-        return f"each flow has a queue pair of its own here, so that {wanted} for each connection change nothing"
+def _of_traffic(operations: Sequence[Operation], wanted: int) -> str:
+    """A connection with fewer messages than queue pairs."""
     used = 1 + max((operation.channel for operation in operations if isinstance(operation, Send)), default=0)
     if used >= wanted:
         return ""

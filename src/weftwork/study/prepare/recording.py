@@ -11,8 +11,9 @@ import numpy as np
 
 from weftwork.base.errors import Mistake
 from weftwork.base.nearest import nearest
-from weftwork.engine.programs import peers_of, walk
+from weftwork.engine.programs import walk
 from weftwork.spec.job import Arrivals, Send
+from weftwork.spec.peers import peers_of
 from weftwork.study.prepare.lowered import folds
 from weftwork.study.prepare.recorded_state import recorded_state
 from weftwork.study.results.record import port_names

@@ -9,6 +9,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.job import Job
 from weftwork.spec.scenario.choice import PatternInput
 from weftwork.spec.scenario.choices import PATTERNS
+from weftwork.study.prepare.queue_pairs import queue_pairs_of_patterns
 from weftwork.workload.placement import first_gpus
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def traffic_job(scenario: Scenario, fabric: Fabric) -> Job:
         host_rate_bps=int(fabric.links["rate_bps"][first_ports].sum()),
         seed=scenario.engine.seed,
         priority=-1 if section.priority is None else section.priority,
-        queue_pairs=scenario.transport.queue_pairs,
+        queue_pairs=queue_pairs_of_patterns(scenario),
     )
     pattern = PATTERNS.load(section.pattern)
     with PATTERNS.blaming(section.pattern):

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weftwork.engine.programs import counters_of, peers_of
+from weftwork.engine.programs import counters_of
 from weftwork.spec.job import Arrivals, Collect, Loop, Operation, Send
+from weftwork.spec.peers import peers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ SETTINGS = tuple(
 
 def contender(control: str, balancer: str, origin: str = "controls") -> Contender:
     return Contender(
-        control=control, balancer=balancer, path_selection=balancer, port_selection="ecmp", scheme="",
+        control=control, balancer=balancer, path_selection=balancer, port_selection="ecmp", scheme="", preset="",
         carried="PFC", switch=(), nic=(), origin=origin,
     )  # fmt: skip
 

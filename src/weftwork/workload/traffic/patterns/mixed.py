@@ -136,10 +136,11 @@ def _job(keys: Keys, given: PatternInput) -> Job:
         seed=given.seed,
     ).posted(np.array(others, np.int64), priority)
     # Its channel belongs to no part of the ring, and to a small flow only where a pair has 65,536 of them.
+    used = max((int(flows.channel.max(initial=0)) for flows in small.values()), default=0)
     burst = Send(
         peer=Peer(rule="rank", shift=others[0]),
         size=Size(total_bytes=keys.incast_bytes),
-        channel=_LAST_CHANNEL,
+        channel=min(used + 1, _LAST_CHANNEL),
         priority=priority,
     )
     sending = set(others[len(others) - _senders(keys, hosts) :])

@@ -72,6 +72,9 @@ def known(run: Run) -> set[str]:
         found |= {amount(row["iteration_ps"], "ps")}
         change = 100 * (row["iteration_ps"] / jobs[row["job"]]["iteration_ps"] - 1)
         found |= {f"{change:+.3g} %", *NUMBER.findall(row["case"])}
+    for row in run.collectives.to_pylist():  # who had its result last is a column of this table alone
+        if row["last_rank"] is not None:
+            found |= {str(row["last_rank"]), amount(row["end_ps"] - row["first_end_ps"], "ps")}
     for caveat in bounds(run):
         found.update(NUMBER.findall(caveat))
     for row in run.query("select distinct at_ps from events where event = 'fault'").to_pylist():

@@ -18,7 +18,9 @@ def change_words(ratio: float) -> str:
 
 
 def standing_words(standing: Standing) -> str:
-    """A standing with its interval, such as ``0.58 (0.55 to 0.61)``."""
+    """A standing with its interval, such as ``0.58 (0.55 to 0.61)``; one seed has none."""
+    if standing.low is None or standing.high is None:
+        return f"{standing.ratio:.2f}"
     return f"{standing.ratio:.2f} ({standing.low:.2f} to {standing.high:.2f})"
 
 
@@ -49,7 +51,12 @@ def crossing_verdict(result: CrossingResult) -> list[str]:
     if best.contender == result.base:
         said.append(f"Nothing beats {base.name}, which switches and NICs ship with.")
     else:
-        clear = "" if best.high < 1 else "; the difference is within the noise of these seeds"
+        noise = (
+            "; one seed says nothing of noise"
+            if result.seeds == 1
+            else "; the difference is within the noise of the seeds"
+        )
+        clear = "" if best.differs else noise
         said.append(
             f"{winner.name} is the best of {plural(len(result.contenders), 'contender')}: on average"
             f" {standing_words(best)} times what {base.name} takes{clear}."

@@ -85,7 +85,7 @@ class CrossingCell:
     runs : folders, below that of the study
     prices : mean over the seeds of each of `PRICES`
     ratio, low, high : geometric mean over the seeds of the objective divided by the base's with the same seed, and the
-        ends of its 95 % interval; None where one of the two has no values
+        ends of its 95 % interval; None where one of the two has no values, and the ends also with one seed
     behind, behind_low, behind_high : the same against the best of the setting
     is_best : of the setting
     """
@@ -117,12 +117,20 @@ class CrossingCell:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """Over all settings: the geometric mean of a contender's ratios, with the 95 % interval over seeds."""
+    """Over all settings: the geometric mean of a contender's ratios, with the 95 % interval over seeds.
+
+    ``low`` and ``high`` are None with one seed, which has no interval.
+    """
 
     contender: int
     ratio: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether it differs from the base by more than noise; the base itself does not."""
+        return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,7 @@ from weftwork.spec.peers import peers_of
 
 __all__ = ["in_turn"]
 
-MOST_OPERATIONS: Final = 1 << 16  # chosen: of one stream; a program stays small beside the messages that it sends
+MOST_OPERATIONS: Final = 1 << 16  # chosen: of one loop; a program stays small beside the messages that it sends
 _Key = tuple[type, Peer, int]  # send or receive, the other end, the channel
 _Rule = TypeVar("_Rule", Peer, Digit)
 
@@ -97,12 +97,6 @@ def _turned(
                 found.append(replace(operation, channel=operation.channel * pairs))
             case _:
                 found.append(operation)
-    if len(found) > MOST_OPERATIONS:
-        text = (
-            f"found {pairs}, in turn: a program of this job would have more than {MOST_OPERATIONS:,} operations; wanted"
-            " fewer queue pairs, or queue_pair_use: split"
-        )
-        raise ConfigError("transport", [Mistake(path="transport.queue_pairs", text=text)])
     return found
 
 
@@ -123,6 +117,12 @@ def _unrolled(loop: Loop, dealing: _Dealing, turns: dict[_Key, int]) -> list[Ope
 
     found: list[Operation] = []
     if whole:
+        if passes * len(loop.body) > MOST_OPERATIONS:
+            text = (
+                f"found {dealing.pairs}, in turn: a loop of this job would have more than {MOST_OPERATIONS:,}"
+                " operations; wanted fewer queue pairs, or queue_pair_use: split"
+            )
+            raise ConfigError("transport", [Mistake(path="transport.queue_pairs", text=text)])
         body = [one for index in range(passes) for one in one_pass(index, passes)]
         found.append(Loop(count=whole, body=tuple(body)))
     for index in range(rest):

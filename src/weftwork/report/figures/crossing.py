@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.report.crossing_words import change_words, took_words
 from weftwork.report.figures.colours import css_variables
-from weftwork.report.words import amount, typeset
+from weftwork.report.words import amount, plural, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,10 +36,13 @@ _ASKED: Final = (
     ("telemetry of each hop", "telemetry", "switch"),
     ("trimming", "trimming", "switch"),
     ("queue lengths", "own queues", "switch"),
+    ("flow table", "flow table", "switch"),
+    ("pinned paths", "laid paths", "switch"),
     ("keeps early packets", "early packets", "nic"),
     ("returns entropy", "entropy back", "nic"),
     ("timestamps", "timestamps", "nic"),
     ("credit by the receiver", "credit", "nic"),
+    ("several queue pairs", "queue pairs", "nic"),
 )
 _THEMES: Final = (
     "<style>svg.crossing{{{light}font:11px system-ui,sans-serif;background:var(--panel)}}"
@@ -78,7 +81,7 @@ def crossing_figure(result: CrossingResult, places: Sequence[int], *, is_alone: 
         standing = standings.get(place)
         parts.append(
             _cell(_NAME_PX, y, None if standing is None else standing.ratio, contender.name,
-                  is_told=standing is not None and not standing.low <= 1 <= standing.high)
+                  is_told=standing is not None and standing.differs)
         )  # fmt: skip
         for setting in range(count):
             cell = result.cell(place, setting)
@@ -98,9 +101,11 @@ def _said(result: CrossingResult, places: Sequence[int]) -> str:
 
 def _legend(result: CrossingResult) -> str:
     base = result.contenders[result.base].name
+    if result.seeds == 1:
+        return f"Change against {base}. Framed: best of the column. Grey, ~: one seed, so nothing is known of noise."
     return (
         f"Change against {base}. Framed: best of the column. Dot: no clear difference from the best. Grey, ~: no clear"
-        f" difference from {base} ({result.seeds} seeds, 95 %)."
+        f" difference from {base} ({plural(result.seeds, 'seed')}, 95 %)."
     )
 
 

@@ -24,8 +24,13 @@ __all__ = ["BEST", "best_policies", "judged_cells", "ratio_of", "standings_of", 
 BEST: Final = 3  # controls and balancers that are crossed, and crossings that are named
 
 
-def ratio_of(values: Sequence[float], base: Sequence[float]) -> tuple[float, float, float] | None:
+_Ratio = tuple[float, float | None, float | None]  # a mean, and the ends of its interval where there is more than one
+
+
+def ratio_of(values: Sequence[float], base: Sequence[float]) -> _Ratio | None:
     """Geometric mean of the ratios, seed by seed, and the ends of its 95 % interval; None where there is none.
+
+    One seed has no interval: its ends are None.
 
     Parameters
     ----------
@@ -37,12 +42,18 @@ def ratio_of(values: Sequence[float], base: Sequence[float]) -> tuple[float, flo
     (0.5, 0.5, 0.5)
     >>> [round(x, 2) for x in ratio_of([1.0, 4.0], [1.0, 1.0])]
     [2.0, 0.0, 13365.3]
+    >>> ratio_of([3.0], [2.0])
+    (1.5, None, None)
     """
     if not values or len(values) != len(base) or min(*values, *base) <= 0:
         return None
-    logs = interval([math.log(one / other) for one, other in zip(values, base, strict=True)])
-    mean, low, high = (math.exp(min(value, 700.0)) for value in logs)  # 700: what a float can hold
-    return mean, low, high
+    return _geometric([math.log(one / other) for one, other in zip(values, base, strict=True)])
+
+
+def _geometric(logs: Sequence[float]) -> _Ratio:
+    """Geometric mean of ratios, from their logarithms by seed, and the ends of its interval."""
+    mean, low, high = (math.exp(min(value, 700.0)) for value in interval(logs))  # 700: what a float can hold
+    return (mean, low, high) if len(logs) > 1 else (mean, None, None)
 
 
 def judged_cells(cells: Sequence[CrossingCell], settings: Sequence[Setting], base: int) -> tuple[CrossingCell, ...]:
@@ -99,7 +110,7 @@ def standings_of(cells: Sequence[CrossingCell], settings: int, base: int) -> tup
             / settings
             for seed in seeds
         ]
-        ratio, low, high = (math.exp(min(value, 700.0)) for value in interval(logs))
+        ratio, low, high = _geometric(logs)
         found.append(Standing(contender=contender, ratio=ratio, low=low, high=high))
     return tuple(sorted(found, key=lambda one: (one.ratio, one.contender)))
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weftwork.report.crossing_words import standing_words
 from weftwork.spec.crossing import Contender, CrossingCell, Setting
 from weftwork.study.crossing.judge import best_policies, judged_cells, ratio_of, standings_of, three_best
 
@@ -38,14 +39,27 @@ def cells(*rows: tuple[tuple[float, ...], ...]) -> list[CrossingCell]:
 positive = st.floats(1e-3, 1e12)
 
 
-@given(values=st.lists(st.tuples(positive, positive), min_size=1, max_size=9))
+@given(values=st.lists(st.tuples(positive, positive), min_size=2, max_size=9))
 def test_a_ratio_turns_round_with_its_sides(values: list[tuple[float, float]]) -> None:
     one, other = (list(side) for side in zip(*values, strict=True))
     forth, back = ratio_of(one, other), ratio_of(other, one)
     assert forth is not None
     assert back is not None
     assert forth[0] == pytest.approx(1 / back[0])
+    assert forth[1] is not None
+    assert forth[2] is not None
     assert forth[1] <= forth[0] <= forth[2]
+
+
+def test_one_seed_has_no_interval_and_tells_nothing_apart() -> None:
+    assert ratio_of([1.0], [2.0]) == (0.5, None, None)
+    base, fast = judged_cells(cells(((10.0,),), ((1.0,),)), SETTINGS[:1], base=0)
+    assert fast.is_best
+    assert not fast.differs
+    assert base.ratio == 1.0
+    best, _ = standings_of((base, fast), 1, 0)
+    assert (best.contender, best.ratio, best.differs) == (1, pytest.approx(0.1), False)
+    assert standing_words(best) == "0.10"
 
 
 def test_what_seeds_have_in_common_is_no_noise() -> None:

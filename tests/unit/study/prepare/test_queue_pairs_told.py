@@ -56,3 +56,40 @@ def test_queue_pairs_that_change_nothing_are_told(
     found = prepare(read_scenario(scenario(tmp_path, workload, pairs=4, **keys))).fabric.caveats
     assert told is None or told in found["transport.queue_pairs"].text
     assert ("transport.queue_pairs" in found) == (told is not None)
+
+
+USES = {
+    "e-ecmp": (4, "in-turn"),
+    "flow-splitting": (4, "split"),
+    "ecmp": (1, "split"),
+}
+
+
+@pytest.mark.parametrize("preset", sorted(USES))
+def test_a_preset_sets_queue_pairs_and_their_use_unless_the_user_does(tmp_path: Path, preset: str) -> None:
+    file = scenario(tmp_path, COLLECTIVE, pairs=4)
+    read = read_scenario(file, {"transport.load_balancing": preset, "transport.queue_pairs": "null"}).transport
+    assert (read.queue_pairs, read.queue_pair_use) == USES[preset]
+    given = {"transport.load_balancing": preset, "transport.queue_pairs": "3", "transport.queue_pair_use": "split"}
+    own = read_scenario(file, given).transport
+    assert (own.queue_pairs, own.queue_pair_use) == (3, "split")
+    traffic = read_scenario(scenario(tmp_path, POISSON, pairs=2)).transport
+    assert (traffic.queue_pairs, traffic.queue_pair_use) == (2, "in-turn")
+
+
+MIXED = "traffic: {pattern: mixed, all_reduce: 64KiB, incast: 16KiB, flows: 20}"
+
+
+@pytest.mark.parametrize("workload", [COLLECTIVE, MIXED])
+def test_turns_and_parts_carry_the_same_bytes_and_both_packet_engines_agree(tmp_path: Path, workload: str) -> None:
+    found = {}
+    for use in ("in-turn", "split"):
+        for fidelity in ("packet", "reference"):
+            file = scenario(tmp_path, workload, pairs=4, fidelity=fidelity)
+            found[use, fidelity] = run_scenario(
+                file, overrides={"transport.queue_pair_use": use}, out=tmp_path / f"{use}-{fidelity}", what_if="none"
+            )
+    for use in ("in-turn", "split"):
+        assert found[use, "packet"].provenance["digest"] == found[use, "reference"].provenance["digest"]
+    assert found["in-turn", "packet"].provenance["digest"] != found["split", "packet"].provenance["digest"]
+    assert len({run.value("payload_bytes") for run in found.values()}) == 1

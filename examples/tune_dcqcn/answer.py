@@ -109,7 +109,7 @@ def figure(measured: list[Case]) -> str:
     return cards.bars(
         "DCQCN and ECN for an all-reduce beside an incast: before and after tuning",
         rows,
-        axis=f"last byte, and 1 us for each pause; mean over {FRESH} seeds that the search has not seen",
+        axis=f"last byte, and 1 us for each pause; mean of {FRESH} fresh seeds",
     )
 
 

@@ -17,7 +17,7 @@ from weftwork.cli.leave import FAILED
 from weftwork.cli.pool_line import PoolLine
 from weftwork.cli.progress import clock_words
 from weftwork.report.crossing_words import change_words, crossing_verdict, standing_words
-from weftwork.report.page_crossing import best_places, crossing_page, crossing_picture
+from weftwork.report.page_crossing import best_places, crossing_page, crossing_pictures
 from weftwork.report.words import plural
 from weftwork.store.sweeps import write_command
 from weftwork.study.crossing.crossing import run_crossing
@@ -33,7 +33,6 @@ __all__ = ["cross"]
 
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 _PAGE: Final = "page.html"
-_PICTURE: Final = "crossing.svg"
 
 
 def cross(  # noqa: PLR0913 - the options, all by name
@@ -100,7 +99,8 @@ def cross(  # noqa: PLR0913 - the options, all by name
             typer.echo(json.dumps(_document(found, resume), indent=2))
         return INTERRUPTED if found.end == "interrupted" else FAILED
     write_whole(found.folder / _PAGE, crossing_page(found.result, str(found.folder), resume))
-    write_whole(found.folder / _PICTURE, crossing_picture(found.result))
+    for name, picture in crossing_pictures(found.result).items():
+        write_whole(found.folder / name, picture)
     if as_json:
         typer.echo(json.dumps(_document(found, resume), indent=2))
     else:
@@ -145,7 +145,7 @@ def _print(found: CrossingRun, result: CrossingResult) -> None:
     out.print(
         Text(
             f"{plural(found.whole, 'run')}{kept} in {clock_words(result.elapsed_s)}, {result.workers} at a time"
-            f" ({clock_words(result.run_s)} of runs); page, picture, table and runs: {found.folder}"
+            f" ({clock_words(result.run_s)} of runs); page, pictures, table and runs: {found.folder}"
         ),
         soft_wrap=True,
     )

@@ -14,7 +14,7 @@ from weftwork.report.words import plural, typeset
 if TYPE_CHECKING:
     from weftwork.spec.crossing import CrossingResult
 
-__all__ = ["BEST_SHOWN", "best_places", "crossing_page", "crossing_picture"]
+__all__ = ["BEST_SHOWN", "best_places", "crossing_page", "crossing_pictures"]
 
 BEST_SHOWN: Final = 20  # chosen: rows that fit a screen
 
@@ -25,9 +25,12 @@ def best_places(result: CrossingResult, most: int = BEST_SHOWN) -> list[int]:
     return found if result.base in found else [*found, result.base]
 
 
-def crossing_picture(result: CrossingResult) -> str:
-    """The best contenders as an SVG file of its own."""
-    return crossing_figure(result, best_places(result), is_alone=True)
+def crossing_pictures(result: CrossingResult) -> dict[str, str]:
+    """SVG files by name: the best contenders, and each group of the page."""
+    shown = {"crossing": best_places(result)} | {
+        f"crossing-{origin}": places for origin, (_, _, places) in _grouped(result).items()
+    }
+    return {f"{name}.svg": crossing_figure(result, places, is_alone=True) for name, places in shown.items()}
 
 
 def crossing_page(result: CrossingResult, folder: str, command: str) -> str:
@@ -76,23 +79,33 @@ def _best(result: CrossingResult) -> PageSection:
     return PageSection(id="best", short="Best", title="The best contenders", lead=_LEAD, content=content)
 
 
-def _groups(result: CrossingResult) -> list[PageSection]:
-    """Controls with ECMP and with spraying, balancers with three controls, by standing."""
+_GROUPS: Final = (
+    ("controls", "Controls", "Controls with ECMP and with spraying"),
+    ("balancers", "Balancers", "Balancers with three controls"),
+    ("crossing", "Crossings", "The best controls with the best balancers"),
+    ("all", "All", "Every control with every balancer"),
+)
+
+
+def _grouped(result: CrossingResult) -> dict[str, tuple[str, str, list[int]]]:
+    """Controls with ECMP and with spraying, balancers with three controls, and so on, each by standing."""
     ranks = {one.contender: rank for rank, one in enumerate(result.standings)}
-    made = []
-    for origin, short, title in (
-        ("controls", "Controls", "Controls with ECMP and with spraying"),
-        ("balancers", "Balancers", "Balancers with three controls"),
-        ("crossing", "Crossings", "The best controls with the best balancers"),
-        ("all", "All", "Every control with every balancer"),
-    ):
+    found = {}
+    for origin, short, title in _GROUPS:
         places = [place for place, one in enumerate(result.contenders) if one.origin == origin]
-        if not places:
-            continue
         places.sort(key=lambda place: (ranks.get(place, len(ranks)), place))
-        content = f'<div class="wide">{crossing_figure(result, places)}</div>'
-        made.append(PageSection(id=origin, short=short, title=title, content=content))
-    return made
+        if places:
+            found[origin] = (short, title, places)
+    return found
+
+
+def _groups(result: CrossingResult) -> list[PageSection]:
+    return [
+        PageSection(
+            id=origin, short=short, title=title, content=f'<div class="wide">{crossing_figure(result, places)}</div>'
+        )
+        for origin, (short, title, places) in _grouped(result).items()
+    ]
 
 
 def _table(result: CrossingResult) -> PageSection:

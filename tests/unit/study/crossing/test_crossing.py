@@ -10,7 +10,7 @@ import pytest
 
 from weftwork.base.errors import ConfigError
 from weftwork.cli.cross import cross
-from weftwork.report.page_crossing import crossing_page, crossing_picture
+from weftwork.report.page_crossing import crossing_page, crossing_pictures
 from weftwork.spec.crossing import Setting
 from weftwork.store.crossings import read_crossing
 from weftwork.study.crossing import crossing
@@ -93,7 +93,9 @@ def test_two_rounds_a_folder_a_page_and_the_same_again(tiny: Path, capsys: pytes
     page = crossing_page(result, str(found.folder), "weftwork cross")
     for one in named:
         assert one in page
-    assert crossing_picture(result).startswith("<svg")
+    pictures = crossing_pictures(result)
+    assert {"crossing.svg", "crossing-controls.svg"} <= pictures.keys()
+    assert all(one.startswith("<svg") for one in pictures.values())
 
     again = run_crossing(**asked)  # type: ignore[arg-type]
     assert (again.kept, again.whole) == (found.whole, found.whole)

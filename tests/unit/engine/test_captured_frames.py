@@ -13,7 +13,8 @@ from weftwork.engine.capture import CaptureRequest
 from weftwork.engine.outcome import CAPTURE_KINDS, Outcome
 from weftwork.engine.reference import simulation as reference
 
-SEEDS = (*range(30), 37, 44, 45, 56, 76, 82, 100)  # the last ones have REQUESTs, CNPs and PROBEs
+# Plans 5, 22, 25 and 56 are longer than all of these together. The last ones have REQUESTs, CNPs and PROBEs.
+SEEDS = (*range(5), *range(6, 22), 23, 24, *range(26, 30), 37, 44, 45, 76, 82, 100)
 SMALL_SEEDS = (3, 7, 19)
 ALL = 10_000_000
 SEEN_AT_LEAST = {"DATA": 1_000, "ACK": 500, "NAK": 20, "CNP": 20, "CREDIT": 20, "PROBE": 1, "REQUEST": 5, "PAUSE": 50,

@@ -62,6 +62,10 @@ def crossing_verdict(result: CrossingResult) -> list[str]:
             f" {standing_words(best)} times what {base.name} takes{clear}."
         )
         said.append(f"Its price: {price_words(result, best.contender)}.")
+    alike = [result.contenders[one.contender].name for one in result.standings if one.is_as_good][1:]
+    if alike:
+        shown = ", ".join(alike[:8]) + (f" and {len(alike) - 8:,} more" if len(alike) > 8 else "")
+        said.append(f"{plural(len(alike), 'other does', 'others do')} not clearly differ from it: {shown}.")
     said += _cheapest(result, best)
     if result.crossed:
         by_place = {one.contender: one for one in result.standings}

@@ -119,13 +119,15 @@ class CrossingCell:
 class Standing:
     """Over all settings: the geometric mean of a contender's ratios, with the 95 % interval over seeds.
 
-    ``low`` and ``high`` are None with one seed, which has no interval.
+    ``low`` and ``high`` are None with one seed, which has no interval. ``is_as_good`` says that it is the best, or does
+    not clearly differ from the best, seed by seed.
     """
 
     contender: int
     ratio: float
     low: float | None
     high: float | None
+    is_as_good: bool
 
     @property
     def differs(self) -> bool:

@@ -98,21 +98,30 @@ def standings_of(cells: Sequence[CrossingCell], settings: int, base: int) -> tup
     base : place of the contender that all are measured against
     """
     rows = [cells[place : place + settings] for place in range(0, len(cells), settings)]
-    found = []
+    logs_of: dict[int, list[float]] = {}
     for contender, row in enumerate(rows):
         if any(ratio_of(cell.values, other.values) is None for cell, other in zip(row, rows[base], strict=True)):
             continue
         seeds = range(len(row[0].values))
-        logs = [
+        logs_of[contender] = [
             math.fsum(
                 math.log(cell.values[seed] / other.values[seed]) for cell, other in zip(row, rows[base], strict=True)
             )
             / settings
             for seed in seeds
         ]
-        ratio, low, high = _geometric(logs)
-        found.append(Standing(contender=contender, ratio=ratio, low=low, high=high))
+    if not logs_of:
+        return ()
+    best = min(logs_of, key=lambda contender: (math.fsum(logs_of[contender]), contender))
+    found = [_standing(contender, logs, logs_of[best]) for contender, logs in logs_of.items()]
     return tuple(sorted(found, key=lambda one: (one.ratio, one.contender)))
+
+
+def _standing(contender: int, logs: Sequence[float], best: Sequence[float]) -> Standing:
+    ratio, low, high = _geometric(logs)
+    _, least, _ = _geometric([own - other for own, other in zip(logs, best, strict=True)])
+    is_as_good = logs is best or (least is not None and least <= 1.0)
+    return Standing(contender=contender, ratio=ratio, low=low, high=high, is_as_good=is_as_good)
 
 
 def best_policies(standings: Sequence[Standing], contenders: Sequence[Contender]) -> tuple[list[str], list[str]]:

@@ -57,7 +57,8 @@ def test_one_seed_has_no_interval_and_tells_nothing_apart() -> None:
     assert fast.is_best
     assert not fast.differs
     assert base.ratio == 1.0
-    best, _ = standings_of((base, fast), 1, 0)
+    best, other = standings_of((base, fast), 1, 0)
+    assert (best.is_as_good, other.is_as_good) == (True, False)
     assert (best.contender, best.ratio, best.differs) == (1, pytest.approx(0.1), False)
     assert standing_words(best) == "0.10"
 

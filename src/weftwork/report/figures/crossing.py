@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["crossing_figure"]
 
 _ROW_PX: Final = 20
-_NAME_PX: Final = 262
+_LETTER_PX: Final = 6.4  # chosen: above the mean width of the letters of a name
 _CELL_PX: Final = 62
 _HEAD_PX: Final = 84
 _MARK_PX: Final = 17  # of a column of the price that is a mark
@@ -32,8 +32,10 @@ _BUFFER_PX: Final = 62
 _FULL: Final = math.log(4)
 # What is asked for -> heading; a mark in the row says that it is needed
 _ASKED: Final = (
+    ("PFC", "PFC", "switch"),
     ("marks (ECN)", "marks", "switch"),
     ("telemetry of each hop", "telemetry", "switch"),
+    ("load of the path", "path load", "switch"),
     ("trimming", "trimming", "switch"),
     ("queue lengths", "own queues", "switch"),
     ("flow table", "flow table", "switch"),
@@ -60,7 +62,8 @@ def crossing_figure(result: CrossingResult, places: Sequence[int], *, is_alone: 
     is_alone : as a file of its own, which brings its colours
     """
     count = len(result.settings)
-    price_at = _NAME_PX + (count + 1) * _CELL_PX + 14
+    name_px = round(12 + _LETTER_PX * max((len(result.contenders[place].name) for place in places), default=0))
+    price_at = name_px + (count + 1) * _CELL_PX + 14
     width = price_at + len(_ASKED) * _MARK_PX + _BUFFER_PX + 8
     height = _HEAD_PX + len(places) * _ROW_PX + 24
     head = (
@@ -70,22 +73,22 @@ def crossing_figure(result: CrossingResult, places: Sequence[int], *, is_alone: 
     parts = [
         head,
         _THEMES.format(light=css_variables("light"), dark=css_variables("dark")) if is_alone else "",
-        *_heads(result, price_at),
+        *_heads(result, name_px, price_at),
     ]
     standings = {one.contender: one for one in result.standings}
     for number, place in enumerate(places):
         y = _HEAD_PX + number * _ROW_PX
         contender = result.contenders[place]
         weight = ' font-weight="600"' if place == result.base else ""
-        parts.append(_text(_NAME_PX - 6, y + 14, contender.name, anchor="end", more=weight))
+        parts.append(_text(name_px - 6, y + 14, contender.name, anchor="end", more=weight))
         standing = standings.get(place)
         parts.append(
-            _cell(_NAME_PX, y, None if standing is None else standing.ratio, contender.name,
+            _cell(name_px, y, None if standing is None else standing.ratio, contender.name,
                   is_told=standing is not None and standing.differs)
         )  # fmt: skip
         for setting in range(count):
             cell = result.cell(place, setting)
-            parts.append(_setting(result, cell, _NAME_PX + 4 + (setting + 1) * _CELL_PX, y))
+            parts.append(_setting(result, cell, name_px + 4 + (setting + 1) * _CELL_PX, y))
         parts += _price(result, place, price_at, y)
     parts.append(_text(6, height - 7, _legend(result), more=' fill="var(--soft)"', fill=""))
     parts.append("</svg>")
@@ -109,10 +112,10 @@ def _legend(result: CrossingResult) -> str:
     )
 
 
-def _heads(result: CrossingResult, price_at: int) -> list[str]:
-    found = [_text(_NAME_PX + _CELL_PX / 2, _HEAD_PX - 8, "all", anchor="middle", more=' font-weight="600"')]
+def _heads(result: CrossingResult, name_px: int, price_at: int) -> list[str]:
+    found = [_text(name_px + _CELL_PX / 2, _HEAD_PX - 8, "all", anchor="middle", more=' font-weight="600"')]
     for number, setting in enumerate(result.settings):
-        x = _NAME_PX + 4 + (number + 1.5) * _CELL_PX
+        x = name_px + 4 + (number + 1.5) * _CELL_PX
         found.append(_text(x, _HEAD_PX - 22, setting.workload, anchor="middle"))
         if setting.is_failed:
             found.append(

@@ -89,11 +89,15 @@ def test_messages_to_a_fixed_peer_are_dealt_one_by_one(stream: tuple[Any, ...], 
 
 
 def test_each_peer_of_a_loop_gets_its_messages_dealt_from_the_first_on() -> None:
-    """An all-to-all sends two messages to each peer; the second time round they go on where they were."""
+    """An all-to-all sends two messages to each peer; the second time round they go on where they were.
+
+    One more message, to the same peer in each pass, has the loop unrolled.
+    """
     send = Send(peer=Peer(rule="shift", group=GROUP, shift=1, step=1), size=Size(total_bytes=1))
-    stream = (Loop(count=2, body=(Loop(count=3, body=(send, send)),)),)
+    fixed = Send(peer=Peer(rule="rank", shift=0), size=Size(total_bytes=1), channel=1)
+    stream = (Loop(count=2, body=(Loop(count=3, body=(send, send, fixed)),)),)
     found = [one.channel for one, _ in expanded(turned(stream, 3)) if isinstance(one, Send)]
-    assert found == [0, 1, 0, 1, 0, 1, 2, 0, 2, 0, 2, 0]
+    assert found == [0, 1, 3, 0, 1, 4, 0, 1, 5, 2, 0, 3, 2, 0, 4, 2, 0, 5]
 
 
 def test_what_an_nvlink_switch_is_sent_keeps_to_one_connection() -> None:

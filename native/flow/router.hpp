@@ -1,19 +1,23 @@
 /// Which links a flow between two NIC ports crosses, and how long its bytes take over them.
 ///   spray          every switch splits evenly over all its candidates; hops are bundles of links that carry alike
 ///   hashed         one path: the ports that the packet engine's ECMP takes for the same flow
+///   weighted       one path: the ports that the packet engine's WCMP takes for the same flow
 ///   deterministic  one path: the destination alone chooses, so that what goes to a host comes down one path
 /// Where the fabric has layers a flow keeps to the one of its entropy, or takes all ways of its two switches alike. The
 /// mode then says what it does where a layer leaves it to the shortest paths.
 ///
 /// Source: docs/models/packet-engine.md, "Route" and "Hash"; d-mod-k: Zahavi, J. Parallel Distrib. Comput. 2012,
 /// Fat-tree routing and node ordering; topology/digits.py does the same. Meaning: docs/models/flow-engine-paths.md.
-/// Leaves out: adaptive routing, unequal weights, layers by a packet's word, and what a packet queues for.
+/// Leaves out: adaptive routing, unequal shares of one flow, layers by a packet's word, and what a packet queues for.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -26,7 +30,9 @@
 
 namespace weftwork::flow {
 
-enum class Mode : std::uint8_t { kSpray, kHashed, kDeterministic };
+enum class Mode : std::uint8_t { kSpray, kHashed, kDeterministic, kWeighted };
+
+inline constexpr std::int64_t kMostWeight = 1 << 16;  // MOST_WEIGHT of topology/weights.py
 
 /// What a router tells of a path besides its hops.
 struct PathFacts {
@@ -126,6 +132,7 @@ class Router {
 
   void renew() {
     search_.reset(fabric_, tiers_);
+    capacity_bps_.clear();
     if (mode_ == Mode::kSpray) bundles_.make(fabric_, tiers_, layers_.empty());
   }
 
@@ -205,7 +212,13 @@ class Router {
       if (port.is_none()) {
         const Candidates ports = candidates(node, goal, attachment);
         if (ports.empty()) return false;
-        port = ports.size() == 1 ? ports.front() : ports[choice(flow, node, ingress, ports)];
+        if (ports.size() == 1)
+          port = ports.front();
+        else if (mode_ == Mode::kWeighted)
+          port = by_weight(hash_at(flow, node, ingress), ports, goal, attachment);
+        else
+          port = ports[choice(flow, node, ingress, ports)];
+        if (port.is_none()) return false;
       }
       add(port, 1.0, hops, about);
       ingress = fabric_.peer(port);
@@ -219,6 +232,11 @@ class Router {
       const std::int64_t stride = stride_[std::max(lower, 0)];
       return static_cast<std::size_t>(number_[flow.destination_port] / stride) % ports.size();
     }
+    return hash_at(flow, node, ingress) % ports.size();
+  }
+
+  /// What a switch computes of the headers of a flow.
+  [[nodiscard]] std::uint32_t hash_at(const Flow& flow, NodeId node, PortId ingress) const {
     const DeviceId device = fabric_.node_device[node];
     const SwitchRow& row = fabric_.switches[device];
     const auto fields = static_cast<std::uint32_t>(row.hash_fields);
@@ -233,7 +251,49 @@ class Router {
       hash_ >>= static_cast<unsigned>(row.hash_offset);
       hashed_device_ = device;
     }
-    return hash_ % ports.size();
+    return hash_;
+  }
+
+  /// The port into whose part of the sum of weights the hash falls, or none where nothing leads there. Weights are
+  /// those of topology/weights.py.
+  [[nodiscard]] PortId by_weight(std::uint32_t hash, Candidates ports, NodeId goal, AttachmentId attachment) const {
+    const std::vector<PortId> own(ports.begin(), ports.end());  // what is behind them asks for candidates anew
+    std::vector<std::int64_t> weights(own.size());
+    std::int64_t divisor = 0, most = 0, total = 0;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      weights[i] = behind_bps(own[i], goal, attachment);
+      divisor = std::gcd(divisor, weights[i]);
+    }
+    if (divisor == 0) return PortId::none();  // nothing leads there
+    for (std::int64_t& weight : weights) most = std::max(most, weight /= divisor);
+    for (std::int64_t& weight : weights) {
+      if (most > kMostWeight && weight > 0)
+        weight = std::max<std::int64_t>(
+            1, std::llrint(static_cast<double>(weight) / static_cast<double>(most) * static_cast<double>(kMostWeight)));
+      total += weight;
+    }
+    std::int64_t place = hash % total;
+    std::size_t chosen = 0;
+    while (place >= weights[chosen]) place -= weights[chosen++];
+    return own[chosen];
+  }
+
+  /// What a port can carry towards a destination: the smaller of its rate and of what its switch can.
+  [[nodiscard]] std::int64_t behind_bps(PortId port, NodeId goal, AttachmentId attachment) const {
+    const std::int64_t rate_bps = fabric_.port_rate_bps[port];
+    const NodeId node = fabric_.next(port);
+    if (node == goal) return rate_bps;
+    const std::uint64_t key =
+        std::uint64_t{static_cast<std::uint32_t>(node.value)} << 32U | static_cast<std::uint32_t>(goal.value);
+    auto known = capacity_bps_.find(key);
+    if (known == capacity_bps_.end()) {
+      const Candidates ports = candidates(node, goal, attachment);
+      const std::vector<PortId> own(ports.begin(), ports.end());
+      std::int64_t sum_bps = 0;
+      for (const PortId p : own) sum_bps += behind_bps(p, goal, attachment);
+      known = capacity_bps_.emplace(key, sum_bps).first;
+    }
+    return std::min(rate_bps, known->second);
   }
 
   bool spread(NodeId node, NodeId goal, std::vector<Hop>& hops, PathFacts& about) const {
@@ -329,6 +389,7 @@ class Router {
   mutable std::vector<Crossing> crossed_;
   mutable DeviceId hashed_device_;
   mutable std::uint32_t hash_ = 0;
+  mutable std::unordered_map<std::uint64_t, std::int64_t> capacity_bps_;  // by switch and leaf; weighted only
 };
 
 }  // namespace weftwork::flow

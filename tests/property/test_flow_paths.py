@@ -22,6 +22,7 @@ from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.topology.build import fabric_of
 from weftwork.topology.digits import destination_numbers, port_strides
 from weftwork.topology.routing import DELIVER, Routes, routes
+from weftwork.topology.weights import weighted
 
 FAMILIES: dict[str, dict[str, Any]] = {
     "fat tree of 2 tiers": {"topology": "fat-tree", "tiers": 2, "radix": 8},
@@ -65,7 +66,8 @@ def host_ports(fabric: Fabric) -> NDArray[np.int64]:
     return np.flatnonzero(fabric.node_kind[fabric.ports.node] == HOST)
 
 
-Choose = Callable[[int, int, list[int]], int]  # node, port by which the packet came, candidates
+Hashed = Callable[[int, int], int]  # node, port by which the packet came
+Choose = Callable[[int, int, list[int]], int]  # the same, and candidates
 
 
 def walked(fabric: Fabric, table: Routes, source: int, destination: int, choose: Choose) -> list[int] | None:
@@ -84,19 +86,22 @@ def walked(fabric: Fabric, table: Routes, source: int, destination: int, choose:
         ingress = int(ports.peer[taken[-1]])
 
 
-def hashing(fabric: Fabric, source: int, destination: int, entropy: int, qp: int) -> Choose:
+def hashing(fabric: Fabric, source: int, destination: int, entropy: int, qp: int) -> Hashed:
     rows, node_device = switch_rows(fabric)
 
-    def choose(node: int, ingress: int, members: list[int]) -> int:
+    def hashed(node: int, ingress: int) -> int:
         row = rows[node_device[node]]
         data = field_bytes(
             fields=int(row["hash_fields"]), source_port=source, destination_port=destination, entropy=entropy,
             in_port=ingress - int(fabric.ports.base[node]), destination_qp=qp,
         )  # fmt: skip
-        found = final_hash(int(row["hash_algorithm"]), int(row["hash_seed"]), int(row["hash_offset"]), data)
-        return members[found % len(members)]
+        return final_hash(int(row["hash_algorithm"]), int(row["hash_seed"]), int(row["hash_offset"]), data)
 
-    return choose
+    return hashed
+
+
+def by_hash(hashed: Hashed) -> Choose:
+    return lambda node, ingress, members: members[hashed(node, ingress) % len(members)]
 
 
 def even_split(
@@ -146,9 +151,12 @@ def compare(
                 best = (fabric.links["rate_bps"][fabric.ports.link][split[0] > 0] / split[0][split[0] > 0]).min()
                 assert about["rate_bps"] == pytest.approx(best)
             continue
-        choose = hashing(fabric, source, destination, entropy, qp)
+        hashed = hashing(fabric, source, destination, entropy, qp)
+        choose = by_hash(hashed)
         if router.mode == "deterministic":
             choose = by_destination(fabric, destination)
+        if router.mode == "weighted":
+            choose = by_weight(hashed, *weighted(fabric, link_up, table), destination)
         ports = walked(fabric, table, source, destination, choose)
         assert hops["link"].tolist() == (ports or [])
         assert bool(about["reachable"]) == (ports is not None)
@@ -157,6 +165,19 @@ def compare(
             assert about["latency_ps"] == delay[ports].sum()
             assert about["links"] == len(ports)
             assert about["rate_bps"] == fabric.links["rate_bps"][fabric.ports.link[ports]].min()
+
+
+def by_weight(hashed: Hashed, table: Routes, weights: NDArray[np.int32], destination: int) -> Choose:
+    """As `weftwork.policies.port_selection.wcmp`, with the weights that routing gives the packet engine."""
+    column = int(table.attach_of_port[destination])
+
+    def choose(node: int, ingress: int, members: list[int]) -> int:
+        own = slice(*table.group_ptr[table.group_of[node, column] :][:2].tolist())
+        assert table.group_ports[own].tolist() == members
+        entries = np.repeat(members, weights[own])
+        return int(entries[hashed(node, ingress) % len(entries)])
+
+    return choose
 
 
 def by_destination(fabric: Fabric, destination: int) -> Choose:
@@ -188,18 +209,18 @@ def cases(
     return link_up, [(pair[0], pair[1], entropy, qp) for pair, entropy, qp in flows]
 
 
-@pytest.mark.parametrize("mode", ["spray", "hashed", "deterministic"])
+@pytest.mark.parametrize("mode", ["spray", "hashed", "deterministic", "weighted"])
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=case_count(plain=10, deep=150))
+@settings(max_examples=case_count(plain=10, deep=120))
 @given(data=st.data())
 def test_paths_are_those_of_the_packet_engine(name: str, mode: RoutingMode, data: st.DataObject) -> None:
-    hashed = data.draw(st.sampled_from(HASHES)) if mode == "hashed" else HASHES[0]
+    hashed = data.draw(st.sampled_from(HASHES)) if mode in {"hashed", "weighted"} else HASHES[0]
     fabric = family(name, hashed)
     link_up, flows = data.draw(cases(fabric, down=data.draw(st.booleans())))
     compare(fabric, routers(name, hashed, mode), link_up, flows)
 
 
-@pytest.mark.parametrize("mode", ["spray", "hashed", "deterministic"])
+@pytest.mark.parametrize("mode", ["spray", "hashed", "deterministic", "weighted"])
 @settings(max_examples=case_count(plain=30, deep=300))
 @given(drawn=random_fabrics(), data=st.data())
 def test_paths_of_any_fabric(mode: RoutingMode, drawn: tuple[Fabric, list[bool]], data: st.DataObject) -> None:

@@ -49,7 +49,7 @@ Need = Literal[
 ]
 Reorders = Literal["never", "on-move", "always"]
 PathSpread = Literal["constant", "evenly"]
-PortSpread = Literal["hash", "destination", "evenly"]
+PortSpread = Literal["hash", "weighted-hash", "destination", "evenly"]
 
 
 class Kind(IntEnum):
@@ -309,7 +309,8 @@ class PortSelection:
     reorders : whether packets of a flow overtake each other: ``never``; ``on-move``, when it changes the port;
         ``always``
     spreads : what it comes to where no packet is simulated, which the flow engine reads: ``hash``, the candidate is
-        hash mod candidates; ``destination``, destination // stride mod candidates; ``evenly``, the packets of a flow
+        hash mod candidates; ``weighted-hash``, the candidate into whose part of the sum of weights the hash modulo that
+        sum falls; ``destination``, destination // stride mod candidates; ``evenly``, the packets of a flow
         leave by all candidates equally often. None: none of them, and the flow engine refuses it.
         `weftwork.policies.spread` holds a declaration to the step
     """

@@ -305,7 +305,7 @@ def test_both_engines_agree_on_every_port_selection(name: str, variant: str | No
     assert outcome.complete
 
 
-@pytest.mark.parametrize("name", ["letflow", "conga", "ars", "wcmp"])
-def test_flows_refuse_what_goes_by_packets_or_weights(name: str) -> None:
+@pytest.mark.parametrize("name", ["letflow", "conga", "ars"])
+def test_flows_refuse_what_goes_by_packets(name: str) -> None:
     with pytest.raises(ConfigError, match=f"'{name}' (goes by the weights|does not declare how it spreads)"):
         flow_input_of(leaves(), sends(8, across(1_000)), port_selection=load("port_selection", name))

@@ -12,6 +12,7 @@ from helpers.tiny import Message, flow_input_of, packet_input_of, sends, wired
 
 from weftwork.base.clock import MS_PS
 from weftwork.base.errors import ConfigError
+from weftwork.engine.flow import run as flow
 from weftwork.engine.instants import Fault
 from weftwork.policies.load import LoadedPolicy, load
 from weftwork.spec.fabric import Fabric
@@ -72,6 +73,17 @@ def test_weights_follow_a_failure_when_routes_are_computed_anew() -> None:
     assert after[0] == pytest.approx(after.sum() / 2, rel=0.1)
 
 
-def test_flows_refuse_weights() -> None:
-    with pytest.raises(ConfigError, match="'wcmp' goes by the weights of ports"):
-        flow_input_of(two_spines(), sends(2 * HOSTS, flows(0)), port_selection=WCMP)
+def test_flows_take_the_paths_of_packets() -> None:
+    """The same flows by the same uplink: the bytes of both engines divide alike."""
+    fabric, messages = two_spines(), flows(0)
+    by_packet = shares(fabric, messages, WCMP)
+    outcome = flow.run(flow_input_of(fabric, sends(2 * HOSTS, messages), port_selection=WCMP))
+    base = fabric.ports.base[8] + HOSTS
+    by_flow = outcome.link_bytes[base : base + 2]
+    assert by_flow[0] / by_flow.sum() == pytest.approx(by_packet[0] / sum(by_packet), rel=1e-9)
+
+
+def test_flows_refuse_weights_where_packets_of_a_flow_part() -> None:
+    sprayed = load("path_selection", "spray")
+    with pytest.raises(ConfigError, match="'wcmp' divides the packets of a flow by the weights"):
+        flow_input_of(two_spines(), sends(2 * HOSTS, flows(0)), port_selection=WCMP, path_selection=sprayed)

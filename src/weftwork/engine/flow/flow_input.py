@@ -34,6 +34,7 @@ class Mode(IntEnum):
     SPRAY = 0  # over all shortest paths alike
     HASHED = 1  # one path for each connection, by the hash of its headers at every switch
     DETERMINISTIC = 2  # one path by the destination
+    WEIGHTED = 3  # one path by the hash, into the weights of ports
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -212,8 +212,8 @@ def _unseen_mistakes(port_selection: LoadedPolicy, *, has_layers: bool) -> list[
     """What a port selection decides by things that no flow has: weights of its candidates, and words of packets."""
     plugin = cast("PortSelection", port_selection.plugin)
     texts: list[str] = []
-    if "weight" in plugin.needs:
-        texts.append("goes by the weights of ports, and the flow engine splits flows evenly or by the hash alone")
+    if "weight" in plugin.needs and plugin.spreads != "weighted-hash":
+        texts.append("goes by the weights of ports, of which the flow engine knows the hash into them alone")
     if plugin.layer_by_word and has_layers:
         texts.append("chooses a layer of routes by the packet's word, and the flow engine has no packets")
     path = "transport.port_selection"
@@ -230,15 +230,22 @@ def _mode(
     if port is None:
         mistakes.append(_undeclared(port_selection, get_args(PortSpread)))
     # ports that are not chosen by hash do not look at the entropy, layers do
-    if path_selection is not None and path is None and (has_layers or port in (None, "hash")):
+    if path_selection is not None and path is None and (has_layers or port in (None, "hash", "weighted-hash")):
         mistakes.append(_undeclared(path_selection, get_args(PathSpread)))
     for policy in (path_selection, port_selection):
         text = None if policy is None else spread_contradiction(policy)
         if policy is not None and text is not None:
             mistakes.append(Mistake(path=f"transport.{policy.kind}", text=text))
+    if port == "weighted-hash" and path == "evenly":
+        text = (
+            f"'{port_selection.name}' divides the packets of a flow by the weights of ports where their entropies"
+            " differ, and the flow engine divides a flow evenly or not at all; take engine.fidelity: packet"
+        )
+        mistakes.append(Mistake(path="transport.port_selection", text=text))
     if port == "evenly" or (port == "hash" and path == "evenly"):
         return Mode.SPRAY, mistakes
-    return (Mode.DETERMINISTIC if port == "destination" else Mode.HASHED), mistakes
+    by_port = {"destination": Mode.DETERMINISTIC, "weighted-hash": Mode.WEIGHTED}
+    return by_port.get(port or "", Mode.HASHED), mistakes
 
 
 def _undeclared(policy: LoadedPolicy, words: Sequence[str]) -> Mistake:

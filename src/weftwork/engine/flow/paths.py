@@ -40,8 +40,9 @@ __all__ = [
     "raw_layers",
 ]
 
-RoutingMode = Literal["spray", "hashed", "deterministic"]
-MODES: Final[dict[RoutingMode, int]] = {"spray": 0, "hashed": 1, "deterministic": 2}  # native/flow/router.hpp, Mode
+RoutingMode = Literal["spray", "hashed", "deterministic", "weighted"]
+# native/flow/router.hpp, Mode
+MODES: Final[dict[RoutingMode, int]] = {"spray": 0, "hashed": 1, "deterministic": 2, "weighted": 3}
 
 MOST_STEPS: Final = 6_000_000_000  # chosen: about a minute, as native/flow/search.hpp
 # `weight` is the share of a flow's bytes that the link carries

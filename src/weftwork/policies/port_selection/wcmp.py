@@ -40,6 +40,7 @@ PLUGIN = PortSelection(
     state=State,
     step=step,
     waits_for_routes=True,
+    spreads="weighted-hash",
     needs=frozenset({"weight"}),
     source="Zhou et al., EuroSys 2014, doi:10.1145/2592798.2592803, section 2",
 )

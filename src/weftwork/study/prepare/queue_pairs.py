@@ -69,7 +69,8 @@ def _on_flows(scenario: Scenario, policies: dict[str, LoadedPolicy]) -> str:
     """Without a hash all queue pairs of a connection have the same paths, and flows know nothing else of them."""
     plugins = {kind: policy.plugin for kind, policy in policies.items()}
     spreads = {kind: getattr(plugins[kind], "spreads", None) for kind in ("port_selection", "path_selection")}
-    if scenario.engine.fidelity != "flow" or spreads == {"port_selection": "hash", "path_selection": "constant"}:
+    is_hashed = spreads["port_selection"] in {"hash", "weighted-hash"} and spreads["path_selection"] == "constant"
+    if scenario.engine.fidelity != "flow" or is_hashed:
         return ""
     return (
         f"{scenario.transport.queue_pairs} queue pairs of a connection have the same paths here, since no hash chooses"

@@ -51,6 +51,7 @@ def own(tmp_path: Path, name: str, choice: str, more: str = "") -> Path:
     [
         ("ecmp", Mode.HASHED),
         ("destination-modulo", Mode.DETERMINISTIC),
+        ("wcmp", Mode.WEIGHTED),
         ("spray", Mode.SPRAY),
         ("least-loaded", Mode.SPRAY),
     ],
@@ -79,10 +80,15 @@ def test_a_file_of_a_known_name_that_does_something_else_is_refused(tmp_path: Pa
     with pytest.raises(ConfigError) as silent:
         lowered(own(tmp_path, "ecmp.py", "0"))
     assert "transport.port_selection  'ecmp' does not declare how it spreads packets" in str(silent.value)
-    assert "declare spreads='hash' or spreads='destination' or spreads='evenly'" in str(silent.value)
+    assert "declare spreads='hash' or spreads='weighted-hash' or spreads='destination' or spreads='evenly'" in str(
+        silent.value
+    )
     with pytest.raises(ConfigError) as lying:
         lowered(own(tmp_path, "ecmp.py", "0", ", spreads='hash'"))
     assert "'ecmp' declares spreads='hash', but it chose candidate 0 of 2 for hash" in str(lying.value)
+    with pytest.raises(ConfigError) as unweighted:
+        lowered(own(tmp_path, "ecmp.py", "signal.hash % signal.candidates", ", spreads='weighted-hash'"))
+    assert "declares spreads='weighted-hash', but it chose candidate" in str(unweighted.value)
     honest = own(tmp_path, "mine.py", "signal.hash % signal.candidates", ", spreads='hash'")
     assert lowered(honest).mode == Mode.HASHED
 
@@ -103,7 +109,7 @@ def test_a_parameter_that_makes_a_declaration_wrong_is_told() -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (", spreads='often'", "spreads is 'often', wanted 'hash', 'destination', 'evenly' or None"),
+        (", spreads='often'", "spreads is 'often', wanted 'hash', 'weighted-hash', 'destination', 'evenly' or None"),
         (", spreads='evenly'", "spreads is 'evenly' and its reorders 'never'"),
         (", spreads='hash', reorders='always'", "spreads is 'hash' and its reorders 'always'"),
         (", needs={'telemetry'}", "a port selection sees its own candidates: wanted 'queue'"),

@@ -113,7 +113,7 @@ class Rules:
 
 
 ROUTING: dict[Mode, RoutingMode] = {
-    Mode.SPRAY: "spray", Mode.HASHED: "hashed", Mode.DETERMINISTIC: "deterministic",
+    Mode.SPRAY: "spray", Mode.HASHED: "hashed", Mode.DETERMINISTIC: "deterministic", Mode.WEIGHTED: "weighted",
 }  # fmt: skip
 EXPERT = 5  # channel of tests.helpers.flow_jobs
 

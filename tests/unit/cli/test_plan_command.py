@@ -34,6 +34,7 @@ def file(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.deep  # a search takes seconds of CPU time
 def test_the_best_plan_runs_as_long_as_it_says(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +223,7 @@ ARGUMENTS = (
 )
 
 
+@pytest.mark.deep  # a search takes seconds of CPU time
 def test_arguments_of_megatron_are_a_plan_to_beat(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +253,7 @@ def test_arguments_of_megatron_are_a_plan_to_beat(
     assert numbers["iteration_ps"]["value"] == kept["best"][0]["iteration_ps"]
 
 
+@pytest.mark.deep  # a search takes seconds of CPU time
 def test_a_plan_of_arguments_that_cannot_be_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.engine.programs import walk
-from weftwork.spec.job import Arrivals, Send
+from weftwork.spec.job import Arrivals, Collect, Send
 from weftwork.workload.queue_pairs import split_over_queue_pairs, take_queue_pairs_in_turn
 
 if TYPE_CHECKING:
@@ -56,6 +56,11 @@ def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPol
     elif is_split or scenario.traffic is None or arrives:
         text = _on_flows(scenario, policies)
         job = split_over_queue_pairs(job, wanted) if is_split else take_queue_pairs_in_turn(job, wanted)
+        if not is_split and not text and any(isinstance(operation, Collect) for operation in operations):
+            text = (
+                "collectives are no messages here and take no turns: their bytes are spread evenly over the"
+                f" {wanted} queue pairs of a connection"
+            )
         if arrives:
             text = (
                 f"each arriving flow has a queue pair of its own; {wanted} for each connection change other flows alone"

@@ -93,3 +93,20 @@ def test_turns_and_parts_carry_the_same_bytes_and_both_packet_engines_agree(tmp_
         assert found[use, "packet"].provenance["digest"] == found[use, "reference"].provenance["digest"]
     assert found["in-turn", "packet"].provenance["digest"] != found["split", "packet"].provenance["digest"]
     assert len({run.value("payload_bytes") for run in found.values()}) == 1
+
+
+def test_collectives_of_training_that_take_no_turns_in_flows_are_told(tmp_path: Path) -> None:
+    text = """schema: 2
+fabric: {{topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 16}}
+transport: {{load_balancing: {balancing}}}
+training: {{model: llama-3-8b, tensor: 8, data: 2, global_batch: 2, sequence: 4096}}
+engine: {{fidelity: flow}}
+"""
+    told = {}
+    for balancing in ("e-ecmp", "flow-splitting"):
+        file = tmp_path / f"{balancing}.yaml"
+        file.write_text(text.format(balancing=balancing), encoding="utf-8")
+        told[balancing] = prepare(read_scenario(file)).fabric.caveats.get("transport.queue_pairs")
+    assert told["flow-splitting"] is None
+    assert told["e-ecmp"] is not None
+    assert "take no turns" in told["e-ecmp"].text

@@ -18,7 +18,7 @@ from property.scenarios import random_plan
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import Instant, PacketInput
 
-PLANS = case_count(plain=30, deep=400)
+PLANS = case_count(plain=30, deep=300)
 SANITIZED_PLANS = 20
 FEATURES = 13
 WANTED_OF_A_FEATURE = PLANS * 60 // 400  # in the suite's 400 plans, 60 of each

@@ -369,9 +369,10 @@ def _small_buffer(prepared: Prepared) -> Suspect:
 
 def _is_hashed(prepared: Prepared) -> bool:
     if isinstance(prepared.engine_input, FlowInput):
-        return prepared.engine_input.mode == Mode.HASHED
+        return prepared.engine_input.mode in {Mode.HASHED, Mode.WEIGHTED}
     chosen = (prepared.policies["path_selection"], prepared.policies["port_selection"])
-    return chosen[1].name == "ecmp" and not any(getattr(one.plugin, "reorders", "never") == "always" for one in chosen)
+    by_hash = getattr(chosen[1].plugin, "spreads", None) in {"hash", "weighted-hash"}
+    return by_hash and not any(getattr(one.plugin, "reorders", "never") == "always" for one in chosen)
 
 
 def _sprayed(prepared: Prepared) -> Prepared:

@@ -250,3 +250,11 @@ def test_a_link_in_the_fabric_that_is_slower_than_its_peers_is_named(tmp_path: P
     bound = results(uneven, execute(uneven, what_if="none")).answer.culprit
     assert (bound.name, bound.how) == ("host5-leaf1", "bound")
     assert (bound.cost_s or 0) >= (found.culprit.cost_s or 0)
+
+
+@pytest.mark.parametrize("fidelity", ["packet", "flow"])
+def test_a_hash_into_weights_collides_as_any_hash(fidelity: str, tmp_path: Path) -> None:
+    text = network(balancing="wcmp", spines=8)
+    found = culprit(answered(text, tmp_path, overrides={"engine.fidelity": fidelity}))
+    assert found.name == "wcmp"
+    assert "hashes collide" in found.text

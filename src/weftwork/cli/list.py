@@ -133,7 +133,7 @@ def _presets() -> list[ListedChoice]:
     """Presets of load balancing; each needs what its two policies need."""
     from weftwork.policies.load import load
     from weftwork.policies.needed import needed
-    from weftwork.spec.scenario.policies import PRESETS, QUEUE_PAIR_PRESETS
+    from weftwork.spec.scenario.policies import PRESETS, queue_pair_words
     from weftwork.spec.scenario.reference import row
 
     source = row("transport.load_balancing").source
@@ -141,9 +141,8 @@ def _presets() -> list[ListedChoice]:
     for name, (path, port) in PRESETS.items():
         at_nic, at_switch = needed(load("path_selection", path)), needed(load("port_selection", port))
         text, asked = f"path_selection {path}, port_selection {port}", [*at_nic.nic, *at_switch.nic]
-        if name in QUEUE_PAIR_PRESETS:
-            queue_pairs, use = QUEUE_PAIR_PRESETS[name]
-            text += f", queue_pairs {queue_pairs}, queue_pair_use {use}"
+        if words := queue_pair_words(name):
+            text += f", {words}"
             asked.append("several queue pairs")
         listed.append(
             ListedNeeds(

@@ -96,6 +96,7 @@ def _of_port(policy: LoadedPolicy, plugin: Any) -> str | None:  # noqa: ANN401
         for port, candidate in enumerate(candidates):
             candidate.rate_bps, candidate.minimal, candidate.port = 400_000_000_000, 1, port
             candidate.weight = 1 + port % 3 if plugin.spreads == "weighted-hash" else 1
+        entries = [port for port, candidate in enumerate(candidates) for _ in range(candidate.weight)]
         signal.tier, signal.group, signal.ports = 1, OFF, count
         signal.edges, signal.to_edge = 2, 1
         used: Counter[int] = Counter()
@@ -112,16 +113,15 @@ def _of_port(policy: LoadedPolicy, plugin: Any) -> str | None:  # noqa: ANN401
             signal.queue_pair_hash = _bits(5, 0 if is_even else packet)
             policy.call_step(state, signal, candidates, ports)
             used[int(signal.choice)] += 1
-            if plugin.spreads == "weighted-hash":
-                entries = [port for port, candidate in enumerate(candidates) for _ in range(candidate.weight)]
-                right = entries[signal.hash % len(entries)]
-                if signal.choice != right:
-                    told = f"hash {signal.hash} and {len(entries)} entries"
-                    return f"it chose candidate {signal.choice} of {count} for {told}, wanted {right}"
-            wanted = {"hash": signal.hash, "destination": signal.destination // signal.stride}.get(plugin.spreads)
-            if wanted is not None and signal.choice != wanted % count:
-                told = f"hash {signal.hash}" if plugin.spreads == "hash" else f"destination // stride {wanted}"
-                return f"it chose candidate {signal.choice} of {count} for {told}, wanted {wanted % count}"
+            wanted = {
+                "hash": signal.hash,
+                "weighted-hash": signal.hash,
+                "destination": signal.destination // signal.stride,
+            }.get(plugin.spreads)
+            right = None if wanted is None else entries[wanted % len(entries)]
+            if right is not None and signal.choice != right:
+                told = f"destination // stride {wanted}" if plugin.spreads == "destination" else f"hash {signal.hash}"
+                return f"it chose candidate {signal.choice} of {count} for {told}, wanted {right}"
         if is_even and any(abs(used[at] - _PER_CANDIDATE) > _SLACK * _PER_CANDIDATE for at in range(count)):
             shares = ", ".join(f"{used[at]:,}" for at in range(count))
             return f"{count} equal candidates got {shares} packets of one flow"

@@ -26,6 +26,7 @@ __all__ = [
     "PolicyKind",
     "QueuePairUse",
     "known_policies",
+    "queue_pair_words",
 ]
 
 # Kinds of policies: keys of ``transport``, folders of ``weftwork/policies``, and the word for a kind everywhere else.
@@ -60,6 +61,15 @@ PRESETS: Mapping[str, tuple[str, str]] = {
 # (Gangidi et al., SIGCOMM 2024).
 QueuePairUse = Literal["split", "in-turn"]
 QUEUE_PAIR_PRESETS: Mapping[str, tuple[int, QueuePairUse]] = {"e-ecmp": (4, "in-turn"), "flow-splitting": (4, "split")}
+
+
+def queue_pair_words(preset: str) -> str:
+    """Keys of queue pairs that a preset sets, such as ``queue_pairs 4, queue_pair_use split``; empty for none."""
+    if preset not in QUEUE_PAIR_PRESETS:
+        return ""
+    queue_pairs, use = QUEUE_PAIR_PRESETS[preset]
+    return f"queue_pairs {queue_pairs}, queue_pair_use {use}"
+
 
 ParameterValue = str | int | float | bool
 

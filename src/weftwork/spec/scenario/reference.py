@@ -14,7 +14,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.spec.scenario.kinds import DeviceKind, PolicyChoiceKind, Section, SectionList, either
 from weftwork.spec.scenario.migrations import SCHEMA
-from weftwork.spec.scenario.policies import PRESETS, QUEUE_PAIR_PRESETS, known_policies
+from weftwork.spec.scenario.policies import PRESETS, known_policies, queue_pair_words
 from weftwork.spec.scenario.rows import KeyRow
 from weftwork.spec.scenario.scenario import rows
 
@@ -169,18 +169,10 @@ preset of the last two:
 def page() -> str:
     """Write the reference page of all keys, in Markdown."""
     presets = "".join(
-        f"| {name} | {path} | {port} | {_queue_pairs(name)} |\n" for name, (path, port) in PRESETS.items()
+        f"| {name} | {path} | {port} | {queue_pair_words(name)} |\n" for name, (path, port) in PRESETS.items()
     )
     top = [one for one in rows() if "." not in one.path]
     return _HEAD + presets + "\n" + "\n".join(_tables(top))
-
-
-def _queue_pairs(name: str) -> str:
-    """What a preset says of queue pairs."""
-    if name not in QUEUE_PAIR_PRESETS:
-        return ""
-    queue_pairs, use = QUEUE_PAIR_PRESETS[name]
-    return f"queue_pairs {queue_pairs}, queue_pair_use {use}"
 
 
 def _tables(described: list[KeyRow]) -> Iterator[str]:

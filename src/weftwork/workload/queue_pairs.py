@@ -16,7 +16,7 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.job import Arrivals, Collect, Digit, Job, Loop, Operation, Program, Receive, Send, Size
-from weftwork.workload.turns import in_turn
+from weftwork.workload.turns import in_turn, widened
 
 __all__ = ["split_over_queue_pairs", "take_queue_pairs_in_turn"]
 
@@ -104,12 +104,8 @@ def _split(operations: tuple[Operation, ...], pairs: int) -> tuple[Operation, ..
             case Receive():
                 first = operation.channel * pairs
                 found += [replace(operation, channel=first + pair) for pair in range(pairs)]
-            case Collect():
-                found.append(replace(operation, queue_pairs=pairs))
-            case Arrivals():  # each of these flows is a connection of its own
-                found.append(replace(operation, channel=operation.channel * pairs))
             case _:
-                found.append(operation)
+                found.append(widened(operation, pairs))
     return tuple(found)
 
 

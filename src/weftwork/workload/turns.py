@@ -18,7 +18,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.job import Arrivals, Collect, Digit, Loop, Operation, Peer, Program, Receive, Send
 from weftwork.spec.peers import peers_of
 
-__all__ = ["in_turn"]
+__all__ = ["in_turn", "widened"]
 
 MOST_OPERATIONS: Final = 1 << 16  # chosen: of one loop; a program stays small beside the messages that it sends
 _Key = tuple[type, Peer, int]  # send or receive, the other end, the channel
@@ -53,6 +53,15 @@ def in_turn(
         streams = (tuple(_turned(stream, dealing, {}, first=0, step=1)) for stream in program.streams)
         found.append(Program(streams=tuple(streams)))
     return tuple(found)
+
+
+def widened(operation: Operation, pairs: int) -> Operation:
+    """An operation that is no message, where each connection has so many queue pairs."""
+    if isinstance(operation, Collect):
+        return replace(operation, queue_pairs=pairs)
+    if isinstance(operation, Arrivals):  # each of these flows is a connection of its own
+        return replace(operation, channel=operation.channel * pairs)
+    return operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +100,8 @@ def _turned(
                 turn = turns.get(key, 0)
                 turns[key] = (turn + 1) % pairs if dealing.deals(operation) else 0
                 found.append(replace(_shifted(operation, first, step), channel=operation.channel * pairs + turn))
-            case Collect():
-                found.append(replace(operation, queue_pairs=pairs))
-            case Arrivals():  # each of these flows is a connection of its own
-                found.append(replace(operation, channel=operation.channel * pairs))
             case _:
-                found.append(operation)
+                found.append(widened(operation, pairs))
     return found
 
 

@@ -137,7 +137,7 @@ WEFTWORK_RECORD(TransportRow, "", mtu_bytes, data_overhead_bytes, first_extra_by
                 reorder_window_packets, ack_every, retransmission_timeout_ps, retry_limit, end_to_end_credits,
                 selective_repeat, reorder_threshold_packets, resends_at_once, telemetry_hop_bytes, echo_bytes,
                 trim_bytes, timeout_low_ps, timeout_low_packets, link_credits, credit_quantum_bytes, in_any_order,
-                matches_any, inflight_cap_bytes, connection_state_bytes, host_packet_ps, host_byte_ps);
+                matches_any, inflight_cap_bytes, connection_state_bytes, host_packet_ps, host_byte_ps, replies_follow);
 WEFTWORK_RECORD(flow::CollectRow, "COLLECT_DTYPE", first_axis, axes, pattern, amount_bytes, size_bytes, overhead_ps,
                 local_efficiency, network_efficiency, network_share, queue_pairs);
 WEFTWORK_RECORD(flow::AxisRow, "AXIS_DTYPE", stride, size);

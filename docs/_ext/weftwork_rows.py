@@ -150,6 +150,9 @@ def _policies(kind: str) -> Callable[[], Iterator[str]]:
             yield f"- Needs of NICs: {', '.join(listed.nic) or NOTHING}"
             if getattr(policy.plugin, "reorders", "never") != "never":
                 yield f"- Packets overtake each other: {policy.plugin.reorders}."
+            if getattr(policy.plugin, "reply_entropy", "own") == "echoed":
+                text = "take the entropy of the packet that they answer, unless `transport.reply_entropy` is `own`"
+                yield f"- ACKs and NAKs {text}."
             model = _model_page(entry.name)
             if model is not None:
                 yield f"- Its model: [{model}](../models/{model}.md)"

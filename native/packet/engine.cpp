@@ -63,7 +63,8 @@ std::size_t stride_of(const Input& in) {
                     (in.path.step != nullptr && in.path.signals != 0) || in.echoes_time || in.echoes_entropy;
   const bool origin = (several_hashes || has_layers(in)) && has_failover(in);
   const bool entropy =
-      in.path.step != nullptr && (several_hashes || has_layers(in) || in.congestion.receive != nullptr);
+      in.path.step != nullptr &&
+      (several_hashes || has_layers(in) || in.congestion.receive != nullptr || in.transport.replies_follow != 0);
   const bool replies = in.transport.end_to_end_credits > 0 || in.transport.selective_repeat != 0;
   const bool captured = !in.capture.ports.empty();
   return echo || entropy || origin || replies || captured || in.extended ? kExtendedStride : kPlainStride;

@@ -111,9 +111,16 @@ inline PortId origin_port(const State& s, const QueuePair& qp, Packet* packet) {
   return has(packet->flags, kForward) ? qp.source_port : qp.destination_port;
 }
 
+/// Whether a packet has an entropy that differs from its queue pair's: data, and a reply that follows what it echoes.
+inline bool has_entropy(const State& s, const Packet* packet) {
+  if (!s.entropy_per_packet) return false;
+  if (packet->kind == PacketKind::kData) return true;
+  return s.in.transport.replies_follow != 0 && has(packet->flags, kHasEcho);
+}
+
 /// The UDP source port of a packet.
 inline std::uint16_t entropy_of(const State& s, const QueuePair& qp, Packet* packet) {
-  return packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy : qp.own_entropy;
+  return has_entropy(s, packet) ? extension(packet).entropy : qp.own_entropy;
 }
 
 /// The digest of the fields of a packet that does not carry it.

@@ -19,7 +19,7 @@ struct TransportRow {
       retransmission_timeout_ps, retry_limit, end_to_end_credits, selective_repeat, reorder_threshold_packets,
       resends_at_once, telemetry_hop_bytes, echo_bytes, trim_bytes, timeout_low_ps, timeout_low_packets, link_credits,
       credit_quantum_bytes, in_any_order, matches_any, inflight_cap_bytes, connection_state_bytes, host_packet_ps,
-      host_byte_ps;
+      host_byte_ps, replies_follow;
 };
 
 /// One number of the state of a queue pair's policies that is recorded.

@@ -50,6 +50,7 @@ inline void send_reply(State& s, QueuePair& qp, QueuePairId id, PacketKind kind,
         ext.sent_at_ps = extension(cause).sent_at_ps;
         ext.host_delay_ps = host_delay_ps;
         ext.entropy = extension(cause).entropy;
+        if (transport.replies_follow != 0) reply->hash = carried_hash(s, qp, false, ext.entropy);
         ext.hops = extension(cause).hops;
         if (kind == PacketKind::kNak) ext.refused = cause->seq;
         if (has(cause->flags, kCut)) reply->flags = with(reply->flags, kCut);

@@ -140,7 +140,9 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
             failover_delay_ps=rng.choice((0, 100 * SLOT_PS, rng.randrange((2 if is_torn else 10) * US_PS))),
         ),
     )
-    return with_layers(rng, made) if is_wide and rng.random() < 0.4 else made
+    made = with_layers(rng, made) if is_wide and rng.random() < 0.4 else made
+    replies = rng.choice((made.transport.reply_entropy, "own", "echoed"))
+    return replace(made, transport=made.transport.model_copy(update={"reply_entropy": replies}))
 
 
 # Fabrics

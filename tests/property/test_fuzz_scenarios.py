@@ -79,6 +79,7 @@ eventful_transports = st.fixed_dictionaries(
         "recovery": st.sampled_from(["go-back-n", "timeout"]),
         "timeout": st.sampled_from(["2us", "50us"]),
         "retry_limit": st.integers(0, 7),
+        "reply_entropy": st.sampled_from(["own", "echoed"]),
         "ack_every": st.sampled_from([1, 4, 1000]),
         "mtu": st.sampled_from([256, 1024, 4096]),
         "reorder_tolerant": st.booleans(),

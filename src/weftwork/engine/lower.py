@@ -35,7 +35,7 @@ from weftwork.engine.requirements import (
     switches_on_longest_path,
     telemetry_mistakes,
 )
-from weftwork.policies.interface import MOST_CLASSES, PortSelection
+from weftwork.policies.interface import MOST_CLASSES, PathSelection, PortSelection
 from weftwork.spec.device import HashFunction, Nic, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.job import Send
@@ -204,7 +204,10 @@ def lower(
 
 def with_what_is_asked(transport: Transport, policies: Sequence[LoadedPolicy | None], channels: int) -> Transport:
     """Give the sizes that the policies' questions lead to: telemetry, times, entropies and requests in headers."""
-    changed: dict[str, int] = {"virtual_channels": channels}
+    changed: dict[str, int | str] = {"virtual_channels": channels}
+    if transport.reply_entropy is None:
+        sprayers = (policy.plugin for policy in policies if policy is not None)
+        changed["reply_entropy"] = next((p.reply_entropy for p in sprayers if isinstance(p, PathSelection)), "own")
     has_telemetry = is_asked("telemetry", policies)
     changed["telemetry_bytes"] = (transport.telemetry_bytes or TELEMETRY_BYTES) if has_telemetry else 0
     changed["telemetry_hop_bytes"] = (transport.telemetry_hop_bytes or TELEMETRY_HOP_BYTES) if has_telemetry else 0

@@ -366,6 +366,7 @@ def _raw_transport(transport: Transport) -> dict[str, int]:
         "in_any_order": int(transport.ordering != "connection"),
         "matches_any": int(transport.ordering == "none"),
         "resends_at_once": int(transport.resend == "at-once"),
+        "replies_follow": int(transport.reply_entropy == "echoed"),
     }
 
 

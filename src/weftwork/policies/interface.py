@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_type_hints
 
 import numpy as np
 
+from weftwork.spec.transport import ReplyEntropy
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,8 +24,8 @@ __all__ = [
     "CANDIDATE_DTYPE", "CONGESTION_CONTROL_PREFIX", "HOPS", "INTERFACE", "MOST_CLASSES", "NO_WINDOW_BYTES", "OFF",
     "PATH_SELECTION_PREFIX", "PORT_SIGNAL_DTYPE", "RECEIVER_PREFIX", "SIGNAL_DTYPE", "TIMERS",
     "WRITTEN_BY_PORT_SELECTION", "Candidate", "CongestionControl", "Kind", "Need", "PathSelection", "PathSpread",
-    "PathState", "Plugin", "PortSelection", "PortSignal", "PortSpread", "ReceiverState", "Reorders", "SenderState",
-    "Signal", "array", "row",
+    "PathState", "Plugin", "PortSelection", "PortSignal", "PortSpread", "ReceiverState", "Reorders", "ReplyEntropy",
+    "SenderState", "Signal", "array", "row",
 ]  # fmt: skip
 
 INTERFACE: Final = 1  # version of all that stands here; docs/models/policy-interface.md says what is stable
@@ -268,6 +270,8 @@ class PathSelection:
     signals : kinds at which ``step`` is called, besides SEND and TIMER
     reorders : whether packets of a queue pair overtake each other: ``never``; ``on-move``, when it changes the path;
         ``always``
+    reply_entropy : which one ACKs and NAKs take, unless ``transport.reply_entropy`` says otherwise: ``own``, that of
+        the queue pair; ``echoed``, that of the packet which they answer
     spreads : what it comes to where no packet is simulated, which the flow engine reads: ``constant``, a queue pair
         keeps the entropy that the NIC gave it; ``evenly``, its packets take many entropies equally often. None:
         neither, and the flow engine refuses it. `weftwork.policies.spread` holds a declaration to the step
@@ -280,6 +284,7 @@ class PathSelection:
     per: Literal["packet", "message"] = "packet"
     signals: frozenset[Kind] = frozenset()
     reorders: Reorders = "always"
+    reply_entropy: ReplyEntropy = "own"
     spreads: PathSpread | None = None
     needs: frozenset[Need] = frozenset()
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)

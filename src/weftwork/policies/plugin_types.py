@@ -16,6 +16,7 @@ from weftwork.policies.interface import (
     PortSelection,
     PortSpread,
     Reorders,
+    ReplyEntropy,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ _FIELDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "needs": (lambda value: _is_set_of(value, _is_need), f"a frozenset of {', '.join(get_args(Need))}"),
     "variants": (_are_variants, "a dict of dicts by name"),
     "per": (lambda value: value in ("packet", "message"), "'packet' or 'message'"),
+    "reply_entropy": (lambda value: value in get_args(ReplyEntropy), "'own' or 'echoed'"),
     "reorders": (lambda value: value in get_args(Reorders), "'never', 'on-move' or 'always'"),
     "moves_departures": (lambda value: isinstance(value, bool), "True or False"),
     "port_state": (_is_class_or_none, "a class or None"),

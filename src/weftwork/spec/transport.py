@@ -12,7 +12,9 @@ from pydantic import Field
 
 from weftwork.spec.device import Record
 
-__all__ = ["Transport"]
+__all__ = ["ReplyEntropy", "Transport"]
+
+ReplyEntropy = Literal["own", "echoed"]  # of an ACK or NAK: its queue pair's, or that of the packet which it answers
 
 
 class Transport(Record):
@@ -48,6 +50,7 @@ class Transport(Record):
     reorder_threshold_packets: int = Field(default=0, ge=0, le=1 << 20)  # selective repeat: overtaken by more is lost
     resend: Literal["by-window", "at-once"] = "by-window"  # selective repeat: when a packet known to be lost may leave
     ordering: Literal["connection", "message", "none"] = "connection"  # in which messages are delivered
+    reply_entropy: ReplyEntropy | None = None  # of ACKs and NAKs; None: as the path selection says, resolved for a run
     inflight_cap_bytes: int = Field(default=0, ge=0)  # payload of one connection; 0: no cap
     connection_state_bytes: int = Field(default=0, ge=0)  # that one end of a connection takes at its NIC
     host_packet_ps: int = Field(default=0, ge=0)  # of the host's processor for each data packet, at both ends

@@ -60,6 +60,7 @@ def transport(section: TransportSection, _: NoKeys | None = None) -> Transport:
         ack_every=section.ack_every,
         retransmission_timeout_ps=section.timeout_ps,
         retry_limit=section.retry_limit,
+        reply_entropy=section.reply_entropy,
         end_to_end_credits=section.end_to_end_credits,
         link_credits=section.flow_control == "credits",
         trim_bytes=max(MINIMUM_FRAME_BYTES, first_bytes) if section.trimming else 0,

@@ -81,6 +81,7 @@ CASES = (
     Case("reorder_tolerant", first=False, second=True, transport=FAST, loss=0.05),
     Case("reorder_window_packets", 2, 1_024, KEEPS, {"path_selection": "spray"}),
     Case("ack_every", 1, 8),
+    Case("reply_entropy", "own", "echoed", KEEPS, {"path_selection": "spray"}),
     Case("retransmission_timeout_ps", 50 * US_PS, 200 * US_PS, LOSSY, loss=0.05),
     Case("timeout_low_ps", 0, 20 * US_PS, {**SLOW, "timeout_low_packets": 64}, loss=0.05),
     Case("timeout_low_packets", 1, 64, {**SLOW, "timeout_low_ps": 20 * US_PS}, loss=0.05),

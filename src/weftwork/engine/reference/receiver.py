@@ -219,6 +219,8 @@ class Receiver:
         packet = self._control_packet(kind, self.transport.ack_bytes + self._echo_bytes(echo))
         packet.is_marked, self.is_marked = self.is_marked, False
         packet.echo = echo
+        if echo is not None and self.transport.reply_entropy == "echoed":
+            packet.entropy = echo.entropy
         packet.host_delay_ps = echo.host_delay_ps if echo is not None else 0
         packet.marked_bytes = self.marked_bytes
         packet.msn = self.inbox.delivered

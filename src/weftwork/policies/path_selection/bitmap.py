@@ -90,6 +90,7 @@ PLUGIN = PathSelection(
     state=State,
     step=step,
     signals=frozenset({Kind.ACK, Kind.TRIM, Kind.TIMEOUT}),
+    reply_entropy="echoed",
     needs=frozenset({"ecn", "entropy", "reorder-tolerance", "trimming"}),
     source="uet-htsim, htsim/sim/uec_mp.cpp, UecMpBitmap",
     variants={"uet-htsim": {}},

@@ -45,6 +45,7 @@ PLUGIN = PathSelection(
     state=State,
     step=step,
     spreads="evenly",
+    reply_entropy="echoed",
     needs=frozenset({"reorder-tolerance"}),
     source="uet-htsim, htsim/sim/uec_mp.cpp, UecMpOblivious",
 )

@@ -155,6 +155,7 @@ PLUGIN = PathSelection(
     state=State,
     step=step,
     signals=frozenset({Kind.ACK, Kind.TIMEOUT}),
+    reply_entropy="echoed",
     needs=frozenset({"ecn", "entropy", "reorder-tolerance"}),
     source="arXiv:2407.21625; uet-htsim, htsim/sim/uec_mp.cpp, UecMpReps",
     variants={"uet-htsim": {}},

@@ -37,6 +37,7 @@ PLUGIN = PathSelection(
     state=State,
     step=step,
     spreads="evenly",
+    reply_entropy="echoed",
     needs=frozenset({"reorder-tolerance"}),
     source="arXiv:2407.21625, baseline OPS",
 )

@@ -18,6 +18,7 @@ from weftwork.spec.scenario.choices import TRANSPORTS
 from weftwork.spec.scenario.kinds import Choice, Flag, Measure, OfferKind, PolicyChoiceKind, Whole
 from weftwork.spec.scenario.policies import PRESETS, PolicyChoice, QueuePairUse
 from weftwork.spec.scenario.rows import row
+from weftwork.spec.transport import ReplyEntropy
 
 __all__ = ["TransportCheck", "TransportSection"]
 
@@ -124,6 +125,13 @@ class TransportSection(Record):
         default=1,
         text="Packets that one acknowledgement covers.",
         source="chosen: an ACK per packet, as most simulators and windows assume",
+    )
+    reply_entropy: ReplyEntropy | None = row(
+        "reply_entropy",
+        Choice(options=get_args(ReplyEntropy)),
+        absent="what the path selection declares: echoed where the NIC sprays, else own",
+        text="UDP source port of ACKs and NAKs: that of their queue pair, or that of the packet which they answer.",
+        source="uet-htsim, htsim/sim/uecpacket.h, UecAckPacket::newpkt: echoed; chosen: own for all others",
     )
     timeout_ps: int = row(
         "timeout",

@@ -53,6 +53,7 @@ FLOWS_LEAVE_OUT: Final[Mapping[str, str]] = {
     "transport.trim_priority": _NO_QUEUES,
     "transport.recovery": _NO_LOSS,
     "transport.ack_every": _NO_ACKS,
+    "transport.reply_entropy": _NO_ACKS,
     "transport.timeout": _NO_LOSS,
     "transport.retry_limit": _NO_LOSS,
     "transport.reorder_tolerant": _NO_ORDER,
@@ -80,13 +81,14 @@ _SHARES: Final = ("fabric.switch.reserve", "fabric.switch.egress_alpha")  # of a
 _DEGREES: Final = ("tensor", "context", "pipeline", "expert", "data")
 
 
-def ignored_keys(scenario: Scenario, fabric: Fabric, *, reorders: bool) -> dict[str, Caveat]:
+def ignored_keys(scenario: Scenario, fabric: Fabric, *, moves: bool, reorders: bool) -> dict[str, Caveat]:
     """Find the keys that the user has set for nothing.
 
     Parameters
     ----------
     scenario : that was read; of one that was made in Python nobody knows what was set
     fabric : on which it runs
+    moves : whether a queue pair's packets leave its NIC with more than one entropy
     reorders : whether packets of a connection take several paths, which is refused unless the receiver is told to cope
 
     Returns
@@ -99,7 +101,7 @@ def ignored_keys(scenario: Scenario, fabric: Fabric, *, reorders: bool) -> dict[
         if reorders:
             told = {key: text for key, text in told.items() if key not in _LETS_REORDER}
     else:
-        told |= dict(_beside_packets(fabric)) | dict(_without_pauses(scenario.transport.flow_control))
+        told |= dict(_beside_packets(fabric, moves=moves)) | dict(_without_pauses(scenario.transport.flow_control))
     told |= dict(_without_faults(scenario)) | dict(_of_training(scenario))
     notes = [Caveat(subject=key, kind="note", text=text) for key, text in told.items() if scenario.is_set(key)]
     return caveats_by_subject(notes)
@@ -131,7 +133,10 @@ def ignored_fields(scenario: Scenario, transport: Transport) -> dict[str, Caveat
     return caveats_by_subject([Caveat(subject="transport.protocol", kind="approximate", text=text)])
 
 
-def _beside_packets(fabric: Fabric) -> Iterator[tuple[str, str]]:
+def _beside_packets(fabric: Fabric, *, moves: bool) -> Iterator[tuple[str, str]]:
+    if not moves:
+        text = "changes nothing: all packets of a queue pair have its own entropy; take a path_selection that sprays"
+        yield "transport.reply_entropy", text
     if not any(nic.has_host_interface for nic in fabric.nics):
         text = "changes nothing: the host takes every packet at once; set fabric.nic.pcie_rate"
         yield from ((key, text) for key in _FAST_HOST)

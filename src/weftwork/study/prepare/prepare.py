@@ -193,7 +193,8 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     policies = policies_of(scenario)
     chosen = (policies["path_selection"], policies["port_selection"])
     jobs, mistakes, caveats = shared_jobs(scenario, fabric, placement)
-    caveats |= ignored_keys(scenario, fabric, reorders=_reorders(chosen)) | ignored_fields(scenario, transport)
+    caveats |= ignored_keys(scenario, fabric, moves=_moves(chosen), reorders=_reorders(chosen))
+    caveats |= ignored_fields(scenario, transport)
     job, sent, series, taken = None, None, None, None
     late: list[Mistake] = []  # told behind those of transport and faults
     if not mistakes:
@@ -240,6 +241,10 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
         engine_input=engine_input,
         planned=planned,
     )
+
+
+def _moves(chosen: tuple[LoadedPolicy, LoadedPolicy]) -> bool:
+    return getattr(chosen[0].plugin, "reorders", "never") != "never"
 
 
 def _reorders(chosen: tuple[LoadedPolicy, LoadedPolicy]) -> bool:

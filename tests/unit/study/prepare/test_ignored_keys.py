@@ -62,6 +62,12 @@ def test_a_part_of_a_device_is_told_by_its_own_key(tmp_path: Path) -> None:
     [
         (TRAFFIC, "fabric.reconvergence_delay", "2ms", {"faults": "[{at: 1us, link: leaf0-spine0, event: down}]"}),
         (TRAFFIC, "fabric.failover_delay", "2ms", {"faults": "[{at: 1us, link: leaf0-spine0, event: down}]"}),
+        (
+            TRAFFIC,
+            "transport.reply_entropy",
+            "echoed",
+            {"transport.load_balancing": "spray", "transport.reorder_tolerant": "true"},
+        ),
         (TRAFFIC, "fabric.nic.xoff", "950KB", {"fabric.nic.pcie_rate": "50Gbps"}),
         (TRAINING, "training.overlap.context", "0.5", {"training.context": "2"}),
         (TRAINING, "training.overlap.pipeline", "0.5", {"training.pipeline": "2"}),

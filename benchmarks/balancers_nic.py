@@ -1,6 +1,6 @@
 """What load balancing at the NIC buys: queue pairs, PLB, REPS and the number of entropies, beside what was published.
 
-    python benchmarks/balancers_nic.py [--only queue-pairs|plb|reps|entropies]... [--seeds 3] [--markdown]
+    python benchmarks/balancers_nic.py [--only queue-pairs|plb|reps|replies|entropies]... [--seeds 3] [--markdown]
         [--figure SVG]
 
 The tables of docs/models/load-balancing-nic.md are what this prints. Leaves out: jobs that share the fabric.
@@ -48,7 +48,13 @@ FAULTS: Final[dict[str, list[dict[str, str]]]] = {
     "all links as built": [],
     "one uplink at 200 Gb/s": [{"at": "0us", "link": "leaf0-spine0", "event": "degrade", "rate": "200Gbps"}],
     "one link down for 200 us": [{"at": "50us", "link": "leaf0-spine0", "event": "down", "for": "200us"}],
+    # as the two flaps of arXiv:2407.21625, of 100 and 200 us
+    "two links down in turn": [
+        {"at": "50us", "link": "leaf0-spine0", "event": "down", "for": "100us"},
+        {"at": "250us", "link": "leaf0-spine1", "event": "down", "for": "200us"},
+    ],
 }
+CONTROLS: Final = ("fixed-window", "swift")  # swift takes a loss for congestion, as controls of NICs do
 QUEUE_PAIRS: Final = (("split", 1), ("in-turn", 4), ("in-turn", 16), ("split", 4), ("split", 16))
 QUEUE_PAIR_SEEDS: Final = 8  # chosen: one queue pair is 513 to 1,022 us, so that three seeds say little
 BITS: Final = (4, 6, 8, 10, 12)
@@ -139,9 +145,11 @@ def permutation(balancing: str, seed: int = 1, *, size: str = "32MB", fidelity: 
 
 
 def uplinks(
-    balancing: str, faults: list[dict[str, str]], seed: int = 1, *, hosts: int = 16, size: str = "32MB"
-) -> dict[str, Any]:
+    balancing: str, faults: list[dict[str, str]], seed: int = 1, *, hosts: int = 16, size: str = "32MB",
+    control: str = "fixed-window", replies: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """As many flows as uplinks, both ways between two leaves, at 400 Gb/s; routes do not change."""
+    chosen = {} if replies is None else {"reply_entropy": replies}
     return {
         "name": "uplinks",
         "fabric": {
@@ -149,8 +157,8 @@ def uplinks(
             "link_delay": "500ns", "reconvergence_delay": "10ms",
         },
         "transport": {
-            "congestion_control": "fixed-window", "load_balancing": balancing, "recovery": "selective-repeat",
-            "flow_control": "none", "timeout": "70us",
+            "congestion_control": control, "load_balancing": balancing, "recovery": "selective-repeat",
+            "flow_control": "none", "timeout": "70us", **chosen,
         },
         "collective": {
             "operation": "send-receive", "algorithm": "direct", "size": size, "shift": hosts, "protocol": "none",
@@ -213,13 +221,31 @@ def _of_plb(seeds: int) -> list[list[str]]:
 
 
 def _of_reps(seeds: int) -> list[list[str]]:
-    rows = [["links", "load balancing", "last completion (us)", "packets sent again"]]
+    rows = [["links", "control", "load balancing", "last completion (us)", "packets sent again"]]
     for links, faults in FAULTS.items():
-        for name in ("ecmp", "spray", "oblivious", "reps"):
-            runs = [ran(uplinks(name, faults, seed))[1] for seed in range(1, seeds + 1)]
-            again = [float(run.outcome.counters["retransmissions"]) for run in runs]
-            rows.append([links, name, _spread([took_us(run) for run in runs]), _spread(again)])
+        for control in CONTROLS if "down" in links else CONTROLS[:1]:
+            names = ("ecmp", "spray", "oblivious", "reps")
+            rows += [[links, control, name, *_ended(seeds, name, faults, control)] for name in names]
     return rows
+
+
+def _of_replies(seeds: int) -> list[list[str]]:
+    rows = [["ACKs and NAKs", "control", "load balancing", "last completion (us)", "packets sent again"]]
+    faults = FAULTS["one link down for 200 us"]
+    for replies in ("own", "echoed"):
+        for control in CONTROLS:
+            names = ("spray", "reps")
+            rows += [[replies, control, name, *_ended(seeds, name, faults, control, replies)] for name in names]
+    return rows
+
+
+def _ended(
+    seeds: int, name: str, faults: list[dict[str, str]], control: str, replies: str | None = None
+) -> tuple[str, str]:
+    """When the last message was delivered, and how many packets were sent again."""
+    runs = [ran(uplinks(name, faults, seed, control=control, replies=replies))[1] for seed in range(1, seeds + 1)]
+    again = [float(run.outcome.counters["retransmissions"]) for run in runs]
+    return _spread([took_us(run) for run in runs]), _spread(again)
 
 
 def _of_entropies(seeds: int) -> list[list[str]]:
@@ -235,16 +261,22 @@ def _of_entropies(seeds: int) -> list[list[str]]:
 
 
 TABLES: Final[dict[str, Callable[[int], list[list[str]]]]] = {
-    "queue-pairs": _of_queue_pairs, "plb": _of_plb, "reps": _of_reps, "entropies": _of_entropies,
+    "queue-pairs": _of_queue_pairs, "plb": _of_plb, "reps": _of_reps, "replies": _of_replies,
+    "entropies": _of_entropies,
 }  # fmt: skip
 
 
 def _figure(rows: list[list[str]]) -> str:
-    """Last completions of the table ``reps``, with one uplink at half its rate."""
-    shown = [row for row in rows[1:] if row[0] == "one uplink at 200 Gb/s"]
-    means = [(row[1], row[2].split(" ")[0]) for row in shown]
-    found = [cards.Bar(name=name, value=float(mean.replace(",", "")), text=f"{mean} us") for name, mean in means]
-    return cards.bars("16 flows on 16 uplinks, one of them at 200 of 400 Gb/s", found, axis="last completion (us)")
+    """Last completions of the table ``reps`` where a link is slow or down."""
+    found = []
+    for links, control in (("one uplink at 200 Gb/s", "fixed-window"), ("two links down in turn", "swift")):
+        shown = [row for row in rows[1:] if row[:2] == [links, control]]
+        means = [(row[2], row[3].split(" ")[0]) for row in shown]
+        found += [
+            cards.Bar(name=f"{name}, {links}", value=float(mean.replace(",", "")), text=f"{mean} us")
+            for name, mean in means
+        ]
+    return cards.bars("16 flows on 16 uplinks of 400 Gb/s", found, axis="last completion (us)")
 
 
 def main() -> None:

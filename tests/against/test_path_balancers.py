@@ -50,14 +50,28 @@ def test_reps_takes_less_of_a_slow_uplink_than_oblivious_spraying(show: Show) ->
     assert ratio == pytest.approx(1.75, rel=0.25)
 
 
+def test_reps_ends_long_before_oblivious_spraying_where_links_fail(show: Show) -> None:
+    """Published, for two links that are down for 100 and 200 us: over 35 % faster, 2.5 times fewer drops."""
+    faults = setups.FAULTS["two links down in turn"]
+    found = {name: setups.ran(setups.uplinks(name, faults, control="swift"))[1] for name in ("spray", "reps")}
+    took = {name: setups.took_us(run) for name, run in found.items()}
+    again = {name: int(run.outcome.counters["retransmissions"]) for name, run in found.items()}
+    gain, fewer = 1 - took["reps"] / took["spray"], again["spray"] / again["reps"]
+    show(f"spray {took['spray']:.0f} us, REPS {took['reps']:.0f} us: {100 * gain:.0f} % faster, published over 35 %")
+    show(f"sent again: spray {again['spray']:,}, REPS {again['reps']:,}: {fewer:.1f} times fewer, published 2.5")
+    assert gain > 0.35
+    assert fewer == pytest.approx(2.5, rel=0.2)
+
+
 def test_reps_loses_fewer_packets_on_a_link_that_fails(show: Show) -> None:
+    """Under a fixed window, which no loss shrinks, the last completions differ little."""
     faults = setups.FAULTS["one link down for 200 us"]
     again = {
         name: int(setups.ran(setups.uplinks(name, faults))[1].outcome.counters["retransmissions"])
         for name in ("spray", "reps")
     }
     show(f"sent again: spray {again['spray']:,}, REPS {again['reps']:,}")
-    assert again["reps"] < 0.5 * again["spray"]
+    assert again["reps"] < 0.1 * again["spray"]
 
 
 @pytest.mark.parametrize("name", ["plb", "reps"])

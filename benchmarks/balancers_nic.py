@@ -276,7 +276,9 @@ def _figure(rows: list[list[str]]) -> str:
             cards.Bar(name=f"{name}, {links}", value=float(mean.replace(",", "")), text=f"{mean} us")
             for name, mean in means
         ]
-    return cards.bars("16 flows on 16 uplinks of 400 Gb/s", found, axis="last completion (us)")
+    return cards.bars(
+        "16 flows on 16 uplinks: fixed window, and Swift where links are down", found, axis="last completion (us)"
+    )
 
 
 def main() -> None:

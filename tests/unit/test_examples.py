@@ -156,7 +156,7 @@ def _of_nscc_and_swift(cases: dict) -> None:
     least_us = 4 * 2**20 * 8 / 400e9 * 1e6
     assert least_us < cases["permutation: NSCC"].last_us < cases["permutation: Swift"].last_us
     for control in ("Swift", "NSCC"):
-        assert cases[f"slow link: {control}, mixed paths"].last_us < 0.6 * cases[f"slow link: {control}"].last_us
+        assert cases[f"slow link: {control}, mixed paths"].last_us < 0.7 * cases[f"slow link: {control}"].last_us
 
 
 def _of_ecmp_large_flows(cases: dict) -> None:
@@ -225,10 +225,11 @@ def _of_reps_link_fails(cases: dict) -> None:
     # 8 MB in packets of 4,096 bytes with 98 bytes of headers and gap, by one port of 400 Gb/s
     assert all(case.last_us > 8e6 / 4_096 * (4_096 + 98) * 8 / 400e9 * 1e6 for case in cases.values())
     slow, built, down = "one link at 200 Gb/s", "all links as built", "one link down for 200 us"
-    assert cases[f"{slow}: spray"].last_us / cases[f"{built}: spray"].last_us == pytest.approx(1.96, abs=0.01)
+    assert cases[f"{slow}: spray"].last_us / cases[f"{built}: spray"].last_us == pytest.approx(1.94, abs=0.01)
     assert cases[f"{slow}: REPS"].last_us / cases[f"{built}: REPS"].last_us == pytest.approx(1.06, abs=0.01)
-    assert cases[f"{down}: REPS"].lost / cases[f"{down}: spray"].lost == pytest.approx(0.39, abs=0.01)
-    assert cases[f"{down}: REPS"].middle_us / cases[f"{down}: spray"].middle_us == pytest.approx(0.82, abs=0.01)
+    assert cases[f"{down}: REPS"].lost / cases[f"{down}: spray"].lost == pytest.approx(0.06, abs=0.01)
+    assert cases[f"{down}: spray"].last_us / cases[f"{built}: spray"].last_us == pytest.approx(1.79, abs=0.01)
+    assert cases[f"{down}: REPS"].last_us / cases[f"{built}: REPS"].last_us == pytest.approx(1.07, abs=0.01)
 
 
 def _of_all_reduce_64(cases: dict) -> None:

@@ -206,8 +206,9 @@ def with_what_is_asked(transport: Transport, policies: Sequence[LoadedPolicy | N
     """Give the sizes that the policies' questions lead to: telemetry, times, entropies and requests in headers."""
     changed: dict[str, int | str] = {"virtual_channels": channels}
     if transport.reply_entropy is None:
-        sprayers = (policy.plugin for policy in policies if policy is not None)
-        changed["reply_entropy"] = next((p.reply_entropy for p in sprayers if isinstance(p, PathSelection)), "own")
+        plugins = (policy.plugin for policy in policies if policy is not None)
+        declared = (plugin.reply_entropy for plugin in plugins if isinstance(plugin, PathSelection))
+        changed["reply_entropy"] = next(declared, "own")
     has_telemetry = is_asked("telemetry", policies)
     changed["telemetry_bytes"] = (transport.telemetry_bytes or TELEMETRY_BYTES) if has_telemetry else 0
     changed["telemetry_hop_bytes"] = (transport.telemetry_hop_bytes or TELEMETRY_HOP_BYTES) if has_telemetry else 0

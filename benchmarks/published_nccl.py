@@ -2,14 +2,10 @@
 
     python benchmarks/published_nccl.py [--full] [--only all-to-all]... [--markdown]
 
-Fabric and transport: `published_nccl.yaml`. Servers and the efficiency of their NVLink:
-src/weftwork/hardware/servers.toml. Latencies and efficiencies of NCCL's protocols:
-src/weftwork/workload/collectives/protocols.toml; what was fitted on the curves of one server at Azure, so that those
-two judge little: src/weftwork/workload/collectives/figures.toml. Nothing is fitted row by row. The tables do not say
-which algorithm NCCL took: each operation has the two that it may have taken, and one choice holds for all rows. In one
-server the protocol is the fastest at that size, which is what NCCL's tuning wants.
-Source of channels and pieces: NCCL's defaults, beside `NVLS` and the others below.
-Leaves out: NVLSTree (here the rails of `hierarchical`), the search for rings and trees, EFA's own packets and its SRD.
+Each size is done as NCCL's tuner takes it (`algorithm: auto`), packet by packet, on the fabric and transport of
+`published_nccl.yaml`: blind on AWS p5, with what NCCL and AWS publish (networks.toml). What was fitted on the curves of
+one server at Azure, so that those two judge little: figures.toml. Nothing is fitted row by row.
+Leaves out: EFA's own packets and its SRD, and the share of its NICs that libfabric reaches (the scorecard has that).
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.data.measured import measured
@@ -33,61 +29,24 @@ from weftwork.workload.collectives.call import bus_bandwidth_factor
 if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
 
-__all__ = ["CURVES", "Curve", "Method", "Row", "bus_bandwidth_gbyte_per_s", "main", "rows_of", "servers_of"]
+__all__ = ["CURVES", "Curve", "Row", "main", "rows_of", "servers_of", "simulated"]
 
 SCENARIO: Final = Path(__file__).with_name("published_nccl.yaml")
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 LARGE_BYTES: Final = 256 * MIB  # from here on bandwidth decides and not latency
 QUICK_BYTES: Final = 1024 * MIB  # larger messages only with --full
-PIECE_BYTES: Final = 512 * KIB  # NCCL, Simple: 4 MiB of buffer in 8 steps
-NVLS_PIECE_BYTES: Final = 128 * KIB  # NCCL, NCCL_NVLS_CHUNKSIZE
 GPUS_OF_A_SERVER: Final = 8
-MOST_CHUNKS: Final = 1_024  # that collective.chunks allows; no part here has as many
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Method:
-    """A method of NCCL to do an operation.
-
-    Parameters
-    ----------
-    algorithm, inner : in Weftwork's catalogue
-    channels : share the bytes
-    least_chunk_bytes : size of the pieces that follow each other; 0: parts are sent whole
-    protocols : among which the fastest is taken
-    """
-
-    algorithm: str
-    channels: int
-    inner: Literal["ring", "direct", "nvls"] = "nvls"
-    least_chunk_bytes: int = 0
-    protocols: tuple[str, ...] = ("simple",)
-
-
-# Channels: 16 of NVLS on sm90 (NCCL, NVLS_NCHANNELS_SM90); a ring on each of 32 NICs; one for each NIC of a GPU.
-NVLS: Final = Method(algorithm="hierarchical", channels=16, least_chunk_bytes=NVLS_PIECE_BYTES)
-RINGS: Final = Method(algorithm="ring", channels=32, least_chunk_bytes=PIECE_BYTES)
-DIRECT: Final = Method(algorithm="direct", channels=4)
-PXN: Final = Method(algorithm="hierarchical", channels=4, least_chunk_bytes=PIECE_BYTES)
-ONE_NODE_NVLS: Final = Method(algorithm="nvls", channels=16, least_chunk_bytes=NVLS_PIECE_BYTES)
-ONE_NODE_RINGS: Final = Method(
-    algorithm="ring", channels=16, least_chunk_bytes=PIECE_BYTES, protocols=("simple", "ll128", "ll")
-)
-ONE_NODE_TREE: Final = Method(
-    algorithm="tree", channels=16, least_chunk_bytes=PIECE_BYTES, protocols=("simple", "ll128", "ll")
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
-    """One published curve: its table and column, on what it was measured, and the methods that NCCL may have taken."""
+    """One published curve: its table and column, and on what it was measured."""
 
     text: str
     table: str
     node: str
     operation: str
-    methods: tuple[Method, ...]
     column: str = "bus_bandwidth_gbyte_per_s"
 
 
@@ -97,28 +56,24 @@ CURVES: Final[dict[str, Curve]] = {
         table="nccl-all-reduce-h100-efa",
         node="p5",
         operation="all-reduce",
-        methods=(NVLS, RINGS),
     ),
     "all-gather": Curve(
         text="All-gather on AWS p5, 2 and 8 servers",
         table="nccl-all-gather-h100-efa",
         node="p5",
         operation="all-gather",
-        methods=(RINGS, NVLS),
     ),
     "all-to-all": Curve(
         text="All-to-all on AWS p5, 2 and 8 servers",
         table="nccl-all-to-all-h100-efa",
         node="p5",
         operation="all-to-all",
-        methods=(DIRECT, PXN),
     ),
     "one-node-h100": Curve(
         text="All-reduce in one server of 8 H100 (its curve is fitted)",
         table="nccl-all-reduce-one-node",
         node="azure-nd-h100-v5",
         operation="all-reduce",
-        methods=(ONE_NODE_NVLS, ONE_NODE_RINGS),
         column="h100_bus_bandwidth_gbyte_per_s",
     ),
     "one-node-a100": Curve(
@@ -126,7 +81,6 @@ CURVES: Final[dict[str, Curve]] = {
         table="nccl-all-reduce-one-node",
         node="azure-nd-a100-v4",
         operation="all-reduce",
-        methods=(ONE_NODE_RINGS, ONE_NODE_TREE),
         column="a100_bus_bandwidth_gbyte_per_s",
     ),
     "a100-nvlink": Curve(
@@ -134,68 +88,44 @@ CURVES: Final[dict[str, Curve]] = {
         table="nccl-all-reduce-a100-nvlink",
         node="azure-nd-a100-v4",
         operation="all-reduce",
-        methods=(ONE_NODE_RINGS, ONE_NODE_TREE),
     ),
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One size: what was measured and what Weftwork says by each method, in 10^9 bytes per second of bus bandwidth."""
+    """One size: what was measured and what Weftwork says, in 10^9 bytes per second of bus bandwidth, and by what."""
 
     gpus: int
     size_bytes: int
     measured: float
-    weftwork: tuple[float, ...]
+    weftwork: float
+    algorithm: str
+    protocol: str
 
-    def errors(self) -> tuple[float, ...]:
-        """Weftwork over measured, less one, by method."""
-        return tuple(found / self.measured - 1 for found in self.weftwork)
+    def error(self) -> float:
+        """Weftwork over measured, less one."""
+        return self.weftwork / self.measured - 1
 
 
-def bus_bandwidth_gbyte_per_s(
-    servers: Mapping[str, str], fabric: Fabric, *, operation: str, method: Method, gpus: int, size_bytes: int
-) -> float:
-    """Simulate one operation, by each protocol of a method, and return the bus bandwidth of the fastest.
+def simulated(
+    servers: Mapping[str, str], fabric: Fabric, *, operation: str, gpus: int, size_bytes: int
+) -> tuple[float, str, str]:
+    """Simulate one operation as NCCL takes it: bus bandwidth, algorithm and protocol.
 
     Parameters
     ----------
     servers : keys of the scenario that name them
     fabric : that is built from them
-    operation, method, gpus, size_bytes : what is done, by whom, with how much as nccl-tests counts it
+    operation, gpus, size_bytes : what is done, by whom, with how much as nccl-tests counts it
     """
-    fastest_ps = min(
-        _took_ps(servers, fabric, operation, method, protocol, gpus, size_bytes) for protocol in method.protocols
-    )
-    return size_bytes * SECOND_PS / fastest_ps / 1e9 * float(bus_bandwidth_factor(operation, gpus))
-
-
-def _took_ps(
-    servers: Mapping[str, str],
-    fabric: Fabric,
-    operation: str,
-    method: Method,
-    protocol: str,
-    gpus: int,
-    size_bytes: int,
-) -> int:
-    keys: dict[str, Any] = {
-        "operation": operation,
-        "algorithm": method.algorithm,
-        "protocol": protocol,
-        "gpus": gpus,
-        "size": size_bytes,
-        "channels": max(1, min(method.channels, size_bytes // gpus)),
-        "chunks": min(MOST_CHUNKS, max(1, size_bytes // method.least_chunk_bytes)) if method.least_chunk_bytes else 1,
-        "least_chunk": max(1, method.least_chunk_bytes),
-    }
-    if method.algorithm == "hierarchical":
-        keys["inner"] = method.inner
+    keys: dict[str, Any] = {"operation": operation, "algorithm": "auto", "gpus": gpus, "size": size_bytes}
     scenario = collective_scenario(keys, file=SCENARIO, overrides=servers)
     (found,) = measure_collective(scenario, fabric, [size_bytes])
     if found.time_ps is None:
-        raise SystemExit(f"{method.algorithm} {operation} of {size_bytes:,} B did not complete")
-    return found.time_ps
+        raise SystemExit(f"{found.algorithm} {operation} of {size_bytes:,} B did not complete")
+    bus = float(bus_bandwidth_factor(operation, gpus))
+    return size_bytes * SECOND_PS / found.time_ps / 1e9 * bus, found.algorithm, found.protocol
 
 
 def servers_of(curve: Curve, gpus: int) -> tuple[dict[str, str], Fabric]:
@@ -230,13 +160,13 @@ def rows_of(curve: Curve, *, largest_bytes: int) -> Iterable[Row]:
         servers, fabric = fabrics[gpus]
         if sys.stderr.isatty():
             print(f"\r\033[K{curve.text}: {gpus} GPUs, {_size(size_bytes)}", end="", file=sys.stderr)
-        found = tuple(
-            bus_bandwidth_gbyte_per_s(
-                servers, fabric, operation=curve.operation, method=method, gpus=gpus, size_bytes=size_bytes
-            )
-            for method in curve.methods
+        found, algorithm, protocol = simulated(
+            servers, fabric, operation=curve.operation, gpus=gpus, size_bytes=size_bytes
         )
-        yield Row(gpus=gpus, size_bytes=size_bytes, measured=row[curve.column], weftwork=found)
+        yield Row(
+            gpus=gpus, size_bytes=size_bytes, measured=row[curve.column], weftwork=found, algorithm=algorithm,
+            protocol=protocol,
+        )  # fmt: skip
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
 
@@ -251,8 +181,8 @@ def main() -> None:
         begin_s = time.perf_counter()
         rows = list(rows_of(curve, largest_bytes=1 << 62 if arguments.full else QUICK_BYTES))
         print(f"\n{'### ' if arguments.markdown else ''}{curve.text}\n")
-        print(_table(curve, rows, is_markdown=arguments.markdown))
-        print(f"\n{_errors(curve, rows)} ({time.perf_counter() - begin_s:.0f} s)", flush=True)
+        print(_table(rows, is_markdown=arguments.markdown))
+        print(f"\n{_errors(rows)} ({time.perf_counter() - begin_s:.0f} s)", flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -270,40 +200,31 @@ def _size(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
-def _table(curve: Curve, rows: list[Row], *, is_markdown: bool) -> str:
-    head = ["GPUs", "size", "measured"]
-    for method in curve.methods:
-        head += [_name(method), "error"]
-    cells = [head]
+def _table(rows: list[Row], *, is_markdown: bool) -> str:
+    cells = [["GPUs", "size", "measured", "Weftwork", "error", "by"]]
     for row in rows:
-        cells.append([str(row.gpus), _size(row.size_bytes), f"{row.measured:g}"])
-        for found, error in zip(row.weftwork, row.errors(), strict=True):
-            cells[-1] += [f"{found:.4g}", f"{error:+.0%}"]
+        by = f"{row.algorithm}, {row.protocol}"
+        numbers = [f"{row.measured:g}", f"{row.weftwork:.4g}", f"{row.error():+.0%}"]
+        cells.append([str(row.gpus), _size(row.size_bytes), *numbers, by])
     if is_markdown:
         lines = [f"| {' | '.join(line)} |" for line in cells]
-        lines.insert(1, "|---:" * len(head) + "|")
+        lines.insert(1, "|---:|---:|---:|---:|---:|---|")
         return "\n".join(lines)
-    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
 
 
-def _name(method: Method) -> str:
-    return (
-        f"{method.algorithm}, {method.inner}"
-        if method.algorithm == "hierarchical" and method is NVLS
-        else method.algorithm
-    )
-
-
-def _errors(curve: Curve, rows: list[Row]) -> str:
-    """Mean absolute error from 256 MiB on, by GPUs and method."""
+def _errors(rows: list[Row]) -> str:
+    """Mean absolute error from 256 MiB on and below, by GPUs."""
     parts = []
     for gpus in sorted({row.gpus for row in rows}):
-        large = [row.errors() for row in rows if row.gpus == gpus and row.size_bytes >= LARGE_BYTES]
-        for index, method in enumerate(curve.methods):
-            mean = sum(abs(errors[index]) for errors in large) / len(large)
-            parts.append(f"{gpus} GPUs, {_name(method)}: {mean:.0%}")
-    return f"mean absolute error from {_size(LARGE_BYTES)} on: {'; '.join(parts)}"
+        for is_large, words in ((True, "from"), (False, "below")):
+            errors = [
+                abs(row.error()) for row in rows if row.gpus == gpus and (row.size_bytes >= LARGE_BYTES) == is_large
+            ]
+            if errors:
+                parts.append(f"{gpus} GPUs {words} {_size(LARGE_BYTES)}: {sum(errors) / len(errors):.0%}")
+    return f"mean absolute error: {'; '.join(parts)}"
 
 
 if __name__ == "__main__":

@@ -376,6 +376,16 @@ def _parameter(one: Any) -> list[str]:  # noqa: ANN401 - as above
     return [", ".join(_code(opt + takes) for opt in one.opts), text + default]
 
 
+def _absent_models() -> Iterator[str]:
+    """Models that the catalogue leaves out, with what they have."""
+    from weftwork.workload.models.catalogue import ABSENT
+
+    yield from _table(
+        ["name", "what it is", "what is missing", "source"],
+        ([_code(row.name), _cell(row.title), _cell(row.missing), _cell(row.source)] for row in ABSENT.values()),
+    )
+
+
 def _unreleased() -> Iterator[str]:
     """Fragments of `changes.d`, by kind, as the next release will print them."""
     import tomllib
@@ -397,11 +407,17 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "link": _devices("link", "LINKS"),
     "gpu": _devices("gpu", "GPUS"),
     "model": _devices("model", "MODELS", "weftwork.workload.models.catalogue"),
+    "absent-model": _absent_models,
     "software": _devices("software", "SOFTWARE", "weftwork.workload.models.software"),
     "protocol": _devices("protocol", "PROTOCOLS", "weftwork.workload.collectives.protocols", level="###", shown=1),
     "collective-figures": _devices(
         "collective-figures", "FIGURES", "weftwork.workload.collectives.figures", level="###", shown=2
     ),
+    "collective-networks": _devices(
+        "collective-networks", "NETWORKS", "weftwork.workload.collectives.figures", level="###", shown=2
+    ),
+    "tuner-limits": _devices("tuner-limits", "TUNER", "weftwork.workload.collectives.tuner", level="###", shown=2),
+    "tuner-regions": _devices("tuner-regions", "REGIONS", "weftwork.workload.collectives.tuner", level="###", shown=2),
     "algorithm": _algorithms,
     "congestion_control": _policies("congestion_control"),
     "path_selection": _policies("path_selection"),

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from weftwork.spec.training import Gpu, LatentAttention, Model, Parallelism, Software, StateSpace
+from weftwork.spec.training import DeltaNet, Gpu, LatentAttention, Model, Parallelism, Software, StateSpace
 from weftwork.workload.collectives.figures import CollectiveFigures
 from weftwork.workload.training.communication import GpuCluster
 
 __all__ = [
-    "CLUSTER", "COUNTING", "DENSE", "HYBRID", "LATENT", "MIXED", "ONE_BYTE_A_PS", "ONE_FLOP_A_PS", "SEQUENCE",
+    "CLUSTER", "COUNTING", "DELTA", "DENSE", "HYBRID", "LATENT", "MIXED", "ONE_BYTE_A_PS", "ONE_FLOP_A_PS", "SEQUENCE",
     "plan_on_paper",
 ]  # fmt: skip
 
@@ -50,6 +50,14 @@ LATENT: Final = DENSE.model_copy(  # multi-head latent attention: queries and ke
     }
 )
 
+DELTA: Final = DENSE.model_copy(  # of six layers three are gated delta nets; attention has a gate
+    update={
+        "delta_layers": 3,
+        "delta": DeltaNet(key_heads=2, value_heads=6, key_dim=20, value_dim=36, kernel=4),
+        "has_gated_attention": True,
+    }
+)
+
 _ENDLESS: Final = 1e40
 
 
@@ -60,9 +68,13 @@ def _gpu(flops: float, bytes_per_s: float) -> Gpu:
         fp8_flops=2 * flops,
         fp4_flops=4 * flops,
         achieved_share=1.0,
+        achieved_fp8_share=1.0,
+        achieved_fp4_share=1.0,
+        achieved_fp8_low_share=1.0,
         memory_bytes=10**12,
         memory_copy_bytes_per_s=bytes_per_s,
         flash_attention_share=0.5,
+        scan_flops=flops / 4,  # of another rate than products and attention
         streaming_multiprocessors=1,
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.devices import DeviceChoice
 from weftwork.spec.scenario.scenario import loads
 from weftwork.spec.scenario.training import Checkpoint, OverlapSection, TrainingSection
-from weftwork.spec.training import LatentAttention, Model, StateSpace
+from weftwork.spec.training import GraphModule, LatentAttention, Model, RecomputeModule, StateSpace
 from weftwork.workload.imports.megatron import read_megatron
 from weftwork.workload.imports.megatron_arguments import IGNORED, READ, REFUSED
 from weftwork.workload.imports.megatron_model import model_arguments
@@ -25,6 +25,9 @@ from weftwork.workload.imports.megatron_write import write_megatron
 from weftwork.workload.models.catalogue import MODELS, model
 
 COUNTS = st.sampled_from([1, 2, 4, 8, 16])
+NUMBERS = ("bf16", "fp8", "mxfp8", "nvfp4")
+GRAPHS = get_args(GraphModule)
+DISPATCHERS = [(20, 0.48), (24, 0.56), (32, 0.70), (16, 0.82), (32, 0.88)]  # DeepEP's, then those of HybridEP
 SIZES = st.integers(1, 2**20)
 PLAIN = loads("{schema: 2, fabric: {radix: 4}, training: {model: llama-2-7b, global_batch: 64}}").training
 
@@ -36,7 +39,7 @@ def sections(draw: st.DrawFn) -> TrainingSection:
     tensor, zero = draw(COUNTS), draw(st.integers(0, 3))
     software = {
         "has_flash_attention": draw(st.booleans()),
-        "has_fused_experts": draw(st.booleans()),
+        "expert_streams": draw(st.sampled_from([0, 1, 4])),
         "has_deduplicated_experts": draw(st.booleans()),
     }
     every, is_asynchronous = draw(SIZES), draw(st.booleans())
@@ -48,6 +51,8 @@ def sections(draw: st.DrawFn) -> TrainingSection:
         expert=draw(st.sampled_from([0.0, 0.9])),
         context=0.9,
     )
+    recompute, precision = draw(st.sampled_from(["none", "selective", "full"])), draw(st.sampled_from(NUMBERS))
+    newer = draw(what_recipes_set(software["has_deduplicated_experts"], recompute, precision))
     return PLAIN.model_copy(
         update={
             **{key: draw(COUNTS) for key in ("context", "pipeline", "expert", "expert_tensor", "virtual_stages")},
@@ -55,30 +60,64 @@ def sections(draw: st.DrawFn) -> TrainingSection:
             "tensor": tensor,
             "zero": zero,
             "sequence_parallel": draw(st.booleans()) or tensor == 1,
-            "recompute": draw(st.sampled_from(["none", "selective", "full"])),
-            "precision": draw(st.sampled_from(["bf16", "fp8", "mxfp8", "nvfp4"])),
+            "recompute": recompute,
+            "precision": precision,
             "gradients": draw(st.sampled_from(["bf16", "fp32"])),
             "order": draw(st.sampled_from(["tp-cp-dp-pp", "tp-cp-pp-dp"])),
             "balanced_ends": draw(st.booleans()),
             "overlap": overlap,
-            "software": DeviceChoice(model="plain", fields=software),
             "checkpoint": draw(st.sampled_from([None, checkpoint])),
+            **newer["plan"],
+            "software": DeviceChoice(model="plain", fields=software | newer["software"]),
         }
     )
+
+
+@st.composite
+def what_recipes_set(draw: st.DrawFn, deduplicates: bool, recompute: str, precision: str) -> dict[str, dict[str, Any]]:  # noqa: FBT001
+    """Keys that say something of single modules and layers."""
+    plan: dict[str, Any] = {}
+    if recompute == "selective":
+        modules = draw(st.lists(st.sampled_from(get_args(RecomputeModule)), unique=True, min_size=1))
+        plan["recompute_modules"] = tuple(modules)
+    outer = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+    plan |= {"bf16_first_layers": outer[0], "bf16_last_layers": outer[1]} if precision != "bf16" else {}
+    graphs = draw(st.lists(st.sampled_from(get_args(GraphModule)), unique=True))
+    software: dict[str, Any] = {"has_fused_router": draw(st.booleans())}
+    software["graphs"] = ("iteration",) if "iteration" in graphs else tuple(sorted(graphs, key=GRAPHS.index))
+    if deduplicates:
+        software["exchange_multiprocessors"], software["exchange_efficiency"] = draw(st.sampled_from(DISPATCHERS))
+    if draw(st.booleans()):
+        pipeline, virtual = draw(COUNTS), draw(COUNTS)
+        text = "E" + "|".join(draw(st.sampled_from(["t", "t*3", "(t)*2"])) for _ in range(pipeline * virtual)) + "L"
+        plan |= {"pipeline": pipeline, "virtual_stages": virtual, "layout": text, "balanced_ends": False}
+    return {"plan": plan, "software": software}
 
 
 def keys_of(section: TrainingSection, trained: Model) -> dict[str, Any]:
     """What a reader of its arguments should find."""
     keys = ["tensor", "context", "pipeline", "virtual_stages", "micro_batch", "global_batch", "sequence", "zero"]
     keys += ["recompute", "precision", "gradients", "order", "balanced_ends"]
+    keys += ["layout"] if section.layout is not None else []
+    outer = section.bf16_first_layers, section.bf16_last_layers
+    keys += ["bf16_first_layers", "bf16_last_layers"] if any(outer) else []
+    if section.recompute == "selective" and section.recompute_modules != ("core_attn",):
+        keys.append("recompute_modules")
     found = {f"training.{key}": getattr(section, key) for key in keys}
     found |= {f"training.overlap.{key}": getattr(section.overlap, key) for key in ("tensor", "data", "expert")}
     if section.overlap.pipeline is not None:
         found["training.overlap.pipeline"] = section.overlap.pipeline
     if section.tensor > 1:
         found["training.sequence_parallel"] = section.sequence_parallel
-    for name in ("flash_attention", *(["fused_experts", "deduplicated_experts"] if trained.experts else [])):
-        found[f"training.software.{name}"] = section.software.fields[f"has_{name}"]
+    software = section.software.fields
+    found |= {"training.software.flash_attention": software["has_flash_attention"]}
+    found |= {"training.software.graphs": software["graphs"]}
+    if trained.experts:
+        for name in ("fused_router", "deduplicated_experts"):
+            found[f"training.software.{name}"] = software[f"has_{name}"]
+        for name in ("expert_streams", "exchange_multiprocessors", "exchange_efficiency"):
+            if name in software:
+                found[f"training.software.{name}"] = software[name]
     for key in ("expert", "expert_tensor"):
         found[f"training.{key}"] = getattr(section, key) if trained.experts else 1
     if section.checkpoint is not None:
@@ -88,7 +127,7 @@ def keys_of(section: TrainingSection, trained: Model) -> dict[str, Any]:
     return found
 
 
-@given(section=sections(), name=st.sampled_from([name for name in MODELS if not model(name).expert_hidden]))
+@given(section=sections(), name=st.sampled_from([name for name in MODELS if not model_arguments(model(name))[1]]))
 def test_a_plan_is_read_as_it_was_written(section: TrainingSection, name: str) -> None:
     written = write_megatron(section, model(name))
     found = read_megatron(shlex.join(written.words))
@@ -137,10 +176,14 @@ def models(draw: st.DrawFn) -> Model:
         sizes |= {"experts": experts, "experts_per_token": each, "expert_ffn": width, "shared_ffn": shared}
         if kind != "hybrid" and sizes["expert_layers"] == layers:
             sizes["ffn"] = 0
+        if kind == "hybrid":
+            sizes |= {"prediction_layers": draw(st.integers(0, 3)), "has_shared_predictions": draw(st.booleans())}
     if kind == "latent":
         ranks = {key: draw(SIZES) for key in LatentAttention.model_fields}
         sizes |= {"latent_attention": LatentAttention(**ranks), "head_dim": ranks["value_dim"]}
         sizes |= {"prediction_layers": draw(st.integers(0, 3))}
+    if kind in {"gated", "experts"}:
+        sizes["has_query_key_norm"] = draw(st.booleans())
     return Model(**sizes)
 
 
@@ -179,6 +222,7 @@ def test_any_arguments_are_read_or_refused(words: list[tuple[str, list[str]]]) -
         ("overlap: {data: 0.8, pipeline: 0.8}", {"training.overlap.data", "training.overlap.pipeline"}),
         ("memory: 60GB, loading: 1ms", {"training.memory", "training.loading"}),
         ("software: {latency_scale: 2}", {"training.software.latency_scale"}),
+        ("precision: fp8, precision_by_module: {qkv: bf16}", {"training.precision_by_module.qkv"}),
         ("software: megatron-bridge-26.04", {"training.software"}),
         ("phase: long-context, placement: rails", {"training.phase", "training.placement"}),
     ],

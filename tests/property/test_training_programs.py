@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any, get_args
+
 import pytest
 from helpers.cases import case_count
 from helpers.stages import Outcome, run_stages
@@ -10,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weftwork.hardware.catalogue import gpu
-from weftwork.spec.training import Model, Overlap, Parallelism
+from weftwork.spec.training import Model, ModulePrecision, Overlap, Parallelism, RecomputeModule
 from weftwork.workload.parallelism.layout import Unit, virtual_stages_of
 from weftwork.workload.training.communication import LABELS
 from weftwork.workload.training.kernels import Kernels
@@ -18,6 +21,8 @@ from weftwork.workload.training.layers import UnitWork, unit_work
 from weftwork.workload.training.programs import Extras
 
 SHARES = st.sampled_from([0.0, 0.4, 1.0])
+MODULES = get_args(RecomputeModule)
+NUMBERS = (None, "bf16", "fp8")
 
 
 @st.composite
@@ -37,7 +42,7 @@ def plans(draw: st.DrawFn) -> Parallelism:
     if schedule == "dualpipe":
         count, zero = 2 * (pipeline + count), min(zero, 1)
     expert = draw(st.sampled_from([one for one in (1, 2, 4, 8) if (tensor * context * data) % one == 0]))
-    return Parallelism(
+    plan = Parallelism(
         tensor=tensor,
         data=data,
         context=context,
@@ -59,11 +64,32 @@ def plans(draw: st.DrawFn) -> Parallelism:
             tensor=draw(SHARES), data=draw(SHARES), pipeline=draw(SHARES), expert=draw(SHARES), context=draw(SHARES)
         ),
     )
+    return plan.model_copy(update=draw(what_recipes_set(plan)))
+
+
+@st.composite
+def what_recipes_set(draw: st.DrawFn, plan: Parallelism) -> dict[str, Any]:
+    """Modules that are computed again, numbers of modules and of the first and last layers, and a layout by hand."""
+    found: dict[str, Any] = {
+        "recompute_modules": tuple(draw(st.lists(st.sampled_from(MODULES), unique=True, min_size=1))),
+        "precision": draw(st.sampled_from(["bf16", "fp8"])),
+        "module_precision": ModulePrecision(
+            qkv=draw(st.sampled_from(NUMBERS)), projection=draw(st.sampled_from(NUMBERS))
+        ),
+        "bf16_first_layers": draw(st.integers(0, 3)),
+        "bf16_last_layers": draw(st.integers(0, 3)),
+    }
+    if not plan.has_mirror and draw(st.booleans()):
+        parts = plan.pipeline * plan.virtual_stages
+        ends = sorted(draw(st.lists(st.integers(0, SMALL.layers), min_size=parts - 1, max_size=parts - 1)))
+        counts = [after - before for before, after in pairwise([0, *ends, SMALL.layers])]
+        found["layout"] = "E" + "|".join("t" * count for count in counts) + "L"
+    return found
 
 
 def works_of(model: Model, plan: Parallelism) -> list[dict[Unit, tuple[int, UnitWork]]]:
     """By stage: units, how many, and what each costs."""
-    kernels = Kernels(gpu=gpu("h100"), software=QUIET)
+    kernels = Kernels(gpu=gpu("h100"), software=QUIET, precision=plan.precision)
     found = []
     for virtual_stages in virtual_stages_of(model, plan):
         every = [unit for virtual_stage in virtual_stages for unit in virtual_stage]
@@ -95,7 +121,7 @@ def test_work_and_bytes_add_up(plan: Parallelism, model: Model) -> None:
         computed = sum(times * (work.forward_s + work.backward_s) for times, work in works.values())
         assert busy[LABELS.index("compute")] == pytest.approx(count * computed * 1e12, rel=1e-6)
         again = {"none": 0.0, "selective": 1.0, "full": 1.0}[plan.recompute] * sum(
-            times * (work.forward_s if plan.recompute == "full" else work.core_s)
+            times * (work.forward_s if plan.recompute == "full" else work.again_s(plan.recompute_modules))
             for unit, (times, work) in works.items()
             if unit.part == "layer"
         )
@@ -116,14 +142,15 @@ def assert_bytes(
     mixtures = sum(times for unit, (times, _) in works.items() if unit.layer and unit.layer.mlp == "experts")
     tokens = plan.micro_batch * plan.sequence // plan.context
     forwards = 2 if plan.recompute == "full" else 1
+    again = mixtures if plan.recompute == "selective" and "moe" in plan.recompute_modules else 0
     if plan.tensor > 1 and plan.is_sequence_parallel:
         edges = sum(unit.part != "layer" for unit in works)
-        wanted = count * (2 * layers * (forwards + 1) + edges) * 2 * tokens * model.hidden
+        wanted = count * (2 * layers * (forwards + 1) + edges + again) * 2 * tokens * model.hidden
         assert total(found, stage, "all-gather", {0}) == pytest.approx(wanted, rel=1e-6)
         assert total(found, stage, "reduce-scatter", {0}) == pytest.approx(wanted, rel=1e-6)
     if plan.expert > 1:
         each = 2 * tokens * model.hidden * model.experts_per_token // plan.tensor
-        wanted = 2 * (forwards + 1) * mixtures * count * each
+        wanted = 2 * ((forwards + 1) * mixtures + again) * count * each
         assert total(found, stage, "all-to-all", {2}) == pytest.approx(wanted, rel=1e-6)
     dense = sum(times * work.parameters for times, work in works.values())
     experts = sum(times * work.expert_parameters for times, work in works.values())

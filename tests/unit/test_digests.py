@@ -83,7 +83,7 @@ def test_a_shape_of_both_fidelities_keeps_its_digests(
 @pytest.mark.parametrize("name", list(published_nccl.CURVES))
 def test_a_curve_of_collectives_packet_by_packet_keeps_its_numbers(name: str, check_golden: Check) -> None:
     found = published_nccl.rows_of(published_nccl.CURVES[name], largest_bytes=LARGEST_BYTES)
-    lines = [f"{row.gpus} {row.size_bytes} {' '.join(map(repr, row.weftwork))}\n" for row in found]
+    lines = [f"{row.gpus} {row.size_bytes} {row.weftwork!r} {row.algorithm} {row.protocol}\n" for row in found]
     check_golden(f"digests/published_nccl/{name}.txt", "".join(lines))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import weftwork
+from weftwork.spec.calibration import read_calibration
 from weftwork.store.runs import Run
 from weftwork.study.sweep import sweep
 from weftwork.study.sweep.sweep import SweepRun
@@ -232,6 +233,19 @@ def _of_reps_link_fails(cases: dict) -> None:
     assert cases[f"{down}: REPS"].last_us / cases[f"{built}: REPS"].last_us == pytest.approx(1.07, abs=0.01)
 
 
+def _of_own_measurements(cases: dict) -> None:
+    usual, fitted = cases["Weftwork's"], cases["calibrated"]
+    assert (usual.judged_error, fitted.judged_error) == (pytest.approx(0.38, abs=0.005), pytest.approx(0.09, abs=0.005))
+    value, low, high = fitted.values["launch_us"]
+    assert value == pytest.approx(37, abs=0.5)
+    assert (high - low) / value < 0.08
+    assert "network_efficiency" not in fitted.values
+    kept = read_calibration(EXAMPLES / "own_measurements" / "calibration.toml")
+    assert kept.values == {name: pytest.approx(values[0], rel=1e-4) for name, values in fitted.values.items()}
+    time, least, most = fitted.iteration_ms
+    assert usual.iteration_ms[0] < least < time < most
+
+
 def _of_all_reduce_64(cases: dict) -> None:
     hierarchical = cases["hierarchical, NVLS"]
     assert hierarchical.took_ms[1024] == pytest.approx(5.8, abs=0.05)
@@ -428,6 +442,7 @@ NUMBERS = {
     "communication_share": _of_communication_share,
     "expert_parallel": _of_expert_parallel,
     "goodput_scale": _of_goodput_scale,
+    "own_measurements": _of_own_measurements,
     "all_reduce_64": _of_all_reduce_64,
     "oversubscription": _of_oversubscription,
     "pfc_victim": _of_pfc_victim,

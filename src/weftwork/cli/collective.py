@@ -17,6 +17,7 @@ from weftwork.cli.settings import overrides
 from weftwork.study.prepare.prepare import prepare
 from weftwork.study.results.record import about
 from weftwork.study.run.collective import Measured, collective_scenario, measure_collective
+from weftwork.workload.collectives.closed_form import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,6 +70,8 @@ def collective(
     """
     found = parse_sizes(sizes, factor)
     own = overrides(settings)
+    if not {"collective", "collective.algorithm"} & own.keys():
+        keys = {"algorithm": "auto", **keys}
     if file is None and "gpus" not in keys and not any(key.startswith("fabric.") for key in own):
         text = "missing: how many GPUs, or a fabric with --fabric whose GPUs take part"
         raise ConfigError("command line", [Mistake(path="--gpus", text=text)])
@@ -154,8 +157,13 @@ def _by_option(error: ConfigError, options: Mapping[str, str]) -> ConfigError:
 
 def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
     section = prepared.scenario.collective
-    typer.echo(f"# {prepared.job.name} among {prepared.job.gpus:,} GPUs; simulated, not measured")
-    for key in ("fabric", "transport"):
+    what = prepared.job.name
+    if section is not None and section.algorithm == "auto" and section.operation in OPERATIONS:
+        what = f"{section.operation} as NCCL chooses"
+    typer.echo(f"# {what} among {prepared.job.gpus:,} GPUs; simulated, not measured")
+    for key in ("fabric", "transport", "calibrated"):
+        if key not in words:
+            continue
         typer.echo(f"# {key:<11}{printable(words[key])}")
     if "collective.placement" in prepared.fabric.caveats:
         typer.echo(f"# note       {prepared.fabric.caveats['collective.placement'].text}")
@@ -197,6 +205,11 @@ def _print_foot(rows: Sequence[Measured]) -> None:
     known = [row.bus_bandwidth_bps for row in rows if row.bus_bandwidth_bps is not None]
     if known:
         typer.echo(f"# average bus bandwidth {sum(known) / len(known) / 8e9:.2f} GB/s")
+    for row in rows:
+        if row.low_ps is not None and row.high_ps is not None:
+            size = format_quantity(SIZE, row.size_bytes)
+            ends = f"{row.low_ps / 1e6:.2f} to {row.high_ps / 1e6:.2f} us"
+            typer.echo(f"# {size}: {ends}, 5 to 95 % of the calibration")
     hops, wall_s = sum(row.packet_hops for row in rows), sum(row.wall_s for row in rows)
     typer.echo(f"# simulated {hops:,} packet-hops in {wall_s:.1f} s")
     for row in rows:

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from weftwork.base.version import VERSION
+from weftwork.cli.commands_measured import calibrate_command, validate_command
+from weftwork.cli.options import Json
 
 __all__ = ["app"]
 
@@ -35,14 +37,10 @@ app = typer.Typer(
 rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Read what RDMA puts on the wire.")
 app.add_typer(rdma, name="rdma")
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 # lists are named here: `weftwork.cli.list` hides the built-in once it is imported, and typer reads annotations later
 Lost = Annotated[
     list[str] | None,
     typer.Option("--without", help="Lose leaf3, leaf3-spine1 or host3/nic2, and see what is left; may be repeated."),
-]
-Sets = Annotated[
-    list[str] | None, typer.Argument(metavar="SET", help="Such as sc21; all by default.", show_default=False)
 ]
 Tuned = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenarios that are tuned together, YAML files.")]
 Parameters = Annotated[
@@ -363,7 +361,9 @@ def _collective(  # noqa: PLR0913 - the options, all by name
             help="Scenario, its workload left aside, or a .json or .graphml fabric; rails of DGX H100 by default."
         ),
     ] = None,
-    algorithm: Annotated[str | None, typer.Option(help="Such as ring, tree or nvls.")] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(help="Such as ring, tree or nvls; auto, what NCCL takes at each size, by default.")
+    ] = None,
     channels: Annotated[int | None, typer.Option(help="Rings or trees that share the bytes.")] = None,
     repeat: Annotated[int | None, typer.Option(help="Times that each size is done; the mean is shown.")] = None,
     settings: Settings = None,
@@ -420,13 +420,20 @@ def _new(
     kind: Annotated[
         str,
         typer.Argument(
-            help="congestion-control, path-selection, port-selection, collective, topology, traffic or transport."
+            help="congestion-control, path-selection, port-selection, collective, topology, traffic, transport, "
+            "or recipe."
         ),
     ],
-    name: Annotated[str, typer.Argument(help="Of the files, such as my_cc: a name of Python without suffix.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Of the files, such as my_cc: a name of Python without suffix. Of a recipe its name in weftwork list "
+            "recipe."
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
-    """Write a file of your own to begin with, and a scenario that runs it."""
+    """Write a file of your own to begin with and a scenario that runs it, or the scenario of a public recipe."""
     from weftwork.cli.new import new_file
 
     new_file(kind, name, as_json=as_json)
@@ -513,29 +520,8 @@ def _report(
     report(first, second, out=out, is_opened=is_opened, as_json=as_json)
 
 
-@app.command("validate")
-def _validate(
-    *,
-    sets: Sets = None,
-    is_full: Annotated[bool, typer.Option("--full", help="All rows; takes more than a minute.")] = False,
-    page: Annotated[
-        Path | None, typer.Option("--page", help="Also write it as a page, in Markdown, to this file.")
-    ] = None,
-    scenarios: Annotated[
-        Path | None,
-        typer.Option(
-            "--write-scenarios", help="Predict nothing; write the scenario of every row into this folder, to be run."
-        ),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Hold predictions against published measurements."""
-    from weftwork.cli.validate import validate_sets, write_rows
-
-    if scenarios is not None:
-        write_rows(sets or [], is_full=is_full, as_json=as_json, folder=scenarios)
-        return
-    validate_sets(sets or [], is_full=is_full, as_json=as_json, to=page)
+app.command("validate")(validate_command)
+app.command("calibrate")(calibrate_command)
 
 
 @rdma.command("decode")

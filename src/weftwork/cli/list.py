@@ -198,9 +198,25 @@ def _collectives() -> list[ListedChoice]:
     ]
 
 
+def _recipes() -> list[ListedChoice]:
+    """Public recipes of training, which `weftwork new recipe NAME` writes as a scenario."""
+    from weftwork.workload.recipes.catalogue import RELEASES, recipe_names
+
+    return [
+        ListedChoice(
+            name=name,
+            text=f"{recipe.gpus} GPUs, batch {recipe.global_batch:,} x {recipe.sequence:,}, tensor {recipe.tensor}, "
+            f"pipeline {recipe.pipeline}, context {recipe.context}, expert {recipe.expert}",
+            source=f"NVIDIA-NeMo/Megatron-Bridge at {RELEASES[release]}, {recipe.file}, {recipe.recipe}",
+        )
+        for name, (recipe, release) in recipe_names().items()
+    ]
+
+
 KINDS: Final[dict[str, Callable[[], list[ListedChoice]]]] = {
     "model": _devices("MODELS", "weftwork.workload.models.catalogue"),
     "software": _devices("SOFTWARE", "weftwork.workload.models.software"),
+    "recipe": _recipes,
     "congestion_control": _policies("congestion_control"),
     "path_selection": _policies("path_selection"),
     "port_selection": _policies("port_selection"),

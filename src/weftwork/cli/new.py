@@ -31,15 +31,17 @@ TEMPLATES: Final = {
     "traffic": "docs/howto/own-traffic.md",
     "transport": "docs/howto/own-transport.md",
 }
+RECIPE: Final = "recipe"
+_RECIPE_PAGE: Final = "docs/models/training.md"
 
 
 def new_file(kind: str, name: str, *, as_json: bool) -> None:
-    """Write NAME.py and NAME.yaml into the current folder, and say how to run them.
+    """Write NAME.py and NAME.yaml into the current folder, of a recipe its scenario, and say how to run them.
 
     Parameters
     ----------
-    kind : a key of `TEMPLATES`, also with ``-`` for ``_``
-    name : of the files, an identifier of Python
+    kind : a key of `TEMPLATES`, also with ``-`` for ``_``; or ``recipe``
+    name : of the files, an identifier of Python; or of the recipe
     as_json : one JSON object instead of words
 
     Raises
@@ -47,6 +49,9 @@ def new_file(kind: str, name: str, *, as_json: bool) -> None:
     ConfigError : no such kind, the name is no identifier, or one of the files is there already; with all mistakes
     """
     wanted = kind.replace("-", "_")
+    if wanted == RECIPE:
+        _new_recipe(name, as_json=as_json)
+        return
     paths = [Path(f"{name}{suffix}") for suffix in (".py", ".yaml")]
     mistakes = [*_kind_mistakes(kind, wanted), *(_name_mistakes(name) or _there_already(paths))]
     if mistakes:
@@ -85,10 +90,31 @@ def new_file(kind: str, name: str, *, as_json: bool) -> None:
         console().print(Text(f"{label:<13} {text}"), soft_wrap=True)
 
 
+def _new_recipe(name: str, *, as_json: bool) -> None:
+    """Write the scenario of a public recipe."""
+    from weftwork.study.recipe_scenario import recipe_scenario
+
+    text = recipe_scenario(name)
+    path = Path(f"{name.replace('/', '-')}.yaml")
+    try:
+        with path.open("x", encoding="utf-8") as file:  # never in place of another file
+            file.write(text)
+    except OSError as error:
+        mistake = Mistake(path="name", text=f"'{path}' cannot be written: {error.strerror}")
+        raise ConfigError("weftwork new", [mistake]) from error
+    command = f"weftwork run {path}"
+    if as_json:
+        found = {"kind": RECIPE, "files": [str(path)], "commands": {"run": command}, "page": _RECIPE_PAGE}
+        typer.echo(json.dumps(found, indent=2))
+        return
+    for label, words in (("scenario", str(path)), ("run it", command), ("explained in", _RECIPE_PAGE)):
+        console().print(Text(f"{label:<13} {words}"), soft_wrap=True)
+
+
 def _kind_mistakes(kind: str, wanted: str) -> list[Mistake]:
     if wanted in TEMPLATES:
         return []
-    shown = [name.replace("_", "-") for name in TEMPLATES]
+    shown = [*(name.replace("_", "-") for name in TEMPLATES), RECIPE]
     return [Mistake(path="kind", text=f"found '{kind}', wanted {', '.join(shown)}", fix=nearest(wanted, shown))]
 
 

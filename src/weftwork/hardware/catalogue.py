@@ -36,9 +36,11 @@ _INFINIBAND = (
 )
 _PORTS = ("capacity_bps", "port_rate_bps", "max_ports")
 _COMPUTING = {
-    "bf16_dense_flops", "fp8_dense_flops", "fp4_dense_flops", "achieved_bf16_flops", "memory_bytes",
-    "memory_copy_bandwidth_bps", "flash_attention_share", "streaming_multiprocessors",
+    "bf16_dense_flops", "fp8_dense_flops", "fp4_dense_flops", "achieved_bf16_flops", "achieved_fp8_flops",
+    "achieved_fp8_low_flops", "achieved_fp4_flops", "memory_bytes",
+    "memory_copy_bandwidth_bps", "flash_attention_share", "scan_flops", "streaming_multiprocessors",
 }  # fmt: skip
+FP4_SHARE = 0.84  # chosen: four bits lose of eight what eight lose of sixteen, Software.fp8_efficiency
 _NVLINK = ("nvlink_raw_rate_bps", "nvlink_efficiency")  # their product is what a message gets
 
 
@@ -153,19 +155,30 @@ def gpu(name: str, *, path: str = "training.gpu") -> Gpu:
     Examples
     --------
     >>> round(gpu("gb300").achieved_share, 3), gpu("a100").streaming_multiprocessors
-    (0.786, 108)
+    (0.725, 108)
     """
     row = GPUS.find(name, path=path)
-    peak = row.value("bf16_dense_flops")
+    peak, fp8_peak = row.value("bf16_dense_flops"), row.value("fp8_dense_flops")
+    achieved = row.value("achieved_bf16_flops") / peak
+    fp8, fp8_low = (
+        row.value(key) / fp8_peak if key in row.figures else None
+        for key in ("achieved_fp8_flops", "achieved_fp8_low_flops")
+    )
+    has_fp4 = "achieved_fp4_flops" in row.figures
+    fp4 = row.value("achieved_fp4_flops") / row.value("fp4_dense_flops") if has_fp4 else FP4_SHARE * (fp8 or achieved)
     return Gpu(
         name=name,
         bf16_flops=peak,
-        fp8_flops=row.value("fp8_dense_flops"),
+        fp8_flops=fp8_peak,
         fp4_flops=row.value("fp4_dense_flops"),
-        achieved_share=row.value("achieved_bf16_flops") / peak,
+        achieved_share=achieved,
+        achieved_fp8_share=fp8 or achieved,
+        achieved_fp4_share=fp4,
+        achieved_fp8_low_share=fp8_low or fp8 or achieved,
         memory_bytes=row.value("memory_bytes"),
         memory_copy_bytes_per_s=row.value("memory_copy_bandwidth_bps") / 8,
         flash_attention_share=row.value("flash_attention_share"),
+        scan_flops=row.value("scan_flops"),
         streaming_multiprocessors=row.value("streaming_multiprocessors"),
     )
 

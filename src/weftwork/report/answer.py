@@ -247,7 +247,7 @@ def print_answer(run: Run, console: Console, *, is_verbose: bool = True, has_sou
     if is_verbose:
         _print_behind(run, console)
     console.print()
-    for label_ in ("fabric", "transport", "assumes"):
+    for label_ in ("fabric", "transport", "assumes", "calibrated"):
         if label_ in about:
             _print_labelled(console, label_, about[label_], "dim")
     _print_notes(run, console, has_sources=has_sources)

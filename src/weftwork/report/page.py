@@ -119,7 +119,7 @@ def what_ran(run: Run) -> list[tuple[str, str]]:
     about = run.about
     return [
         (key, sentence(about[key]) if key == "workload" else about[key])
-        for key in ("workload", "fabric", "transport", "assumes")
+        for key in ("workload", "fabric", "transport", "assumes", "calibrated")
         if key in about
     ]
 

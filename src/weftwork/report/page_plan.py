@@ -73,7 +73,7 @@ def plan_page(document: Mapping[str, Any], folder: str, scenario: str) -> str:
     about = document["about"]
     what = [
         (key, sentence(about[key]) if key == "workload" else about[key])
-        for key in ("workload", "fabric", "transport", "assumes")
+        for key in ("workload", "fabric", "transport", "assumes", "calibrated")
         if key in about
     ]
     return render(document["name"], what, sections)

@@ -77,6 +77,9 @@ def _read(folder: Path, name: str) -> str:
         raise ConfigError(str(folder), [Mistake(path=name, text=f"cannot be read: {error.strerror}")]) from error
 
 
+_DRAWS: Final = "the run has the fitted constants, the ends are its time by the ratio of closed forms"
+
+
 def plan_verdict(document: Mapping[str, Any]) -> list[str]:
     """The best plan, what it gives, and why the next one loses, in sentences."""
     best, *others = document["best"]
@@ -86,6 +89,9 @@ def plan_verdict(document: Mapping[str, Any]) -> list[str]:
         f" {amount(best['memory_bytes'], 'B')} of a GPU."
     )
     said = [f"Best plan: {best['plan']}", gives]
+    if best.get("iteration_low_ps") is not None:
+        ends = (amount(best[f"iteration_{end}_ps"], "ps") for end in ("low", "high"))
+        said.append(f"By the calibration it takes {' to '.join(ends)} (5 to 95 % of its draws; {_DRAWS}).")
     if others:
         other = others[0]
         longer = amount(other["iteration_ps"] - best["iteration_ps"], "ps")

@@ -76,8 +76,9 @@ def _took(run: Run) -> str:
         low, high = (amount(run.summary[name][end], "ps") for end in ("low", "high"))
         told = f"{told} on average, 95 % interval {low} to {high}"
         return f"{lead}{told}{' an iteration' if name == 'iteration_ps' else ''}"
+    told += _calibrated(run, name)
     if name == "iteration_ps":
-        return f"{lead}{told} an iteration{_rates(run)}"
+        return f"{lead}{told} an iteration{_unmeasured(run)}{_rates(run)}"
     if name == "collective_duration_ps":
         repetitions = run.value("collective_repetitions") if _known(run, "collective_repetitions") else None
         each = " each" if (repetitions or 0) > 1 else ""
@@ -88,6 +89,21 @@ def _took(run: Run) -> str:
     if not run.value("payload_bytes"):
         return f"{lead}{told}"
     return f"{lead}{told}: {_told(run, 'payload_bytes')} of payload at {_told(run, 'goodput_bps')} together"
+
+
+def _calibrated(run: Run, name: str) -> str:
+    """The interval that a calibration gives to a time; empty without one."""
+    ends = [name.replace("_ps", f"_{end}_ps") for end in ("low", "high")]
+    if not all(_known(run, end) for end in ends):
+        return ""
+    low, high = (_told(run, end) for end in ends)
+    return f" ({low} to {high}: 5 to 95 % of the calibration)"
+
+
+def _unmeasured(run: Run) -> str:
+    """How long an iteration may take where nobody has timed products on the GPU; empty where somebody has."""
+    name = "iteration_unmeasured_ps"
+    return f" (up to {_told(run, name)}: its products in eight bits are not measured)" if _known(run, name) else ""
 
 
 def _ended(run: Run) -> bool:

@@ -13,19 +13,26 @@ from pydantic import Field
 from weftwork.spec.device import Record
 
 __all__ = [
+    "DeltaNet",
     "Gpu",
+    "GraphModule",
     "LatentAttention",
     "Model",
+    "ModulePrecision",
     "Overlap",
     "Parallelism",
     "PipelineSchedule",
     "Precision",
+    "RecomputeModule",
     "Software",
     "StateSpace",
 ]
 
 Precision = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
 PipelineSchedule = Literal["gpipe", "1f1b", "zb-h1", "dualpipe"]
+# Names of NVIDIA/Megatron-LM: --cuda-graph-scope (here `iteration` for full_iteration) and --recompute-modules.
+GraphModule = Literal["iteration", "attn", "mamba", "mlp", "moe_router", "moe_preprocess"]
+RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
 
 
 class LatentAttention(Record):
@@ -48,12 +55,23 @@ class StateSpace(Record):
     kernel: int = Field(default=4, gt=0)  # of the convolution
 
 
+class DeltaNet(Record):
+    """A gated delta net, which mixes tokens in linear time. Source: Yang et al., arXiv:2412.06464, sections 3 and 4."""
+
+    key_heads: int = Field(gt=0)
+    value_heads: int = Field(gt=0)  # a multiple of the key heads
+    key_dim: int = Field(gt=0)  # of a head
+    value_dim: int = Field(gt=0)
+    kernel: int = Field(default=4, gt=0)  # of the convolution
+
+
 class Model(Record):
     """A decoder-only transformer.
 
     ``expert_layers`` of the ``layers`` are mixtures of experts, the first ``layers - expert_layers`` are dense. With
     ``state_space_layers`` each layer is one thing: so many are Mamba-2, ``attention_layers`` are attention,
-    ``expert_layers`` mixtures of experts, and those that are left, if any, dense MLPs.
+    ``expert_layers`` mixtures of experts, and those that are left, if any, dense MLPs. ``delta_layers`` of the layers
+    have a gated delta net in place of attention.
     """
 
     name: str
@@ -68,6 +86,7 @@ class Model(Record):
     is_gated: bool = False  # three matrices in an MLP (SwiGLU) instead of two
     has_tied_embeddings: bool = True
     has_dropout: bool = True
+    has_query_key_norm: bool = False  # of every head, in front of attention
     experts: int = Field(default=0, ge=0)
     experts_per_token: int = Field(default=0, ge=0)
     expert_ffn: int = Field(default=0, ge=0)
@@ -79,8 +98,12 @@ class Model(Record):
     window_layers: int = Field(default=0, ge=0)
     state_space_layers: int = Field(default=0, ge=0)  # layers without attention and without MLP (Mamba-2)
     state_space: StateSpace | None = None
+    delta_layers: int = Field(default=0, ge=0)
+    delta: DeltaNet | None = None
+    has_gated_attention: bool = False  # a matrix as wide as the queries whose values gate what attention gives
     attention_layers: int | None = None  # layers that have attention; None: all
-    prediction_layers: int = Field(default=0, ge=0)  # multi-token prediction, DeepSeek-V3
+    prediction_layers: int = Field(default=0, ge=0)  # multi-token prediction, DeepSeek-V3: further tokens predicted
+    has_shared_predictions: bool = False  # one module for all of them, its output its next input
 
 
 class Gpu(Record):
@@ -91,9 +114,13 @@ class Gpu(Record):
     fp8_flops: float = Field(gt=0)
     fp4_flops: float = Field(gt=0)
     achieved_share: float = Field(gt=0, le=1)  # best measured matmul over the peak
+    achieved_fp8_share: float = Field(gt=0, le=1)  # in eight bits and fewer, before ``Software.fp8_efficiency``
+    achieved_fp4_share: float = Field(gt=0, le=1)  # in four bits, likewise
+    achieved_fp8_low_share: float = Field(gt=0, le=1)  # that it has at least, where nobody has measured it
     memory_bytes: int = Field(gt=0)
     memory_copy_bytes_per_s: float = Field(gt=0)  # measured, reads and writes together
     flash_attention_share: float = Field(gt=0, le=1)  # of the peak, forward, long sequences
+    scan_flops: float = Field(gt=0)  # scan of a state space in blocks, forward
     streaming_multiprocessors: int = Field(gt=0)
 
 
@@ -106,13 +133,17 @@ class Software(Record):
     memory_efficiency: float = Field(default=0.85, gt=0, le=1)
     kernel_tail_ps: int = Field(default=3_000_000, ge=0)  # of each kernel
     launch_ps: int = Field(default=8_000_000, ge=0)  # CPU time per operation
-    graph_share: float = Field(default=0.0, ge=0, le=1)  # share of operations that CUDA graphs replay
+    graphs: tuple[GraphModule, ...] = ()  # modules that CUDA graphs replay
     network_efficiency: float = Field(default=0.96, gt=0, le=1)  # of a NIC, beyond headers
     latency_scale: float = Field(default=1.0, ge=0, le=1000)  # of NCCL's launches, steps and ramps
     has_deduplicated_experts: bool = False  # one copy of a token for each remote domain (DeepEP, HybridEP)
-    has_fused_experts: bool = True  # grouped matmul; else one after the other
+    expert_streams: int = Field(default=0, ge=0)  # of matmuls of single experts side by side; 0: one grouped matmul
+    has_fused_router: bool = True  # the router of experts is a few kernels
     has_fused_activations: bool = False  # activation and cast of experts inside their grouped matmul
+    exchange_efficiency: float = Field(default=1.0, gt=0, le=1)  # of NVLink's rate, that the exchange of experts gets
+    exchange_multiprocessors: int = Field(default=0, ge=0)  # that a hidden exchange takes from the computing beside it
     has_flash_attention: bool = True
+    attention_efficiency: float = Field(default=1.0, gt=0, le=1.2)  # of ``Gpu.flash_attention_share``
     has_fp8_attention: bool = False  # fused attention in FP8 where matrix products are in eight bits or fewer
 
 
@@ -124,6 +155,16 @@ class Overlap(Record):
     pipeline: float = Field(default=0.0, ge=0, le=1)
     expert: float = Field(default=0.0, ge=0, le=1)
     context: float = Field(default=0.9, ge=0, le=1)
+
+
+class ModulePrecision(Record):
+    """Modules whose matrix products are in other numbers than the layer's; None: as the layer."""
+
+    qkv: Precision | None = None  # queries, keys and values
+    projection: Precision | None = None  # behind attention
+    latent: Precision | None = None  # to and from the width of latent experts
+    mamba_out: Precision | None = None  # behind the scan of a state space
+    prediction: Precision | None = None  # all of a module of multi-token prediction
 
 
 class Parallelism(Record):
@@ -148,10 +189,18 @@ class Parallelism(Record):
     zero: Literal[0, 1, 2, 3] = 1
     has_prefetch: bool = True  # ZeRO 3: the next layer is gathered while this one computes
     recompute: Literal["none", "selective", "full"] = "none"
+    recompute_modules: tuple[RecomputeModule, ...] = ("core_attn",)  # that selective recomputation computes again
     precision: Precision = "bf16"
+    module_precision: ModulePrecision = ModulePrecision()
+    bf16_first_layers: int = Field(default=0, ge=0)  # layers whose products stay in BF16
+    bf16_last_layers: int = Field(default=0, ge=0)
+    offloaded_layers: int = Field(default=0, ge=0)  # of a GPU, whose activations wait in the memory of its host
+    has_quantised_weights: bool = False  # weights are kept in the fewer bits of their products, and not in BF16
+    moment_bytes: Literal[2, 4] = 4  # of each of Adam's two moments
     gradient_bytes: int = Field(default=4, gt=0)  # FP32, as Megatron-LM sums them
     has_lora: bool = False
     has_balanced_ends: bool = False  # embedding and loss head count as layers when layers are given to stages
+    layout: str = ""  # units of every part of the pipeline, by hand: NVIDIA/Megatron-LM, pipeline-model-parallel-layout
     order: Literal["tp-cp-dp-pp", "tp-cp-pp-dp"] = "tp-cp-dp-pp"  # the first changes fastest with the rank
     overlap: Overlap = Overlap()
 

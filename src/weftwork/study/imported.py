@@ -16,12 +16,13 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.workload.imports.megatron import USUAL
+from weftwork.workload.imports.megatron_keys import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from weftwork.workload.imports.megatron import KeyValue, MegatronImport
+    from weftwork.workload.imports.megatron import MegatronImport
+    from weftwork.workload.imports.megatron_keys import KeyValue
 
 __all__ = ["NODE", "ImportedScenario", "scenario_of_import", "sections_of_import"]
 
@@ -93,7 +94,7 @@ def sections_of_import(found: MegatronImport) -> dict[str, Any]:
         section = tree
         for part in above:
             section = section.setdefault(part, {})
-        section[last] = value
+        section[last] = list(value) if isinstance(value, tuple) else value
     return tree
 
 

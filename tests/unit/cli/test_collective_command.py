@@ -57,8 +57,9 @@ def test_each_line_says_by_which_algorithm_and_protocol(fabric: str, capsys: pyt
 
 
 def test_auto_takes_the_protocol_that_is_the_fastest_at_a_size(capsys: pytest.CaptureFixture[str]) -> None:
-    sizes = ("8KiB", "32MiB", "256MiB")
+    sizes = ("8KiB", "32MiB", "4GiB")
     given = ["all-reduce", "--gpus", "16", "--sizes", ",".join(sizes), "--json", "--set", "engine.fidelity=flow"]
+    given += ["--algorithm", "ring"]
     found: dict[str, list[dict[str, object]]] = {}
     for protocol in ("auto", "simple", "ll128", "ll"):
         assert run(*given, "--set", f"collective.protocol={protocol}") == 0
@@ -72,7 +73,8 @@ def test_auto_takes_the_protocol_that_is_the_fastest_at_a_size(capsys: pytest.Ca
 
 
 def test_auto_is_refused_where_nothing_says_which_is_the_fastest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("broadcast", "--gpus", "16", "--sizes", "8KiB", "--set", "collective.protocol=auto") == 2
+    given = ("broadcast", "--gpus", "16", "--sizes", "8KiB", "--algorithm", "ring")
+    assert run(*given, "--set", "collective.protocol=auto") == 2
     said = capsys.readouterr().err
     assert "broadcast by ring has no closed form here" in said
     assert "did you mean 'simple'" in said
@@ -84,14 +86,15 @@ def test_the_same_as_json(fabric: str, capsys: pytest.CaptureFixture[str]) -> No
     assert (document["operation"], document["gpus"]) == ("all-gather", 4)
     assert [row["size_bytes"] for row in document["sizes"]] == [65_536, 1_048_576]
     assert all(row["bus_bandwidth_bps"] <= 100e9 for row in document["sizes"])
-    assert {(row["algorithm"], row["protocol"]) for row in document["sizes"]} == {("ring", "simple")}
+    assert [(row["algorithm"], row["protocol"]) for row in document["sizes"]] == [("ring", "ll"), ("ring", "ll128")]
+    assert document["algorithm"] == "auto"
 
 
 def test_it_takes_as_long_as_the_same_scenario_in_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "rails.yaml"
     file.write_text(
         "{schema: 1, fabric: {topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 64},"
-        " collective: {operation: all-reduce, size: 64KiB}}"
+        " collective: {operation: all-reduce, algorithm: auto, size: 64KiB}}"
     )  # the node brings its NIC
     assert run("all-reduce", "--fabric", str(file), "--sizes", "64KiB", "--json") == 0
     row = json.loads(capsys.readouterr().out)["sizes"][0]
@@ -120,7 +123,7 @@ def test_some_gpus_of_the_last_server_may_take_no_part(capsys: pytest.CaptureFix
 def test_bandwidths_are_those_of_the_mean_time(fabric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slow = "faults=[{at: 0us, nic: host0, event: slow, fraction: 0.05, for: 1ms}]"  # the first repetition takes longer
     pcie, given = "fabric.nic={pcie_rate: 100Gbps}", ("--set", slow, "--sizes", "1MiB", "--repeat", "3", "--json")
-    assert run("all-reduce", "--fabric", fabric, "--set", pcie, *given) == 0
+    assert run("all-reduce", "--algorithm", "ring", "--fabric", fabric, "--set", pcie, *given) == 0
     row = json.loads(capsys.readouterr().out)["sizes"][0]
     assert row["algorithm_bandwidth_bps"] == pytest.approx(8e12 * (1 << 20) / row["time_ps"], rel=1e-6)
     keys = {"traffic": "null", "collective": "{operation: all-reduce, size: 1MiB, repeat: 3}"}
@@ -168,7 +171,7 @@ def test_a_run_with_a_dead_fabric_says_that_it_never_ends(fabric: str, capsys: p
         ),
         (
             ("all-reduce", "--gpus", "16", "--set", "collective.inner=nvls"),
-            "means nothing without algorithm hierarchical",
+            "means nothing with algorithm auto, only with hierarchical",
         ),
         (("send-receive", "--gpus", "16", "--set", "collective.shift=99"), "collective.shift  found 99"),
         (("all-reduce",), "--gpus  missing: how many GPUs"),

@@ -102,7 +102,8 @@ def test_every_command_is_judged_here() -> None:
     assert reads == {*RUN_BY, "plan"}
     assert refuses == {*reads, "cross"}  # which has scenarios of its own, and takes policies by options
     assert set(commands) == set(RUN_BY) | {
-        "cross", "plan", "test", "new", "import", "compare", "report", "validate", "rdma", "list", "explain", "schema",
+        "cross", "plan", "test", "new", "import", "compare", "report", "validate", "calibrate", "rdma", "list",
+        "explain", "schema",
     }  # fmt: skip
 
 

@@ -17,9 +17,12 @@ def test_every_gpu_is_a_record_that_can_be(name: str) -> None:
     assert gpu_caveats(name)
 
 
-def test_both_servers_of_one_generation_reach_one_share() -> None:
-    # 1769 TFLOP/s are printed for B300 and GB300; that is 78.6 % of the peak of one and 70.8 % of the other's
-    assert gpu("gb300").achieved_share == pytest.approx(gpu("b300").achieved_share, rel=1e-3)
+def test_a_gpu_nobody_measured_in_eight_bits_has_a_range_from_twice_its_rate_in_sixteen() -> None:
+    found = gpu("gb300")
+    assert found.achieved_fp8_low_share == pytest.approx(found.achieved_share, rel=1e-3)
+    assert found.achieved_fp8_share == pytest.approx(gpu("b300").achieved_share, rel=1e-3)
+    assert found.achieved_fp8_low_share < found.achieved_fp8_share
+    assert gpu("h100").achieved_fp8_low_share == gpu("h100").achieved_fp8_share == gpu("h100").achieved_share
 
 
 def test_an_unknown_gpu_is_helped() -> None:

@@ -111,6 +111,27 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "initial_context_length": 4096,
         "vocab_size": 201088,
     },
+    "qwen3-next-80b-a3b": {
+        "model_type": "qwen3_next",
+        "hidden_size": 2048,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 2,
+        "head_dim": 256,
+        "num_experts": 512,
+        "num_experts_per_tok": 10,
+        "moe_intermediate_size": 512,
+        "shared_expert_intermediate_size": 512,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 32,
+        "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128,
+        "linear_conv_kernel_dim": 4,
+        "full_attention_interval": 4,
+        "mtp_num_hidden_layers": 1,
+        "max_position_embeddings": 4096,
+        "vocab_size": 151936,
+    },
     "nemotron-3-super": {
         "model_type": "nemotron_h",
         "hidden_size": 4096,
@@ -129,6 +150,9 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "moe_intermediate_size": 2688,
         "moe_shared_expert_intermediate_size": 5376,
         "moe_latent_size": 1024,
+        "num_nextn_predict_layers": 2,
+        "mtp_hybrid_override_pattern": "*E",
+        "mtp_use_repeated_layer": True,
         "max_position_embeddings": 8192,
         "vocab_size": 131072,
     },
@@ -138,6 +162,20 @@ CONFIGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_configuration_is_the_model_of_the_catalogue(name: str) -> None:
     assert model_from_config(CONFIGS[name], name=name) == model(name)
+
+
+def test_kinds_of_layers_say_which_are_delta_nets() -> None:
+    config = {**CONFIGS["qwen3-next-80b-a3b"], "layer_types": ["linear_attention"] * 40 + ["full_attention"] * 8}
+    assert model_from_config(config, name="x").delta_layers == 40
+    plain = {**config, "attn_output_gate": False}
+    assert not model_from_config(plain, name="x").has_gated_attention
+
+
+def test_a_module_of_another_kind_is_refused() -> None:
+    config = {**CONFIGS["nemotron-3-super"], "mtp_hybrid_override_pattern": "M*E"}
+    with pytest.raises(ConfigError) as caught:
+        model_from_config(config, name="x")
+    assert [mistake.path for mistake in caught.value.mistakes] == ["mtp_hybrid_override_pattern"]
 
 
 def test_gpt2_and_neox_have_plain_mlps() -> None:
@@ -334,6 +372,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 KEYS = sorted({key for config in [*CONFIGS.values(), PHI3_MINI, GEMMA3_1B] for key in config} - {"model_type"})
+SWITCHES = ("mtp_hybrid_override_pattern", "mtp_use_repeated_layer")
 VALUES = (
     st.none() | st.booleans() | st.integers(-2, 300) | st.integers() | st.floats() | st.text(max_size=3)
 ) | st.lists(st.sampled_from(["sliding_attention", "x", 1]), max_size=3)
@@ -341,7 +380,7 @@ VALUES = (
 
 @given(kind=st.sampled_from(sorted(ARCHITECTURES)), tree=st.dictionaries(st.sampled_from(KEYS), VALUES))
 def test_whatever_stands_in_a_file_gives_a_model_or_mistakes(kind: str, tree: dict[str, Any]) -> None:
-    full = {key: 64 for key in KEYS if key not in {"layer_types", "rope_scaling", "hybrid_override_pattern"}}
+    full = {key: 64 for key in KEYS if key not in {"layer_types", "rope_scaling", "hybrid_override_pattern", *SWITCHES}}
     try:
         found = model_from_config({**full, "tie_word_embeddings": True, **tree, "model_type": kind}, name="x")
     except ConfigError as error:

@@ -8,7 +8,7 @@ import pytest
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.training import Model
-from weftwork.workload.models.catalogue import MODELS, model, model_caveats
+from weftwork.workload.models.catalogue import ABSENT, MODELS, model, model_caveats
 from weftwork.workload.models.size import (
     LayerKind,
     active_parameters,
@@ -19,7 +19,7 @@ from weftwork.workload.models.size import (
 )
 
 # Authors who count the head among the active parameters and the embedding not.
-HEAD_ONLY = {"deepseek-v3", "gpt-oss-20b", "gpt-oss-120b"}
+HEAD_ONLY = {"deepseek-v3", "gpt-oss-20b", "gpt-oss-120b", "nemotron-3-ultra"}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -42,7 +42,8 @@ def test_layers_are_of_the_kinds_that_the_record_counts(name: str) -> None:
     assert sum(kind.mlp == "experts" for kind in kinds) == found.expert_layers
     assert sum(kind.mixer == "state-space" for kind in kinds) == found.state_space_layers
     assert sum(kind.mixer == "window" for kind in kinds) == found.window_layers
-    attention = found.layers if found.attention_layers is None else found.attention_layers
+    assert sum(kind.mixer == "delta" for kind in kinds) == found.delta_layers
+    attention = found.layers - found.delta_layers if found.attention_layers is None else found.attention_layers
     assert sum(kind.mixer in {"attention", "window"} for kind in kinds) == attention
 
 
@@ -82,6 +83,39 @@ def test_prediction_modules_cost_flops_and_stand_apart_in_the_count() -> None:
     without = found.model_copy(update={"prediction_layers": 0})
     assert parameters(without).total == parameters(found).total
     assert model_flops_per_token(found) > model_flops_per_token(without)
+
+
+def test_a_module_that_is_passed_twice_is_held_once() -> None:
+    found = model("nemotron-3-super")
+    assert parameters(found).prediction == pytest.approx(2_942_324_736, rel=1e-4)  # of its weights on Hugging Face
+    apart = found.model_copy(update={"has_shared_predictions": False})
+    assert parameters(apart).prediction == 2 * parameters(found).prediction
+    assert model_flops_per_token(apart) == model_flops_per_token(found)
+
+
+def test_weights_that_stand_still_need_two_products_of_three_and_all_of_the_attention() -> None:
+    found = model("llama-3-8b")
+    frozen, free = (model_flops_per_token(found, 8192, has_frozen_weights=flag) for flag in (True, False))
+    attention = 6 * 2 * 32 * 32 * 128 * 4096
+    assert frozen - attention == pytest.approx(2 / 3 * (free - attention), rel=1e-12)
+
+
+def test_delta_nets_come_three_to_each_attention() -> None:
+    found = model("qwen3-next-80b-a3b")
+    assert [kind.mixer for kind in layer_kinds(found)[:4]] == ["delta", "delta", "delta", "attention"]
+    assert parameters(found).total == pytest.approx(79_674_391_296, rel=1e-5)  # of Qwen3-Coder-Next's weights
+    with_prediction = parameters(found).total + parameters(found).prediction
+    assert with_prediction == pytest.approx(81_324_862_720, rel=1e-5)  # of Qwen3-Next's weights
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_an_absent_model_says_what_is_missing_and_what_is_nearest(name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        model(name)
+    (mistake,) = caught.value.mistakes
+    assert ABSENT[name].missing in mistake.text
+    assert mistake.fix is None or mistake.fix in MODELS
+    assert name not in MODELS
 
 
 def test_an_unknown_model_names_the_nearest() -> None:

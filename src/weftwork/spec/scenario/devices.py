@@ -7,6 +7,7 @@ Leaves out: the models themselves; the floor that knows the hardware catalogue p
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -212,6 +213,8 @@ def device_rows(record: type[BaseModel]) -> dict[str, KeyRow]:
             continue
         text, source = _ROWS[f"{record.__name__}.{field}"]
         kind = _kind(field, info.annotation, info.metadata)
+        if isinstance(kind, Listing) and info.default == ():
+            kind = replace(kind, may_be_empty=True)
         default = None if info.default is None or isinstance(kind, Section) else _default_text(kind, info.default)
         absent = _ABSENT.get(f"{record.__name__}.{field}", "")
         rows[field] = KeyRow(

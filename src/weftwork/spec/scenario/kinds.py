@@ -382,10 +382,11 @@ class FileName:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """A list of values of one kind; ``length`` fixes how many."""
+    """A list of values of one kind; ``length`` fixes how many, and without it one is the least unless none will do."""
 
     item: Whole | Choice | Text
     length: int | None = None
+    may_be_empty: bool = False
 
     @property
     def unit(self) -> str:
@@ -399,11 +400,8 @@ class Listing:
 
     def read(self, node: Node) -> tuple[Any, ...]:
         """Resolve a list; the first wrong item speaks."""
-        if (
-            not isinstance(node, Sequence)
-            or (self.length is not None and len(node.items) != self.length)
-            or not node.items
-        ):
+        few = isinstance(node, Sequence) and not (node.items or self.may_be_empty)
+        if not isinstance(node, Sequence) or few or (self.length is not None and len(node.items) != self.length):
             found = f"a list of {len(node.items)} values" if isinstance(node, Sequence) and node.items else show(node)
             message = f"found {found}, wanted {self.wanted}, each {self.item.wanted}"
             raise WrongValueError(message)
@@ -415,7 +413,8 @@ class Listing:
 
     def json(self) -> dict[str, Any]:
         """JSON Schema of the list."""
-        lengths = {"minItems": self.length, "maxItems": self.length} if self.length is not None else {"minItems": 1}
+        least = int(not self.may_be_empty)
+        lengths = {"minItems": least} if self.length is None else {"minItems": self.length, "maxItems": self.length}
         return {"type": "array", "items": self.item.json(), **lengths}
 
 

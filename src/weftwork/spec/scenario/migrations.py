@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
-from weftwork.spec.scenario.yaml_tree import Node, Scalar, Sequence
+from weftwork.spec.scenario.yaml_tree import Node, Scalar, Sequence, Value, YamlEntry
 
 __all__ = ["MIGRATIONS", "SCHEMA", "Step", "migrate", "present_key"]
 
@@ -29,7 +29,15 @@ _RENAMED_IN_2: Final = (
     ("jobs", "chunks", "virtual_stages"),
     ("collective", "launch_latency", "base_latency"),
     ("fabric.node", "chunk", "slice"),
+    *((f"{jobs}.software", "fused_experts", "expert_streams") for jobs in ("training", "jobs")),
+    *((f"{jobs}.software", "graph_share", "graphs") for jobs in ("training", "jobs")),
 )
+# What values are under the new key, where they are others. A share of graphs between none and all is like no list of
+# modules: it stays under the old key, which reading refuses.
+_VALUES_IN_2: Final[Mapping[str, Mapping[Value, Node]]] = {
+    "expert_streams": {True: Scalar(text="0"), False: Scalar(text="1")},
+    "graphs": {0: Sequence(), 1: Sequence(items=(Scalar(text="iteration"),))},
+}
 
 
 def _with_new_keys(tree: Tree) -> tuple[Tree, list[str]]:
@@ -56,7 +64,16 @@ def _renamed(node: Node, path: list[str], old: str, new: str) -> Node:
         return replace(node, entries=tuple(below))
     if node.get(new) is not None:
         return node
-    return replace(node, entries=tuple(replace(one, key=new) if one.key == old else one for one in node.entries))
+    return replace(node, entries=tuple(_renamed_entry(one, new) if one.key == old else one for one in node.entries))
+
+
+def _renamed_entry(entry: YamlEntry, new: str) -> YamlEntry:
+    """An entry under its new name with what its value is there; as it is where nothing is like its value."""
+    values = _VALUES_IN_2.get(new)
+    if values is None:
+        return replace(entry, key=new)
+    value = values.get(entry.node.value) if isinstance(entry.node, Scalar) else None
+    return entry if value is None else replace(entry, key=new, node=replace(value, line=entry.node.line))
 
 
 def present_key(path: str) -> str | None:

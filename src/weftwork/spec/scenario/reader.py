@@ -89,7 +89,8 @@ class Reader:
 
     Parameters
     ----------
-    known : names that exist, by kind of policy, and for ``switch`` and ``nic`` where the caller knows the catalogue
+    known : names that exist, by kind of policy, and for ``switch`` and ``nic`` where the caller knows the catalogue;
+        ``absent model`` are names that the catalogue itself refuses, with what they lack
     directory : folder to which files in the scenario are relative
     check_parameters : judges the parameters of a policy, or None
     check_transport : judges a transport with its policies, or None
@@ -326,7 +327,7 @@ class Reader:
         if kind.endings and (text.endswith(kind.endings) or "/" in text):
             return self._file(text, path, is_in_file=is_in_file)
         known = list(self.known.get(kind.catalogue, ()))
-        if known and text not in known:
+        if known and text not in {*known, *self.known.get(f"absent {kind.catalogue}", ())}:
             file = f", or a file that ends in {either(kind.endings)}" if kind.endings else ""
             self.wrong(path, f"found '{text}', wanted {_list_of(known)}{file}", nearest(text, known))
         return text

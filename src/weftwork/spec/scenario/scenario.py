@@ -29,6 +29,7 @@ from weftwork.spec.scenario.faults import FaultSection, check_faults
 from weftwork.spec.scenario.kinds import (
     Choice,
     DeviceKind,
+    FileName,
     OfferKind,
     PolicyChoiceKind,
     Section,
@@ -123,6 +124,14 @@ class Scenario(Record):
         absent="nothing is asked about weeks",
         text="What fails, for the goodput of training over weeks.",
         source="see its keys",
+    )
+    calibration: str | None = row(
+        "calibration",
+        FileName(endings=(".toml",)),
+        absent="the constants of Weftwork",
+        text="Constants that `weftwork calibrate` fitted on measurements of your own, for training jobs and"
+        " collectives; a key that the scenario gives goes before them.",
+        source="docs/models/calibration.md",
     )
     engine: EngineSection = row(
         "engine", Section(model=EngineSection), text="How the run is computed.", source="see its keys"
@@ -373,6 +382,8 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
     check_stragglers(draft.stragglers, fabric, reader, is_training=is_training)
     if draft.reliability is not None and not is_training and reader.is_sound(*(given or ("file",))):
         reader.wrong("reliability", "is about training jobs, and the scenario has none")
+    if draft.calibration is not None and draft.traffic is not None and reader.is_sound("calibration", "traffic"):
+        reader.wrong("calibration", "is about training jobs and collectives, and the scenario has traffic")
     check_faults(draft.faults, engine, reader)
     return Scenario.model_construct(
         schema_version=draft.schema_version,
@@ -385,6 +396,7 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
         jobs=jobs,
         stragglers=draft.stragglers,
         reliability=draft.reliability,
+        calibration=draft.calibration,
         engine=engine,
         faults=draft.faults,
     )

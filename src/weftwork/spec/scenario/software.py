@@ -28,9 +28,9 @@ SOFTWARE_ROWS: Final[Mapping[str, tuple[str, str]]] = {
         "CPU time to launch one operation; a layer never takes less than that for all of its operations.",
         "chosen: PyTorch with fused operations; eager code takes four times as long",
     ),
-    "Software.graph_share": (
-        "Share of the operations that CUDA graphs replay, which costs the CPU nothing.",
-        "chosen: none",
+    "Software.graphs": (
+        "Modules whose operations CUDA graphs replay, which costs the CPU nothing; iteration: all of them.",
+        "NVIDIA/Megatron-LM: --cuda-graph-scope; chosen: none",
     ),
     "Software.network_efficiency": (
         "Share of a NIC that collectives reach, beyond headers.",
@@ -44,17 +44,33 @@ SOFTWARE_ROWS: Final[Mapping[str, tuple[str, str]]] = {
         "Whether a token goes once to each server and not once to each expert (DeepEP, HybridEP).",
         "deepseek-ai/DeepEP",
     ),
-    "Software.has_fused_experts": (
-        "Whether the experts of a GPU are one grouped matrix product, and not one after the other.",
-        "NVIDIA/Megatron-LM: moe_grouped_gemm",
+    "Software.expert_streams": (
+        "Streams on which the experts of a GPU are multiplied, each by a kernel of its own; 0: one kernel for all.",
+        "NVIDIA/TransformerEngine, GroupedLinear: 4 streams of cuBLAS; chosen: one grouped matrix product",
+    ),
+    "Software.has_fused_router": (
+        "Whether the router of experts is fused into fewer kernels.",
+        "NVIDIA/Megatron-LM: --moe-router-fusion",
     ),
     "Software.has_fused_activations": (
         "Whether the experts' activation, and its cast to a smaller format, happen inside their matrix product.",
         "NVIDIA-NeMo/Megatron-Bridge: cutedsl_fused_grouped_mlp",
     ),
+    "Software.exchange_efficiency": (
+        "Share of what messages get of NVLink that the exchange of experts gets.",
+        "chosen: all of it, as NCCL's all-to-all",
+    ),
+    "Software.exchange_multiprocessors": (
+        "Multiprocessors that the exchange of experts takes from what computes beside it.",
+        "deepseek-ai/DeepEP: num_sms; chosen: none, as where nothing hides",
+    ),
     "Software.has_fp8_attention": (
         "Whether fused attention runs in FP8 where matrix products run in eight bits or fewer.",
         "NVIDIA-NeMo/Megatron-Bridge: fp8_dot_product_attention",
+    ),
+    "Software.attention_efficiency": (
+        "Share of the GPU's rate of fused attention that the kernels of this stack reach.",
+        "chosen: all of it; FlashAttention-2 on an H100: 0.47, 327.9 TFLOP/s in the Azure AI benchmarking guide",
     ),
     "Software.has_flash_attention": (
         "Whether attention keeps its square of scores in registers.",

@@ -6,16 +6,36 @@ which needs the model (`weftwork.workload.parallelism.refuse`).
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Final, get_args
 
 from weftwork.base.units import DURATION, RATE, SIZE
 from weftwork.spec.device import Record
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.devices import DeviceChoice
-from weftwork.spec.scenario.kinds import Choice, DeviceKind, Flag, Measure, NameOrFile, Number, Section, Text, Whole
+from weftwork.spec.scenario.kinds import (
+    Choice,
+    DeviceKind,
+    Flag,
+    Listing,
+    Measure,
+    NameOrFile,
+    Number,
+    Section,
+    Text,
+    Whole,
+)
 from weftwork.spec.scenario.rows import REQUIRED, row
 from weftwork.spec.scenario.workload import PLACEMENT_TEXT, PLACEMENTS
-from weftwork.spec.training import Model, Overlap, Parallelism, PipelineSchedule, Software
+from weftwork.spec.training import (
+    Model,
+    ModulePrecision,
+    Overlap,
+    Parallelism,
+    PipelineSchedule,
+    Precision,
+    RecomputeModule,
+    Software,
+)
 
 __all__ = ["LONG_SEQUENCE", "Checkpoint", "OverlapSection", "Straggler", "TrainingJobSection", "TrainingSection"]
 
@@ -80,6 +100,35 @@ class OverlapSection(Record):
         return Overlap(tensor=self.tensor, data=self.data, pipeline=pipeline, expert=self.expert, context=self.context)
 
 
+_NUMBERS: Final = ("bf16", "fp8", "mxfp8", "nvfp4")
+
+
+def _module(key: str, what: str) -> Precision | None:
+    precision: Precision | None = row(
+        key,
+        Choice(options=_NUMBERS),
+        absent="as the layer",
+        text=f"Numbers for {what}.",
+        source=f"{_BRIDGE}: te_quant.cfg of Nemotron 3 Super in NVFP4; chosen: as the layer",
+    )
+    return precision
+
+
+class PrecisionByModule(Record):
+    """Modules whose matrices are multiplied in other numbers than those of their layer."""
+
+    qkv: Precision | None = _module("qkv", "queries, keys and values")
+    projection: Precision | None = _module("projection", "the product behind attention")
+    latent: Precision | None = _module("latent", "products to and from the width of latent experts")
+    mamba_out: Precision | None = _module("mamba_out", "the product behind a state space")
+    prediction: Precision | None = _module("prediction", "all of a prediction layer")
+
+    @property
+    def modules(self) -> ModulePrecision:
+        """The record of a plan."""
+        return ModulePrecision.model_validate(self.model_dump())
+
+
 class Checkpoint(Record):
     """Writing the state of a job to storage."""
 
@@ -93,7 +142,10 @@ class Checkpoint(Record):
     size_bytes: int | None = row(
         "size",
         Measure(quantity=SIZE, low=1),
-        absent="weights, and for Adam a master copy and two moments: 14 bytes for each parameter, of frozen ones 2",
+        absent=(
+            "weights, and for Adam a master copy and two moments: 14 bytes for each parameter (10 with moments in "
+            "BF16), of frozen ones 2"
+        ),
         text="Bytes of a checkpoint of the whole job.",
         source="Rajbhandari et al., arXiv:1910.02054, section 3.1",
     )
@@ -205,15 +257,64 @@ class TrainingSection(Record):
         "recompute",
         Choice(options=("none", "selective", "full")),
         default="none",
-        text="What a backward pass computes again instead of keeping it: the core of attention, or whole layers.",
+        text="What a backward pass computes again instead of keeping it: some modules, or whole layers.",
         source="Korthikanti et al., arXiv:2205.05198, section 5",
+    )
+    recompute_modules: tuple[str, ...] | None = row(
+        "recompute_modules",
+        Listing(item=Choice(options=get_args(RecomputeModule))),
+        default=("core_attn",),
+        only=("recompute", ("selective",)),
+        text="Modules that selective recomputation computes again; moe_act is the activation of experts.",
+        source=f"{_MEGATRON}: --recompute-modules, the core of attention unless asked for others",
+    )
+    offloaded_layers: int = row(
+        "offloaded_layers",
+        Whole(low=0, high=100_000, unit="layers"),
+        default=0,
+        text="Layers of a GPU whose activations wait in the memory of its host; moving them is taken as hidden.",
+        source="NVIDIA/TransformerEngine, get_cpu_offload_context; chosen: none, the simplest",
     )
     precision: str = row(
         "precision",
-        Choice(options=("bf16", "fp8", "mxfp8", "nvfp4")),
+        Choice(options=_NUMBERS),
         default="bf16",
         text="Numbers that matrices are multiplied in.",
         source="chosen: what every GPU of the catalogue has",
+    )
+    precision_by_module: PrecisionByModule = row(
+        "precision_by_module",
+        Section(model=PrecisionByModule),
+        text="Modules whose matrices are multiplied in other numbers.",
+        source="see its keys",
+    )
+    bf16_first_layers: int = row(
+        "bf16_first_layers",
+        Whole(low=0, high=10_000, unit="layers"),
+        default=0,
+        text="Layers at the front whose matrices are multiplied in BF16.",
+        source=f"{_MEGATRON}: --num-layers-at-start-in-bf16; chosen: none, as without --first-last-layers-bf16",
+    )
+    bf16_last_layers: int = row(
+        "bf16_last_layers",
+        Whole(low=0, high=10_000, unit="layers"),
+        default=0,
+        text="Layers at the end whose matrices are multiplied in BF16.",
+        source=f"{_MEGATRON}: --num-layers-at-end-in-bf16; chosen: none, as without --first-last-layers-bf16",
+    )
+    quantised_weights: bool = row(
+        "quantised_weights",
+        Flag(),
+        default=False,
+        text="Whether weights are kept in the fewer bits of their products alone, without a copy in BF16.",
+        source=f"{_MEGATRON}: --fp8-param-gather; chosen: its default",
+    )
+    moments: str = row(
+        "moments",
+        Choice(options=("bf16", "fp32")),
+        default="fp32",
+        text="Numbers in which Adam keeps its two moments.",
+        source=f"{_MEGATRON}: --exp-avg-dtype; chosen: its default",
     )
     gradients: str = row(
         "gradients",
@@ -295,6 +396,13 @@ class TrainingSection(Record):
         text="Whether embedding and loss count as a layer each when layers are given to stages.",
         source=f"{_MEGATRON}: --account-for-embedding-in-pipeline-split; chosen: Megatron-LM's default",
     )
+    layout: str | None = row(
+        "layout",
+        Text(longest=2_000),
+        absent="layers are cut into parts as equal as can be",
+        text="Units of each part of the pipeline: E embedding, t layer, m prediction layer, L loss, | between parts.",
+        source=f"{_MEGATRON}: --pipeline-model-parallel-layout",
+    )
     checkpoint: Checkpoint | None = row(
         "checkpoint",
         Section(model=Checkpoint, optional=True),
@@ -339,7 +447,15 @@ class TrainingSection(Record):
                 "zero": self.zero,
                 "has_prefetch": self.prefetches(self.zero),
                 "recompute": self.recompute,
+                "recompute_modules": self.recompute_modules or ("core_attn",),
                 "precision": self.precision,
+                "module_precision": self.precision_by_module.modules,
+                "bf16_first_layers": self.bf16_first_layers,
+                "bf16_last_layers": self.bf16_last_layers,
+                "layout": self.layout or "",
+                "offloaded_layers": self.offloaded_layers,
+                "has_quantised_weights": self.quantised_weights,
+                "moment_bytes": 2 if self.moments == "bf16" else 4,
                 "gradient_bytes": 2 if self.gradients == "bf16" else 4,
                 "has_lora": self.phase == "fine-tuning-lora",
                 "has_balanced_ends": self.balanced_ends,

@@ -47,7 +47,10 @@ class CollectiveSection(Record):
     )
     algorithm: str | None = row(
         "algorithm",
-        OfferKind(folder=ALGORITHMS),
+        OfferKind(
+            folder=ALGORITHMS,
+            words={"auto": "What NCCL takes at this size and scale, with its protocol, and a ring with its rounds."},
+        ),
         absent="ring; direct for all-to-all and send-receive, which a ring does not do",
         text="How it is done; `weftwork list collective` says which operations each has.",
         source="Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002",
@@ -85,7 +88,8 @@ class CollectiveSection(Record):
         "chunks",
         Whole(low=1, high=1_024, unit="pieces"),
         default=4,
-        text="Pieces of a part that are under way at a time, so that a step of one overlaps the next step of another.",
+        text="Pieces of a part that are under way at a time, so that a step of one overlaps the next step of another;"
+        " with algorithm auto a ring has one.",
         source="NVIDIA/nccl, src/include/device.h: NCCL_STEPS 8, in slices of two steps",
     )
     least_chunk_bytes: int = row(
@@ -94,6 +98,13 @@ class CollectiveSection(Record):
         default="128KiB",
         text="A piece is not made smaller than that.",
         source="chosen: a quarter of a slice of NCCL's buffers of 4 MiB",
+    )
+    round_bytes: int | None = row(
+        "round",
+        Measure(quantity=SIZE, low=1),
+        absent="no rounds; with algorithm auto what NCCL's buffers hold",
+        text="Bytes of a part of a channel that go around a ring before the next ones begin.",
+        source="NVIDIA/nccl, src/enqueue.cc, calcCollChunking",
     )
     root: int | None = row(
         "root",
@@ -116,7 +127,8 @@ class CollectiveSection(Record):
         Choice(options=("none", "simple", "ll128", "ll", "auto")),
         default="simple",
         text="Software between the network and the data: its latencies, and the share of data in what it sends; none"
-        " for the network alone, auto for the fastest at this size in closed form, as NCCL's tuning takes.",
+        " for the network alone, auto for the fastest at this size in closed form. With algorithm auto NCCL chooses,"
+        " where this is simple or auto.",
         source="NVIDIA/nccl, src/graph/tuning.cc",
     )
     step_latency_ps: int | None = row(

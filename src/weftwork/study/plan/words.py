@@ -125,7 +125,7 @@ def _own(found: Search) -> dict[str, Any] | None:
 
 
 def _ranked(one: Ranked, best: Ranked) -> dict[str, Any]:
-    numbers = ("tokens_per_s", "mfu", "memory_bytes", "exposed_share", *KINDS)
+    numbers = ("iteration_low_ps", "iteration_high_ps", "tokens_per_s", "mfu", "memory_bytes", "exposed_share", *KINDS)
     found = {
         "plan": kept_words(one),
         "short": short_words(one.candidate.keys),

@@ -12,11 +12,14 @@ import numpy as np
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.study.prepare.calibrated import calibrated_figures, latency_scale, network_efficiency
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
-from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, alone, extra_launch_ps, methods
+from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, Method, alone, latencies, methods
 from weftwork.workload.collectives.figures import collective_caveats, collective_figures, path_latency_ps
+from weftwork.workload.collectives.program import program
 from weftwork.workload.collectives.protocols import software
+from weftwork.workload.collectives.tuner import chosen_method
 from weftwork.workload.placement import PLACEMENTS, scattered, with_nvlink_switches
 
 if TYPE_CHECKING:
@@ -24,11 +27,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from weftwork.spec.calibration import Calibration
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job, Placement
     from weftwork.spec.scenario.workload import CollectiveSection
+    from weftwork.workload.collectives.figures import CollectiveFigures
 
-__all__ = ["collective_job", "domain_ranks", "nvlink_domains", "port_rate_bps", "protocol_used"]
+__all__ = ["collective_job", "domain_ranks", "fabric_figures", "method_used", "nvlink_domains", "port_rate_bps"]
 
 NO_DOMAINS: Final = Caveat(
     subject="collective.placement",
@@ -39,7 +44,9 @@ NO_DOMAINS: Final = Caveat(
 _LATENCIES = ("base_latency_ps", "local_step_latency_ps", "step_latency_ps")
 
 
-def collective_job(section: CollectiveSection, fabric: Fabric, *, seed: int) -> tuple[Job, dict[str, Caveat]]:
+def collective_job(
+    section: CollectiveSection, fabric: Fabric, *, seed: int, calibration: Calibration | None = None
+) -> tuple[Job, dict[str, Caveat]]:
     """Make the job of a collective, and say what is uncertain of its software.
 
     Parameters
@@ -47,6 +54,7 @@ def collective_job(section: CollectiveSection, fabric: Fabric, *, seed: int) -> 
     section : of a scenario that has been checked
     fabric : whose GPUs take part
     seed : of a random placement
+    calibration : constants of the user's own; None: none
 
     Raises
     ------
@@ -57,30 +65,48 @@ def collective_job(section: CollectiveSection, fabric: Fabric, *, seed: int) -> 
         text = f"found {ranks:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric"
         raise ConfigError("collective", [Mistake(path="collective.gpus", text=text)])
     placement = PLACEMENTS[section.placement](fabric, ranks, seed=seed)
-    section, chosen = _with_protocol(section, fabric, domain_ranks(fabric, placement), ranks)
-    call, caveats = _call(section, fabric, placement, ranks)
+    section, chosen = _with_method(section, fabric, domain_ranks(fabric, placement), ranks, calibration)
+    call, caveats = _call(section, fabric, placement, ranks, calibration)
     found = schedule(section.algorithm or "", call)
     if found.switches:
         placement, _ = with_nvlink_switches(fabric, placement)
     return found.job(placement), caveats | chosen
 
 
-def protocol_used(section: CollectiveSection, fabric: Fabric, *, seed: int) -> str:
-    """Name the protocol of a collective: the section's, or the one that ``auto`` takes at this size.
+def method_used(
+    section: CollectiveSection, fabric: Fabric, *, seed: int, calibration: Calibration | None = None
+) -> tuple[str, str]:
+    """Name the algorithm and the protocol of a collective: the section's, or those that ``auto`` takes at this size.
 
     Parameters
     ----------
-    section, fabric, seed : as for `collective_job`
+    section, fabric, seed, calibration : as for `collective_job`
 
     Raises
     ------
     ConfigError : ``auto`` has no protocols to choose among
     """
-    if section.protocol != "auto":
-        return section.protocol
-    ranks = fabric.gpus if section.gpus is None else section.gpus
-    domain = domain_ranks(fabric, PLACEMENTS[section.placement](fabric, ranks, seed=seed))
-    return _with_protocol(section, fabric, domain, ranks)[0].protocol
+    if "auto" in {section.algorithm, section.protocol}:
+        ranks = fabric.gpus if section.gpus is None else section.gpus
+        domain = domain_ranks(fabric, PLACEMENTS[section.placement](fabric, ranks, seed=seed))
+        section = _with_method(section, fabric, domain, ranks, calibration)[0]
+    return ALGORITHMS.load(section.algorithm or "").name, section.protocol
+
+
+def fabric_figures(fabric: Fabric) -> CollectiveFigures:
+    """Figures of collectives on a fabric, whose servers and NICs are those of its first host.
+
+    Parameters
+    ----------
+    fabric : of servers
+    """
+    node = int(fabric.hosts[0])
+    return collective_figures(
+        fabric.servers[0],
+        nic_port_rate_bps=port_rate_bps(fabric),
+        nic=fabric.nics[fabric.node_device[node]].name,
+        network_latency_ps=path_latency_ps(fabric),
+    )
 
 
 def port_rate_bps(fabric: Fabric) -> int:
@@ -92,32 +118,84 @@ def port_rate_bps(fabric: Fabric) -> int:
     return min(link_bps, pcie_bps) if pcie_bps else link_bps
 
 
-def _with_protocol(
-    section: CollectiveSection, fabric: Fabric, domain: int, ranks: int
+def _with_method(
+    section: CollectiveSection, fabric: Fabric, domain: int, ranks: int, calibration: Calibration | None
 ) -> tuple[CollectiveSection, dict[str, Caveat]]:
-    """The section with the protocol that ``auto`` takes, and a note of that."""
+    """The section with what ``auto`` takes of algorithm, protocol, pieces and rounds, and notes of that."""
+    group = GroupShape(members=ranks, per_domain=domain, domain_gpus=max(domain, fabric.servers[0].nvlink_domain_gpus))
+    if section.algorithm == "auto":
+        return _as_nccl(section, group, fabric, calibration)
     if section.protocol != "auto":
         return section, {}
-    figures = collective_figures(
-        fabric.servers[0], nic_port_rate_bps=port_rate_bps(fabric), network_latency_ps=path_latency_ps(fabric)
-    )
+    figures = calibrated_figures(fabric_figures(fabric), calibration)
+    scales = {
+        "network_efficiency": network_efficiency(calibration),
+        "latency_scale": latency_scale(calibration),
+    }
     name = ALGORITHMS.load(section.algorithm or "").name
-    group = GroupShape(members=ranks, per_domain=domain, domain_gpus=max(domain, fabric.servers[0].nvlink_domain_gpus))
     is_known = section.operation in OPERATIONS and ranks > 1
     ways = methods(section.operation, group, figures) if is_known else ()
-    found = [alone(section.operation, way, group, section.size_bytes, figures) for way in ways if way.algorithm == name]
+    found = [
+        alone(section.operation, way, group, section.size_bytes, figures, **scales)
+        for way in ways
+        if way.algorithm == name
+    ]
     if not found:
         text = f"found 'auto', but {section.operation} by {name} has no closed form here to choose a protocol by"
         wanted = "wanted simple, ll128, ll or none"
         raise ConfigError("collective", [Mistake(path="collective.protocol", text=f"{text}; {wanted}", fix="simple")])
     protocol = min(found, key=lambda one: one.time_ps).method.protocol
     text = f"auto took {protocol}, the fastest of {name} at {section.size_bytes:,} bytes by the closed form"
-    note = caveats_by_subject([Caveat(subject="collective.protocol", kind="note", text=text)])
-    return section.model_copy(update={"protocol": protocol}), note
+    return section.model_copy(update={"protocol": protocol}), _note("collective.protocol", text)
+
+
+def _as_nccl(
+    section: CollectiveSection, group: GroupShape, fabric: Fabric, calibration: Calibration | None
+) -> tuple[CollectiveSection, dict[str, Caveat]]:
+    """The section with the method that NCCL's tuner takes; a protocol that the section names is kept."""
+    own = None if section.protocol in {"simple", "auto", "none"} else section.protocol
+    if section.operation not in OPERATIONS or group.members < 2:
+        name = "direct" if section.operation == "send-receive" else "ring"
+        protocol = "simple" if section.protocol == "auto" else section.protocol
+        update = {"algorithm": name, "options": ALGORITHMS[name].options(), "protocol": protocol}
+        text = f"auto took {name}: the choice of NCCL for {section.operation} is not modelled"
+        return section.model_copy(update=update), _note("collective.algorithm", text)
+    figures = calibrated_figures(fabric_figures(fabric), calibration)
+    method = chosen_method(section.operation, group, section.size_bytes, figures, protocol=own)
+    found = program(method, group, section.size_bytes, figures, own_channels=section.channels)
+    name = found.method.algorithm
+    inner = {} if found.method.inner is None else {"inner": found.method.inner}
+    update = {
+        "algorithm": name,
+        "options": ALGORITHMS[name].options(**inner),
+        "protocol": "none" if section.protocol == "none" else found.method.protocol,
+    }
+    if found.chunks is not None:
+        update["chunks"] = found.chunks
+    if found.least_chunk_bytes is not None:
+        update["least_chunk_bytes"] = found.least_chunk_bytes
+    if found.round_bytes is not None and section.round_bytes is None:
+        update["round_bytes"] = found.round_bytes
+    if section.protocol != "none":
+        taken = latencies(method, section.operation, group, section.size_bytes, figures)
+        holds = {"local_step_latency_ps": found.hold_ps}
+        update |= {
+            name: round(latency_scale(calibration) * getattr(taken, name)) + holds.get(name, 0)
+            for name in _LATENCIES
+            if getattr(section, name) is None
+        }
+    text = f"auto took {name}, {found.method.protocol} at {section.size_bytes:,} bytes, as NCCL's tuner does"
+    text += "" if found.note is None else f"; {found.note}"
+    uncertain = {} if section.protocol == "none" else software(method.protocol, method.algorithm).caveats
+    return section.model_copy(update=update), _note("collective.algorithm", text) | uncertain
+
+
+def _note(subject: str, text: str) -> dict[str, Caveat]:
+    return caveats_by_subject([Caveat(subject=subject, kind="note", text=text)])
 
 
 def _call(
-    section: CollectiveSection, fabric: Fabric, placement: Placement, ranks: int
+    section: CollectiveSection, fabric: Fabric, placement: Placement, ranks: int, calibration: Calibration | None
 ) -> tuple[Call, dict[str, Caveat]]:
     domain = domain_ranks(fabric, placement)
     unused = caveats_by_subject([NO_DOMAINS]) if domain == 1 and _shares_nvlink(fabric, placement) else {}
@@ -125,12 +203,15 @@ def _call(
     known: dict[str, Any] = {name: own for name, own in given.items() if own is not None}
     caveats: dict[str, Caveat] = {}
     if section.protocol != "none":
-        usual = software(section.protocol, ALGORITHMS.load(section.algorithm or "").name)
-        figures = collective_figures(fabric.servers[0], nic_port_rate_bps=0)
+        name = ALGORITHMS.load(section.algorithm or "").name
+        inner = getattr(section.options, "inner", None)
+        usual = software(section.protocol, "nvls-tree" if inner == "nvls" else name)
+        figures = calibrated_figures(fabric_figures(fabric), calibration)
         group = GroupShape(members=ranks, per_domain=domain, domain_gpus=domain)
-        launch_ps = usual.base_latency_ps + extra_launch_ps(section.operation, group, section.size_bytes, figures)
-        usual_latencies = {name: getattr(usual, name) for name in _LATENCIES} | {"base_latency_ps": round(launch_ps)}
-        known = usual_latencies | known
+        method = Method(algorithm=name, protocol=section.protocol, inner=inner)
+        taken = latencies(method, section.operation, group, section.size_bytes, figures)
+        scale = latency_scale(calibration)
+        known = {name: round(scale * getattr(taken, name)) for name in _LATENCIES} | known
         known["protocol_efficiency"] = usual.protocol_efficiency
         caveats = {key: caveat for key, caveat in usual.caveats.items() if not _is_given(key, given)}
         caveats |= collective_caveats(figures)
@@ -141,6 +222,7 @@ def _call(
         channels=domain * placement.nics.shape[1] if section.channels is None else section.channels,
         chunks=section.chunks,
         least_chunk_bytes=section.least_chunk_bytes,
+        round_bytes=section.round_bytes or 0,
         domain=domain,
         options=section.options,
         root=section.root or 0,

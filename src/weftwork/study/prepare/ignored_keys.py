@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.scenario.training import TrainingSection
     from weftwork.spec.transport import Transport
 
 __all__ = ["FLOWS_LEAVE_OUT", "ignored_fields", "ignored_keys"]
@@ -167,3 +168,24 @@ def _of_training(scenario: Scenario) -> Iterator[tuple[str, str]]:
             if getattr(job, degree) == 1:
                 text = f"changes nothing: {path}.{degree} is 1, so that there is nothing to hide"
                 yield f"{path}.overlap.{degree}", text
+        yield from _of_recipes(job, path)
+
+
+def _of_recipes(job: TrainingSection, path: str) -> Iterator[tuple[str, str]]:
+    """Keys that recipes set and that nothing else of the job gives a meaning."""
+    if job.precision == "bf16":
+        for key in ("bf16_first_layers", "bf16_last_layers"):
+            yield f"{path}.{key}", f"changes nothing: {path}.precision is bf16, as all layers are"
+    for name, precision in job.precision_by_module.modules:
+        if precision == job.precision:
+            text = f"changes nothing: {path}.precision is {precision} too"
+            yield f"{path}.precision_by_module.{name}", text
+    if job.expert == 1:
+        for key in ("exchange_efficiency", "exchange_multiprocessors", "deduplicated_experts"):
+            text = f"changes nothing: {path}.expert is 1, so that no tokens are exchanged"
+            yield f"{path}.software.{key}", text
+    elif job.overlap.expert == 0:
+        text = f"changes nothing: no exchange is beside computing before {path}.overlap.expert says so"
+        yield f"{path}.software.exchange_multiprocessors", text
+    if job.pipeline == 1 and job.layout is not None:
+        yield f"{path}.layout", f"changes nothing: {path}.pipeline is 1, and one stage holds all layers"

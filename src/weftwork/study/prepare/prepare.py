@@ -20,6 +20,12 @@ from weftwork.spec.scenario.policies import POLICY_KINDS
 from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
+from weftwork.study.prepare.calibrated import (
+    calibrated_transport,
+    calibration_caveats,
+    calibration_of,
+    network_efficiency,
+)
 from weftwork.study.prepare.collective import collective_job
 from weftwork.study.prepare.engine_settings import policies_of, transport_of
 from weftwork.study.prepare.engineering import engineering_caveats, engineering_mistakes, planned_paths
@@ -37,7 +43,7 @@ from weftwork.study.prepare.traffic import traffic_job
 from weftwork.study.prepare.training import training_programs
 from weftwork.study.prepare.unjoined import refuse_unjoined
 from weftwork.topology.build import fabric_of_section
-from weftwork.workload.models.catalogue import MODELS
+from weftwork.workload.models.catalogue import ABSENT, MODELS
 from weftwork.workload.models.software import SOFTWARE
 
 if TYPE_CHECKING:
@@ -68,7 +74,8 @@ def known_names() -> dict[str, Sequence[str]]:
     """Names of policies and devices that a scenario may use, by kind."""
     policies: dict[str, Sequence[str]] = {kind: list(policy_names(kind)) for kind in POLICY_KINDS}
     devices = {"switch": list(SWITCHES), "nic": list(NICS), "node": list(SERVERS), "gpu": list(GPUS)}
-    return {**policies, **devices, "model": list(MODELS), "software": list(SOFTWARE)}
+    models = {"model": list(MODELS), "absent model": list(ABSENT)}
+    return {**policies, **devices, **models, "software": list(SOFTWARE)}
 
 
 def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, ParameterValue]) -> Sequence[Mistake]:
@@ -190,6 +197,8 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
         refuse_amounts(scenario, amounts_asked(scenario))
         fabric = shared_fabric(scenario)
     transport = transport_of(scenario.transport)
+    if scenario.collective is not None:
+        transport = calibrated_transport(transport, network_efficiency(calibration_of(scenario)))
     policies = policies_of(scenario)
     chosen = (policies["path_selection"], policies["port_selection"])
     jobs, mistakes, caveats = shared_jobs(scenario, fabric, placement)
@@ -263,7 +272,9 @@ def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPo
 def _job(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, Caveat]]:
     """The job, and what is uncertain of the software around it."""
     if scenario.collective is not None:
-        return collective_job(scenario.collective, fabric, seed=scenario.engine.seed)
+        calibration = calibration_of(scenario)
+        job, caveats = collective_job(scenario.collective, fabric, seed=scenario.engine.seed, calibration=calibration)
+        return job, caveats | calibration_caveats(scenario, calibration)
     if jobs:
         return training_programs(scenario, fabric, jobs)
     return traffic_job(scenario, fabric), {}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from weftwork.spec.calibration import read_calibration
 from weftwork.study.prepare.training import training_jobs
 from weftwork.topology.build import fabric_of_section
 
@@ -93,6 +94,7 @@ def shared_jobs(
         scenario.trainings,
         scenario.transport,
         scenario.stragglers,
+        None if scenario.calibration is None else read_calibration(Path(scenario.calibration)).digest,
         scenario.engine.fidelity,
         scenario.engine.seed if draws else None,
     )

@@ -17,6 +17,12 @@ from weftwork.engine.programs import walk
 from weftwork.hardware.catalogue import SERVERS, gpu, gpu_caveats
 from weftwork.spec.job import Collect, Compute
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
+from weftwork.study.prepare.calibrated import (
+    calibrated_figures,
+    calibrated_software,
+    calibration_caveats,
+    calibration_of,
+)
 from weftwork.study.prepare.collective import nvlink_domains, port_rate_bps
 from weftwork.study.prepare.engine_settings import transport_of
 from weftwork.workload.collectives.figures import collective_caveats, collective_figures, path_latency_ps
@@ -26,7 +32,7 @@ from weftwork.workload.models.catalogue import model_caveats
 from weftwork.workload.models.huggingface import model_of
 from weftwork.workload.models.size import iteration_flops, parameters
 from weftwork.workload.models.software import software, software_caveats
-from weftwork.workload.parallelism.memory import Memory, fullest_stage
+from weftwork.workload.parallelism.memory import WEIGHT_BYTES, Memory, adam_bytes, fullest_stage
 from weftwork.workload.parallelism.refuse import refuse
 from weftwork.workload.placement import PLACEMENTS, scattered
 from weftwork.workload.training.closed_form import ClosedForms
@@ -38,6 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from weftwork.spec.calibration import Calibration
     from weftwork.spec.device import Server
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job, Placement
@@ -56,8 +63,6 @@ __all__ = [
 
 # chosen: Llama 3 stretched its context 16 times (arXiv:2407.21783, section 3.4.2); four times that is a slip of the pen
 MOST_STRETCH = 64
-CHECKPOINT_BYTES = 14  # of a parameter: two of the weight, twelve of Adam in FP32 (arXiv:1910.02054, section 3.1)
-FROZEN_BYTES = 2  # of a parameter that is not trained: the weight alone
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -251,15 +256,22 @@ def training_setting(
     what = _model(section.model, f"{path}.model")
     first, gpus = section.first_gpu or 0, section.gpus or fabric.gpus
     chip = gpu(_gpu_name(section, server, path), path=f"{path}.gpu")
-    made = section.software.on(software(section.software.model, path=f"{path}.software"))
+    calibration = calibration_of(scenario)
+    made = _software(section, path, calibration)
+    if made.exchange_multiprocessors >= chip.streaming_multiprocessors:
+        wanted = f"wanted fewer than the {chip.streaming_multiprocessors} of '{chip.name}'"
+        text = f"found {made.exchange_multiprocessors}, {wanted}, so that some are left to compute"
+        raise ConfigError(path, [Mistake(path=f"{path}.software.exchange_multiprocessors", text=text)])
     order = PLACEMENTS[section.placement](fabric, first + gpus, seed=scenario.engine.seed)
     figures = collective_figures(
         server,
         nic_port_rate_bps=port_rate_bps(fabric),
         gpu=chip.name,
+        nic=fabric.nics[fabric.node_device[int(fabric.hosts[0])]].name,
         network_latency_ps=path_latency_ps(fabric),
         payload_share=transport_of(scenario.transport).payload_share,
     )
+    figures = calibrated_figures(figures, calibration)
     return TrainingSetting(
         model=what,
         gpu=chip,
@@ -280,7 +292,8 @@ def _job(
     if section.data is None:
         plan = plan.model_copy(update={"data": gpus // (plan.tensor * plan.context * plan.pipeline)})
     chip = gpu(_gpu_name(section, _server(fabric), path), path=f"{path}.gpu")
-    made = section.software.on(software(section.software.model, path=f"{path}.software"))
+    calibration = calibration_of(scenario)
+    made = _software(section, path, calibration)
     refuse(
         what,
         plan,
@@ -308,6 +321,7 @@ def _job(
         **software_caveats(made.name),
         **setting.figures_caveats,
         **scattered(section.placement, f"{path}.placement"),
+        **calibration_caveats(scenario, calibration),
     }
     return (
         TrainingJob(
@@ -323,6 +337,12 @@ def _job(
         ),
         caveats,
     )
+
+
+def _software(section: TrainingSection, path: str, calibration: Calibration | None) -> Software:
+    """The preset, with the fields that the scenario changes and the constants that were fitted."""
+    usual = software(section.software.model, path=f"{path}.software")
+    return calibrated_software(section.software.on(usual), section.software, calibration)
 
 
 def _refuse_absurd(section: TrainingSection, what: Model, path: str) -> None:
@@ -406,6 +426,6 @@ def _checkpoint_ps(section: TrainingSection, what: Model, plan: Parallelism) -> 
     saved = section.checkpoint
     if saved is None or saved.is_asynchronous:
         return 0
-    each = FROZEN_BYTES if plan.has_lora else CHECKPOINT_BYTES
+    each = WEIGHT_BYTES + (0 if plan.has_lora else adam_bytes(plan))
     size = each * parameters(what).total if saved.size_bytes is None else saved.size_bytes
     return size * 8 * SECOND_PS // (saved.rate_bps * plan.ranks)

@@ -33,7 +33,7 @@ def assumptions(prepared: Prepared) -> str:
     told = [_of(job.plan) for job in prepared.jobs]
     differ = [job.name for job, text in zip(prepared.jobs, told, strict=True) if text != told[0]]
     who = f" ({prepared.jobs[0].name}; {', '.join(differ)} otherwise)" if differ else ""
-    collectives = "fastest of ring, tree and NVLS"
+    collectives = "collectives as NCCL chooses"
     if prepared.scenario.engine.fidelity != "flow":
         collectives = "rings and direct exchanges, none of which hides"
     return f"{told[0]}{who}; {collectives}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean, harmonic_mean
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from weftwork.engine.outcome import EVENT_KINDS, SERIES_KINDS
 from weftwork.engine.packet_input import DROP_REASONS
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.spec.scenario.choices import PATTERNS
+from weftwork.study.prepare.calibrated import calibration_of
 from weftwork.study.results.assumptions import assumptions
 from weftwork.study.results.collective_times import collective_times
 from weftwork.study.results.fabric_tables import node_rows, path_rows, timeline_rows, wire_bytes
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from weftwork.engine.outcome import Outcome
     from weftwork.spec.fabric import Fabric
+    from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
@@ -120,7 +123,18 @@ def about(prepared: Prepared) -> dict[str, str]:
         "fabric": ", ".join(part for part in parts if part),
         "transport": _transport(prepared),
         **({"assumes": assumptions(prepared)} if prepared.jobs else {}),
+        **_calibrated(scenario),
     }
+
+
+def _calibrated(scenario: Scenario) -> dict[str, str]:
+    """Which constants a run has instead of Weftwork's; empty: none."""
+    found = calibration_of(scenario)
+    if found is None:
+        return {}
+    workload = "training" if scenario.trainings else "collective"
+    drawn = "intervals by the ratio of closed forms" if found.draws else "no draws, so no intervals"
+    return {"calibrated": f"{found.constants_of(workload)}; fitted on {found.words} ({Path(found.file).name}); {drawn}"}
 
 
 def _routing(prepared: Prepared) -> str:

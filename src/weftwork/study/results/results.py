@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.spec.result import TABLES
 from weftwork.study.answer.answer import answer_of
+from weftwork.study.results.calibrated_interval import calibrated_summary
 from weftwork.study.results.ending import status
 from weftwork.study.results.record import about, message_rows, summarise, table
 from weftwork.study.results.training_tables import bracket_caveats, job_times, training_rows, training_summary
+from weftwork.study.results.unmeasured_rate import unmeasured_summary
 from weftwork.study.results.waits import wait_rows
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ def results(prepared: Prepared, execution: Execution) -> Results:
         name: table(name, rows.get(name, {column.name: () for column in columns})) for name, columns in TABLES.items()
     }
     summary = training_summary(prepared, spent, tables) | summarise(prepared, execution, tables)
+    summary |= calibrated_summary(prepared, summary) | unmeasured_summary(prepared, summary)
     return Results(
         status=status(prepared, execution),
         digest=outcome.digest(),

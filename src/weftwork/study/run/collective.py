@@ -19,18 +19,19 @@ from weftwork.base.user_code import UserCode
 from weftwork.hardware.catalogue import node, nodes
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.scenario import load, loads
-from weftwork.study.prepare.collective import protocol_used
+from weftwork.study.prepare.calibrated import calibration_of
+from weftwork.study.prepare.collective import method_used
 from weftwork.study.prepare.prepare import check_parameters, check_transport, known_names, prepare
 from weftwork.study.results.results import results
 from weftwork.study.run.execute import execute
 from weftwork.study.run.interrupts import interrupts
 from weftwork.topology.from_file import FABRIC_FILES
-from weftwork.workload.collectives.catalogue import ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from weftwork.spec.fabric import Fabric
+    from weftwork.spec.result import Quantity
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.run.execute import Progress
 
@@ -47,10 +48,12 @@ class Measured:
     Parameters
     ----------
     size_bytes : as nccl-tests counts it
-    algorithm, protocol : by which it was done; of ``protocol: auto`` the one that it took at this size
+    algorithm, protocol : by which it was done; of ``auto`` what it took at this size
     time_ps : from the first rank that begins to the last that has its result; None where it did not end
     algorithm_bandwidth_bps, bus_bandwidth_bps : as nccl-tests defines them; None where there is no time
     packet_hops, wall_s : what the simulation cost
+    low_ps, high_ps : interval of the time by the calibration of the scenario; None without one, or without a closed
+        form
     """
 
     size_bytes: int
@@ -61,6 +64,8 @@ class Measured:
     bus_bandwidth_bps: float | None
     packet_hops: int
     wall_s: float
+    low_ps: int | None = None
+    high_ps: int | None = None
 
 
 def collective_scenario(
@@ -142,19 +147,30 @@ def measure_collective(
                 execution = execute(prepared, told)
                 interrupt.check()
                 interrupt.let_go()
-                times = results(prepared, execution).tables["collectives"].to_pydict()
+                found = results(prepared, execution)
             except KeyboardInterrupt:
                 return
+            times = found.tables["collectives"].to_pydict()
+            low_ps, high_ps = (_whole(found.summary.get(f"collective_duration_{end}_ps")) for end in ("low", "high"))
+            algorithm, protocol = method_used(
+                sized, prepared.fabric, seed=scenario.engine.seed, calibration=calibration_of(scenario)
+            )
             yield Measured(
                 size_bytes=size_bytes,
-                algorithm=ALGORITHMS.load(section.algorithm or "").name,
-                protocol=protocol_used(sized, prepared.fabric, seed=scenario.engine.seed),
+                algorithm=algorithm,
+                protocol=protocol,
                 time_ps=_mean(times["duration_ps"]),
                 algorithm_bandwidth_bps=_at_mean_time(times["algorithm_bandwidth_bps"]),
                 bus_bandwidth_bps=_at_mean_time(times["bus_bandwidth_bps"]),
                 packet_hops=execution.outcome.counters["packet_hops"],
                 wall_s=time.perf_counter() - clock,
+                low_ps=low_ps,
+                high_ps=high_ps,
             )
+
+
+def _whole(number: Quantity | None) -> int | None:
+    return None if number is None or number.value is None else round(number.value)
 
 
 def _mean(values: list[int | None]) -> int | None:

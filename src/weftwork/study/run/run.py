@@ -18,6 +18,7 @@ from weftwork.spec.scenario.scenario import Scenario, dump
 from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
 from weftwork.study.answer.of_seeds import answer_of_seeds
 from weftwork.study.answer.worlds import EXTENTS, Extent
+from weftwork.study.prepare.calibrated import calibration_of
 from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
 from weftwork.study.prepare.prepare import located, prepare, read_scenario
@@ -32,11 +33,13 @@ from weftwork.study.run.seeds import mean_numbers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from weftwork.spec.calibration import Calibration
     from weftwork.spec.fabric import Fabric
     from weftwork.study.prepare.prepared import Prepared
 
 __all__ = ["MAX_SEED", "run_scenario"]
 
+CALIBRATION_FILE = "calibration.toml"
 MAX_SEED = 2**31 - 1  # as engine.seed allows
 
 
@@ -166,6 +169,8 @@ def _run_one(
     interrupt.keep()
     files: dict[str, str | Iterable[bytes]] = {} if given is None else {FABRIC_FILE: given.text}
     files |= planned_pins(prepared)
+    calibration = calibration_of(scenario)
+    files |= {} if calibration is None else {CALIBRATION_FILE: calibration.text}
     captured: dict[str, Any] = {}
     if capture is not None:
         captured["capture"], files[capture.file] = written_capture(prepared, execution.outcome, capture)
@@ -173,6 +178,7 @@ def _run_one(
         **_origin(given),
         **captured,
         **planned_origin(prepared),
+        **_calibration_origin(calibration),
         "caveats": caveats_to_json(found.caveats),
         "digest": found.digest,
         "started": started.isoformat(timespec="seconds"),
@@ -213,6 +219,20 @@ def _found(prepared: Prepared, execution: Execution, interrupt: Interrupt) -> Re
     return results(replace(prepared, scenario=scenario), replace(execution, interrupted=True))
 
 
+def _calibration_origin(calibration: Calibration | None) -> dict[str, Any]:
+    """Which constants a run had; their file is kept beside it, whatever becomes of the user's."""
+    if calibration is None:
+        return {}
+    known = {
+        "file": calibration.file,
+        "hash": calibration.digest,
+        "kept_as": CALIBRATION_FILE,
+        "constants": dict(calibration.values),
+        "fitted_on": {key: str(value) for key, value in calibration.fitted_on.items()},
+    }
+    return {"calibration": known}
+
+
 def _origin(given: GivenFabric | None) -> dict[str, str]:
     return {} if given is None else {"fabric": f"given in Python, kept as {FABRIC_FILE}"}
 
@@ -241,6 +261,7 @@ def _run_several(
                 key: common[key]
                 for key in ("weftwork", "schema", "engine", "policies", "files", "caveats", "notes", "machine")
             },
+            **({"calibration": common["calibration"]} if "calibration" in common else {}),
             **_origin(given),
             "status": status,
             "seeds": [run.provenance["seed"] for run in whole],

@@ -62,7 +62,7 @@ def predict(case: Case, overrides: Mapping[str, str] | None = None) -> Predictio
     """
     with tempfile.TemporaryDirectory() as folder:
         prepared = prepare(read_scenario(write_row(case, Path(folder)), overrides))
-    found = results(prepared, execute(prepared, what_if="none"))
+        found = results(prepared, execute(prepared, what_if="none"))
     iteration_ps = found.summary["iteration_ps"].value
     if iteration_ps is None:
         raise EngineError(f"the run of {case.name} did not end")

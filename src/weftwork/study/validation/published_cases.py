@@ -13,29 +13,45 @@ Source: the tables, see weftwork/data/published/README.md; NVIDIA/Megatron-LM, e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from weftwork.data.measured import measured
 from weftwork.hardware.catalogue import SERVERS, gpu
 from weftwork.spec.training import Gpu, Model, Parallelism, Precision, Software
-from weftwork.study.validation.recipes import MODELS, bridge_recipe
+from weftwork.study.validation.recipes import MODELS, recipe_of
 from weftwork.study.validation.scorecard import Excluded
 from weftwork.workload.models.catalogue import MODELS as CATALOGUE
 from weftwork.workload.models.catalogue import model
 from weftwork.workload.models.software import software
 
-__all__ = ["Case", "PublishedCluster", "bridge", "sc21", "vtrain_multi_node", "vtrain_single_node"]
+__all__ = [
+    "BRIDGE_NODES",
+    "BRIDGE_PRECISIONS",
+    "Case",
+    "Family",
+    "PublishedCluster",
+    "bridge",
+    "bridge_cluster",
+    "bridge_family",
+    "bridge_of",
+    "sc21",
+    "sc21_case",
+    "vtrain_case",
+    "vtrain_multi_node",
+    "vtrain_single_node",
+]
 
 _GRADIENT_BYTES: Final = 2
 _VTRAIN_WORDS: Final = 50_257  # GPT-2's
 _PADDING: Final = 128  # NVIDIA/Megatron-LM, make_vocab_size_divisible_by: words a tensor rank, a multiple of this
 _RACK_GPUS: Final = 64  # of 72: jobs of whole powers of two
-_NODES: Final = {
+BRIDGE_NODES: Final = {
     "H100": "dgx-h100", "B200": "dgx-b200", "B300": "dgx-b300", "GB200": "gb200-nvl72", "GB300": "gb300-nvl72",
 }  # fmt: skip
-_PRECISIONS: Final[dict[str, Precision]] = {"BF16": "bf16", "FP8": "fp8", "MXFP8": "mxfp8", "NVFP4": "nvfp4"}
+BRIDGE_PRECISIONS: Final[dict[str, Precision]] = {"BF16": "bf16", "FP8": "fp8", "MXFP8": "mxfp8", "NVFP4": "nvfp4"}
+_FIELDS: Final = {"chunks": "virtual_stages"}  # of the plan, by column, where they differ
 # NVIDIA/Megatron-LM, examples/sc21/run_table_1.sh: micro batch, and virtual stages from their layers
 _SC21: Final = {
     1.7: ("gpt-1.7b", 16, 1), 7.5: ("gpt-7.5b", 16, 1), 39.1: ("gpt-39.1b", 4, 1), 145.6: ("gpt-145.6b", 2, 2),
@@ -60,6 +76,11 @@ class PublishedCluster:
     gpus: int
     domain_gpus: int = 0
 
+    @property
+    def gpu(self) -> Gpu:
+        """That of the server."""
+        return gpu(str(SERVERS[self.node].value("gpu")))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
@@ -72,6 +93,9 @@ class Case:
     measured_s : of the iteration
     model, plan, cluster, software : what ran
     plan_set : see `Point`
+    config : text of the model's own ``config.json``; empty where the model is in the catalogue or a dense GPT
+    calibration : file of constants that the scenario names; empty: none
+    memory_bytes : of a GPU, where Weftwork counts more than there is and the set's note says why; 0: the GPU's
     """
 
     name: str
@@ -82,43 +106,45 @@ class Case:
     cluster: PublishedCluster
     software: Software
     plan_set: str = ""
+    config: str = ""
+    calibration: str = ""
+    memory_bytes: int = 0
 
     @property
     def gpu(self) -> Gpu:
         """That of the server."""
-        return gpu(str(SERVERS[self.cluster.node].value("gpu")))
+        return self.cluster.gpu
+
+    @property
+    def configuration(self) -> str:
+        """A model on a GPU in a precision, of which there may be rows of several releases and plans."""
+        return f"{self.model.name} on {self.gpu.name} in {self.plan.precision}"
 
 
 def vtrain_multi_node() -> tuple[Case, ...]:
     """47 plans of one model on 512 A100, 800 Gb/s a server."""
-    return tuple(_vtrain(row, "39.1B, 512 GPUs") for row in measured("vtrain-a100-multi-node").to_pylist())
+    return tuple(vtrain_case(row, "39.1B, 512 GPUs") for row in measured("vtrain-a100-multi-node").to_pylist())
 
 
 def vtrain_single_node() -> tuple[Case, ...]:
     """Plans of small models on one to eight A100 of one server."""
-    return tuple(
-        _vtrain(
-            row, f"h{row['hidden']} L{row['layers']} s{row['sequence']} batch {row['global_batch']}, {row['gpus']} GPUs"
+    return tuple(vtrain_case(row) for row in measured("vtrain-a100-single-node").to_pylist())
+
+
+def vtrain_case(row: Mapping[str, Any], plan_set: str = "") -> Case:
+    """A row of vTrain's tables.
+
+    Parameters
+    ----------
+    row : its cells; ``node`` and ``software`` may be of another cluster than vTrain's
+    plan_set : what plans of one job are called; by default after the job
+    """
+    if not plan_set:
+        plan_set = (
+            f"h{row['hidden']} L{row['layers']} s{row['sequence']} batch {row['global_batch']}, {row['gpus']} GPUs"
         )
-        for row in measured("vtrain-a100-single-node").to_pylist()
-    )
-
-
-def _vtrain(row: Mapping[str, Any], plan_set: str) -> Case:
-    hidden, heads, sequence = row["hidden"], row["attention_heads"], row["sequence"]
     padded = _PADDING * row["tensor"]
-    vocabulary = -(-_VTRAIN_WORDS // padded) * padded
-    made = Model(
-        name=f"gpt-h{hidden}-l{row['layers']}-s{sequence}-v{vocabulary}",
-        layers=row["layers"],
-        hidden=hidden,
-        heads=heads,
-        key_value_heads=heads,
-        head_dim=hidden // heads,
-        ffn=4 * hidden,
-        vocabulary=vocabulary,
-        sequence=sequence,
-    )
+    made = _dense_gpt(row, -(-_VTRAIN_WORDS // padded) * padded)
     plan = Parallelism(
         gradient_bytes=_GRADIENT_BYTES,
         tensor=row["tensor"],
@@ -126,7 +152,7 @@ def _vtrain(row: Mapping[str, Any], plan_set: str) -> Case:
         data=row["data"],
         micro_batch=row["micro_batch"],
         global_batch=row["global_batch"],
-        sequence=sequence,
+        sequence=row["sequence"],
         is_sequence_parallel=False,
         zero=0,
         recompute="full",
@@ -137,43 +163,64 @@ def _vtrain(row: Mapping[str, Any], plan_set: str) -> Case:
         measured_s=row["iteration_ms"] / 1e3,
         model=made,
         plan=plan,
-        cluster=PublishedCluster(node="hgx-a100-4x200g", gpus=row["gpus"]),
-        software=software("megatron-deepspeed"),
+        cluster=PublishedCluster(node=row.get("node") or "hgx-a100-4x200g", gpus=row["gpus"]),
+        software=software(row.get("software") or "megatron-deepspeed"),
         plan_set=plan_set,
     )
 
 
 def sc21() -> tuple[Case, ...]:
     """Weak scaling of GPT on 32 to 2,520 A100."""
-    cases = []
-    for row in measured("megatron-sc21-a100").to_pylist():
-        name, micro_batch, virtual_stages = _SC21[row["parameters_billion"]]
-        plan = Parallelism(
-            gradient_bytes=_GRADIENT_BYTES,
-            tensor=row["tensor"],
-            pipeline=row["pipeline"],
-            data=row["gpus"] // (row["tensor"] * row["pipeline"]),
-            virtual_stages=virtual_stages,
-            micro_batch=micro_batch,
-            global_batch=row["global_batch"],
-            sequence=row["sequence"],
-            is_sequence_parallel=False,
-            zero=0,
-            recompute="full",
-        )
-        made = model(name)
-        cases.append(
-            Case(
-                source="Narayanan et al., SC 2021, table 1",
-                name=f"{name} on {row['gpus']} GPUs",
-                measured_s=row["iteration_s"],
-                model=made,
-                plan=plan,
-                cluster=PublishedCluster(node="dgx-a100", gpus=row["gpus"]),
-                software=software("megatron-2021"),
-            )
-        )
-    return tuple(cases)
+    return tuple(sc21_case(row) for row in measured("megatron-sc21-a100").to_pylist())
+
+
+def sc21_case(row: Mapping[str, Any]) -> Case:
+    """A row of table 1.
+
+    Parameters
+    ----------
+    row : its cells; of a model that is not in the table also ``micro_batch`` and ``virtual_stages``
+    """
+    name, micro_batch, virtual_stages = _SC21.get(row["parameters_billion"], ("", 1, 1))
+    plan = Parallelism(
+        gradient_bytes=_GRADIENT_BYTES,
+        tensor=row["tensor"],
+        pipeline=row["pipeline"],
+        data=row["gpus"] // (row["tensor"] * row["pipeline"]),
+        virtual_stages=row.get("virtual_stages") or virtual_stages,
+        micro_batch=row.get("micro_batch") or micro_batch,
+        global_batch=row["global_batch"],
+        sequence=row["sequence"],
+        is_sequence_parallel=False,
+        zero=0,
+        recompute="full",
+    )
+    made = model(name) if name else _dense_gpt(row, row["vocabulary"])
+    return Case(
+        source="Narayanan et al., SC 2021, table 1",
+        name=f"{name or made.name} on {row['gpus']} GPUs",
+        measured_s=row["iteration_s"],
+        model=made,
+        plan=plan,
+        cluster=PublishedCluster(node=row.get("node") or "dgx-a100", gpus=row["gpus"]),
+        software=software(row.get("software") or "megatron-2021"),
+    )
+
+
+def _dense_gpt(row: Mapping[str, Any], vocabulary: int) -> Model:
+    """A dense GPT of a row's shape."""
+    hidden, heads, sequence = row["hidden"], row["attention_heads"], row["sequence"]
+    return Model(
+        name=f"gpt-h{hidden}-l{row['layers']}-s{sequence}-v{vocabulary}",
+        layers=row["layers"],
+        hidden=hidden,
+        heads=heads,
+        key_value_heads=heads,
+        head_dim=hidden // heads,
+        ffn=4 * hidden,
+        vocabulary=vocabulary,
+        sequence=sequence,
+    )
 
 
 def bridge(family: Family) -> tuple[tuple[Case, ...], tuple[Excluded, ...]]:
@@ -187,9 +234,24 @@ def bridge(family: Family) -> tuple[tuple[Case, ...], tuple[Excluded, ...]]:
     -------
     cases, and rows that are left out
     """
+    return bridge_of(measured("megatron-bridge").to_pylist(), family)
+
+
+def bridge_of(rows: Iterable[Mapping[str, Any]], family: Family) -> tuple[tuple[Case, ...], tuple[Excluded, ...]]:
+    """Those rows of a table of the summary's columns that are of a family.
+
+    Parameters
+    ----------
+    rows : cells by column
+    family : see `bridge`
+
+    Returns
+    -------
+    cases, and rows that are left out
+    """
     cases, excluded = [], []
-    for row in measured("megatron-bridge").to_pylist():
-        if _family(row) != family:
+    for row in rows:
+        if bridge_family(row) != family:
             continue
         name = _row_name(row)
         if MODELS.get(row["model"]) not in CATALOGUE:
@@ -200,7 +262,14 @@ def bridge(family: Family) -> tuple[tuple[Case, ...], tuple[Excluded, ...]]:
     return tuple(cases), tuple(excluded)
 
 
-def _family(row: Mapping[str, Any]) -> Family:
+def bridge_cluster(gpu_name: str, gpus: int) -> PublishedCluster:
+    """The servers of a recipe: of a rack of 72 GPUs 64 are used where a job has more than 64."""
+    is_rack = gpu_name.startswith("gb") and gpus > _RACK_GPUS
+    return PublishedCluster(node=BRIDGE_NODES[gpu_name.upper()], gpus=gpus, domain_gpus=_RACK_GPUS if is_rack else 0)
+
+
+def bridge_family(row: Mapping[str, Any]) -> Family:
+    """Which of the sets of Megatron-Bridge a row belongs to."""
     if row["model"].startswith("GPT OSS"):
         return "gpt-oss"
     if not row["model"].startswith("LLAMA"):
@@ -214,36 +283,13 @@ def _row_name(row: Mapping[str, Any]) -> str:
 
 
 def _bridge(row: Mapping[str, Any], name: str) -> Case:
-    recipe = bridge_recipe(
-        row["model"],
-        system=row["system"],
-        precision=row["precision"],
-        release=row["release"],
-        gpus=row["gpus"],
-        tensor=row["tensor"],
-        expert=row["expert"] or 1,
-    )
+    found = recipe_of(row)
+    recipe = found.recipe
     made = model(MODELS[row["model"]])
-    stages = row["pipeline"] * (row["chunks"] or 1)
-    plan = Parallelism(
-        gradient_bytes=_GRADIENT_BYTES,
-        tensor=row["tensor"],
-        context=row["context"],
-        pipeline=row["pipeline"],
-        data=row["gpus"] // (row["tensor"] * row["context"] * row["pipeline"]),
-        expert=row["expert"] or 1,
-        virtual_stages=row["chunks"] or 1,
-        micro_batch=row["micro_batch"],
-        global_batch=row["global_batch"],
-        sequence=row["sequence"],
-        is_sequence_parallel=row["tensor"] > 1,
-        zero=3 if row["fsdp"] else 1,
-        recompute=recipe.recompute,
-        precision=_PRECISIONS[row["precision"]],
-        has_lora=recipe.has_lora,
-        has_balanced_ends=made.layers % stages != 0,
-        overlap=recipe.overlap,
-    )
+    own = {_FIELDS.get(key, key): row[key] or 1 for key in found.differs if key != "gpus"}
+    plan = recipe.plan(made).model_copy(update=own)
+    ranks = plan.tensor * plan.context * plan.pipeline
+    plan = plan.model_copy(update={"data": row["gpus"] // ranks, "is_sequence_parallel": plan.tensor > 1})
     tokens = row["global_batch"] * row["sequence"]
     return Case(
         source="NVIDIA Megatron-Bridge, performance summary",
@@ -251,10 +297,6 @@ def _bridge(row: Mapping[str, Any], name: str) -> Case:
         measured_s=tokens / (row["tokens_per_s_per_gpu"] * row["gpus"]),
         model=made,
         plan=plan,
-        cluster=PublishedCluster(
-            node=_NODES[row["system"]],
-            gpus=row["gpus"],
-            domain_gpus=_RACK_GPUS if row["system"].startswith("GB") and row["gpus"] > _RACK_GPUS else 0,
-        ),
-        software=recipe.software,
+        cluster=bridge_cluster(row["system"].lower(), row["gpus"]),
+        software=recipe.software(row["release"]),
     )

@@ -1,21 +1,20 @@
-"""How published training jobs were run, as far as their tables do not say: rules, not rows.
+"""The recipe behind a row of Megatron-Bridge's performance summary.
 
-A table gives a model, a plan and a release. What that release's recipes turn on besides (CUDA graphs, how tokens are
-exchanged, what is recomputed, what is overlapped) is declared here by generation, model and precision.
-Source: NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs (recipes), read at several commits.
-Leaves out: recomputation of single activations (``moe_act``, ``layernorm``, ``mla_up_proj``), taken as free, and the
-offloading of activations, taken as hidden.
+A row names release, model, GPU, GPUs and precision; the launcher takes the recipe of these, whose plan the row repeats.
+Source: `weftwork.workload.recipes`; docs/performance-summary.md of NVIDIA-NeMo/Megatron-Bridge.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final
 
-from weftwork.spec.training import Overlap, Software
-from weftwork.workload.models.software import software
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.workload.recipes.catalogue import RELEASES, Recipe, recipes
 
-__all__ = ["MODELS", "Recipe", "bridge_recipe", "generation"]
+__all__ = ["MODELS", "RowRecipe", "recipe_of"]
 
 # Names of the table, and names of Weftwork's catalogue of models.
 MODELS: Final = {
@@ -23,6 +22,7 @@ MODELS: Final = {
     "LLAMA3_70B": "llama-3-70b",
     "LLAMA3.1_405B": "llama-3-405b",
     "DeepSeekV3": "deepseek-v3",
+    "DeepSeekV4 Flash": "deepseek-v4-flash",
     "Qwen3_30B_a3B": "qwen3-30b-a3b",
     "Qwen3_235B_a22B": "qwen3-235b-a22b",
     "GPT OSS 20B": "gpt-oss-20b",
@@ -30,89 +30,42 @@ MODELS: Final = {
     "Nemotron_3_Nano": "nemotron-3-nano",
     "Nemotron_3_Super": "nemotron-3-super",
 }
-
-# Priors, never fitted: what is overlapped in the recipes is hidden but for the first and last of a row of operations.
-# Recipes for NVFP4 set tp_comm_overlap to False (llama3_llm_pretrain.py, llama31_llm_pretrain.py).
-_DENSE: Final = Overlap(tensor=0.7, data=0.9, pipeline=0.8)
-_HIDDEN: Final = 0.9
-# Share of a layer's operations that partial graphs replay: attention, router, sorting of tokens (``moe_preprocess``).
-_PARTIAL_GRAPHS: Final = 0.7
-_SERVER_GPUS: Final = 8
-_BEFORE_FULL_GRAPHS: Final = ("26.02", "26.04")
+_PLAN: Final = ("gpus", "sequence", "micro_batch", "global_batch", "tensor", "pipeline", "context", "chunks", "expert")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recipe:
-    """What a table does not say about a row."""
+class RowRecipe:
+    """A recipe, and the keys of its plan that the row has otherwise: the row ran with these."""
 
-    software: Software
-    overlap: Overlap
-    recompute: Literal["none", "selective", "full"]
-    has_lora: bool
+    recipe: Recipe
+    differs: tuple[str, ...]
 
 
-def generation(release: str) -> str:
-    """Software generation of a release such as ``26.04.01``; those after 26.06 count as 26.06.
-
-    Examples
-    --------
-    >>> generation("26.04.01"), generation("26.08")
-    ('megatron-bridge-26.04', 'megatron-bridge-26.06')
-    """
-    short = ".".join(release.split(".")[:2])
-    return f"megatron-bridge-{short if short in _BEFORE_FULL_GRAPHS else '26.06'}"
-
-
-def bridge_recipe(
-    name: str, *, system: str, precision: str, release: str, gpus: int, tensor: int, expert: int
-) -> Recipe:
-    """What the recipe of a row of Megatron-Bridge's table turns on.
+def recipe_of(row: Mapping[str, Any]) -> RowRecipe:
+    """Find the recipe of a row: of its release, model, GPU and precision the one whose plan is nearest.
 
     Parameters
     ----------
-    name, system, precision, release, gpus, tensor, expert : columns of the table
+    row : of the table
+
+    Raises
+    ------
+    ConfigError : no recipe is of this release, model, GPU and precision
     """
-    made = software(generation(release))
-    if name.startswith("LLAMA"):
-        # the recipes of eight GPUs are LoRA; graphs of an MLP or none: layers this large hide their launches
-        is_lora = name == "LLAMA3_70B" and gpus == 8
-        overlap = _DENSE if precision != "NVFP4" else _DENSE.model_copy(update={"tensor": 0.0})
-        return Recipe(software=made, overlap=overlap, recompute="none", has_lora=is_lora)
-    is_blackwell = system != "H100"
-    is_late = made.name not in {f"megatron-bridge-{short}" for short in _BEFORE_FULL_GRAPHS}
-    is_nemotron = name.startswith("Nemotron")
-    is_full = is_late and is_blackwell and precision != "BF16" and not is_nemotron
-    # Qwen3 on H100 and GPT-OSS in BF16 exchange tokens by a plain all-to-all
-    is_plain = (name == "Qwen3_235B_a22B" and not is_blackwell) or (name.startswith("GPT OSS") and precision == "BF16")
-    # moe_a2a_overlap: whole graphs have it, and what leaves a server of eight GPUs
-    leaves_server = system in {"H100", "B200"} and expert > _SERVER_GPUS and not is_nemotron
-    made = made.model_copy(
-        update={
-            "graph_share": 1.0 if is_full else _graph_share(name, system, expert),
-            "has_deduplicated_experts": not is_plain,
-            "has_fused_activations": is_full,
-            "has_fp8_attention": is_full and not name.startswith("Qwen3"),
-        }
-    )
-    overlaps = is_full or leaves_server
-    overlap = _DENSE.model_copy(update={"expert": _HIDDEN if overlaps else 0.0})
-    return Recipe(software=made, overlap=overlap, recompute=_recompute(name, system, precision, tensor), has_lora=False)
+    release = row["release"]
+    if release not in RELEASES:
+        text = f"found '{release}', wanted {', '.join(RELEASES)}"
+        raise ConfigError("row", [Mistake(path="release", text=text, fix=nearest(release, RELEASES))])
+    wanted = (MODELS[row["model"]], row["system"].lower(), row["precision"].lower())
+    of_release = [one for one in recipes() if RELEASES[release] in one.tags]
+    found = [one for one in of_release if (one.model, one.gpu, one.precision) == wanted]
+    if not found:
+        there = sorted({f"{one.gpu} {one.precision}" for one in of_release if one.model == wanted[0]})
+        text = f"found {wanted[1]} {wanted[2]}, of which release {release} has no recipe for {wanted[0]}; wanted "
+        raise ConfigError("row", [Mistake(path="system", text=text + (", ".join(there) or "another model"))])
+    closest = min(found, key=lambda one: len(_differs(one, row)))
+    return RowRecipe(recipe=closest, differs=_differs(closest, row))
 
 
-def _graph_share(name: str, system: str, expert: int) -> float:
-    """Of partial graphs: large models on H100 and B200 have none, but where tokens leave a server of B200."""
-    if name in {"DeepSeekV3", "Qwen3_235B_a22B", "GPT OSS 120B"} and system in {"H100", "B200"}:
-        return _PARTIAL_GRAPHS if system == "B200" and expert > _SERVER_GPUS else 0.0
-    return _PARTIAL_GRAPHS
-
-
-def _recompute(name: str, system: str, precision: str, tensor: int) -> Literal["none", "selective", "full"]:
-    """Recipes that recompute attention and experts, all but a layer's outer matrices, count as full."""
-    if name == "Nemotron_3_Nano" and system == "H100":
-        return "full"
-    if name == "Nemotron_3_Super" and precision != "NVFP4":
-        if system == "GB200" and tensor == 1:
-            return "full"
-        if system == "B200":
-            return "selective"
-    return "none"
+def _differs(recipe: Recipe, row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(key for key in _PLAN if getattr(recipe, key) != (row[key] or 1))

@@ -1,11 +1,9 @@
 """A published iteration as a scenario that anybody can run: YAML, and the model beside it where no catalogue has it.
 
 Rules for all rows, so that no row has a fabric of its own:
-- Published iterations rarely say what their fabric was. The scenario's has no bottleneck but the NICs: one leaf,
-  packets sprayed, NICs without a host interface that could be slower.
+- Published iterations rarely say what their fabric was. The scenario's has no bottleneck but the NICs: one leaf (above
+  1,024 servers several, non-blocking), packets sprayed, NICs without a host interface that could be slower.
 - Of a server some GPUs may be used, with as many of its NIC ports in proportion.
-- A plan may have run although Weftwork's formula counts more memory than the GPU has: recipes offload activations, or
-  compute single ones again. Its `training.memory` is then what the formula counts.
 Leaves out: everything random; jobs beside this one.
 """
 
@@ -22,7 +20,6 @@ from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.spec.training import Model, Parallelism, Software
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import software as preset
-from weftwork.workload.parallelism.memory import fullest_stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,12 +27,13 @@ if TYPE_CHECKING:
 
     from weftwork.study.validation.published_cases import Case, PublishedCluster
 
-__all__ = ["file_name", "files_of", "write_row", "yaml_name"]
+__all__ = ["file_name", "files_of", "training_tree", "write_row", "yaml_name"]
 
 _LEAST_HOSTS: Final = 2  # of a fabric; a job of one server leaves the other one idle
+_MOST_HOSTS: Final = 1_024  # of a leaf
 _DROPOUT: Final = 0.1  # of GPT-2's config.json; any share above 0 makes the kernels of dropout run
 _ALWAYS: Final = ("tensor", "pipeline", "data", "micro_batch", "global_batch", "sequence")
-_GRADIENTS: Final = {2: "bf16", 4: "fp32"}  # by bytes; the older of these jobs summed in FP16, of as many bytes
+_NUMBERS: Final = {2: "bf16", 4: "fp32"}  # by bytes; the older of these jobs summed in FP16, of as many bytes
 _KEYS: Final = {  # of `training`, by the field of `Parallelism`
     "tensor": "tensor",
     "context": "context",
@@ -43,13 +41,20 @@ _KEYS: Final = {  # of `training`, by the field of `Parallelism`
     "data": "data",
     "expert": "expert",
     "virtual_stages": "virtual_stages",
+    "schedule": "schedule",
     "micro_batch": "micro_batch",
     "global_batch": "global_batch",
     "sequence": "sequence",
     "is_sequence_parallel": "sequence_parallel",
     "zero": "zero",
     "recompute": "recompute",
+    "recompute_modules": "recompute_modules",
+    "offloaded_layers": "offloaded_layers",
+    "has_quantised_weights": "quantised_weights",
     "precision": "precision",
+    "bf16_first_layers": "bf16_first_layers",
+    "bf16_last_layers": "bf16_last_layers",
+    "layout": "layout",
     "has_balanced_ends": "balanced_ends",
 }
 
@@ -83,25 +88,42 @@ def yaml_name(name: str) -> str:
 
 def files_of(case: Case) -> dict[str, str]:
     """All files of a row by their names: the scenario, and the model where the catalogue does not have it."""
-    made = case.model
-    is_known = made.name in MODELS
-    tree = {
+    tree = training_tree(case.name, case.model, case.plan, case.cluster, case.software, calibration=case.calibration)
+    if case.memory_bytes:
+        tree["training"]["memory"] = f"{case.memory_bytes}B"
+    head = f"# {case.source}: an iteration took {case.measured_s:.6g} s\n"
+    files = {file_name(case): head + write_tree(tree)}
+    if case.model.name in MODELS:
+        return files
+    return {**files, f"{case.model.name}.json": case.config or _config(case.model)}
+
+
+def training_tree(
+    name: str, model: Model, plan: Parallelism, cluster: PublishedCluster, software: Software, *, calibration: str = ""
+) -> dict[str, Any]:
+    """The scenario of a training job on a fabric without a bottleneck, as a tree.
+
+    Parameters
+    ----------
+    name : of the scenario
+    model : of the catalogue, or one that lies beside the scenario
+    plan, cluster, software : of the job
+    calibration : file of constants that it names; empty: none
+    """
+    return {
         "schema": SCHEMA,
-        "name": case.name,
-        "fabric": {"topology": "leaf-spine", "leaves": 1, "spines": 1, **_hosts(case.cluster), "nic": "plain"},
+        "name": name,
+        **({"calibration": calibration} if calibration else {}),
+        "fabric": {"topology": "leaf-spine", **_hosts(cluster), "nic": "plain"},
         "transport": {"load_balancing": "switch-spray", "reorder_tolerant": True},
         "training": {
-            "model": made.name if is_known else f"{made.name}.json",
-            **_plan(case.plan),
-            "gpus": case.cluster.gpus,
-            **_memory(case),
-            "software": _software(case.software),
+            "model": model.name if model.name in MODELS else f"{model.name}.json",
+            **_plan(plan),
+            "gpus": cluster.gpus,
+            "software": _software(software),
         },
         "engine": {"fidelity": "flow"},
     }
-    head = f"# {case.source}: an iteration took {case.measured_s:.6g} s\n"
-    files = {file_name(case): head + write_tree(tree)}
-    return files if is_known else {**files, f"{made.name}.json": _config(made)}
 
 
 def _hosts(cluster: PublishedCluster) -> dict[str, Any]:
@@ -109,8 +131,15 @@ def _hosts(cluster: PublishedCluster) -> dict[str, Any]:
     used = cluster.domain_gpus or server.gpus
     hosts = max(_LEAST_HOSTS, -(-cluster.gpus // used))
     part = {"gpus": used, "nic_ports": server.nic_ports * used // server.gpus, "nvlink_domain_gpus": used}
+    leaves = -(-hosts // _MOST_HOSTS)
+    per_leaf = -(-hosts // leaves)
+    # above one leaf: a link up for every port down, so that there is no bottleneck still
+    up = {} if leaves == 1 else {"links_per_pair": per_leaf}
     return {
-        "hosts_per_leaf": hosts,
+        "leaves": leaves,
+        "spines": 1 if leaves == 1 else int(part["nic_ports"]),
+        "hosts_per_leaf": per_leaf,
+        **up,
         "node": cluster.node if used == server.gpus else {"model": cluster.node, **part},
     }
 
@@ -123,15 +152,17 @@ def _plan(plan: Parallelism) -> dict[str, Any]:
         for field, key in _KEYS.items()
         if field in _ALWAYS or getattr(plan, field) != getattr(usual, field)
     }
+    if "recompute_modules" in found:
+        found["recompute_modules"] = list(found["recompute_modules"])
     if plan.has_lora:
         found["phase"] = "fine-tuning-lora"
-    found["gradients"] = _GRADIENTS[plan.gradient_bytes]
+    by_module = plan.module_precision.model_dump(exclude_none=True)
+    if by_module:
+        found["precision_by_module"] = by_module
+    found["gradients"] = _NUMBERS[plan.gradient_bytes]
+    if plan.moment_bytes != usual.moment_bytes:
+        found["moments"] = _NUMBERS[plan.moment_bytes]
     return {**found, "overlap": plan.overlap.model_dump()}
-
-
-def _memory(case: Case) -> dict[str, str]:
-    needed = fullest_stage(case.model, case.plan, has_flash_attention=case.software.has_flash_attention).total_bytes
-    return {"memory": f"{-(-needed // 10**9)}GB"} if needed > case.gpu.memory_bytes else {}
 
 
 def _software(made: Software) -> str | dict[str, Any]:

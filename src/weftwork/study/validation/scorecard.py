@@ -14,9 +14,10 @@ from typing import Final, Literal
 import numpy as np
 from scipy.stats import spearmanr
 
-__all__ = ["Excluded", "PlanRank", "Point", "Score", "rank_of_best"]
+__all__ = ["Excluded", "LeftOut", "PlanRank", "Point", "Score", "Subset", "rank_of_best"]
 
 _ENOUGH: Final = 3  # points from which a rank correlation says something
+_TIE: Final = 0.02  # chosen: two times that differ by less count as equal; published ratios have three digits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,9 +27,11 @@ class Point:
     Attributes
     ----------
     name : of the row, for people
-    measured_s, predicted_s, naive_s : times; the naive rule is that of the set
+    measured_s, predicted_s, naive_s : times; the naive rule is that of the set. In a set of comparisons seconds for a
+        second: the time on one fabric over that on the other (`Score.is_ratio`)
     plan_set : rows that are plans of one job on one machine have the same text; empty where there is no choice of plans
     parts_s : where the predicted time goes, by kind
+    labels : what a set may be split by, such as ``("GPU", "gb300")``
     """
 
     name: str
@@ -37,6 +40,7 @@ class Point:
     naive_s: float
     plan_set: str = ""
     parts_s: tuple[tuple[str, float], ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def error(self) -> float:
@@ -47,6 +51,11 @@ class Point:
     def naive_error(self) -> float:
         """Of the naive rule."""
         return self.naive_s / self.measured_s - 1
+
+    @property
+    def has_same_sign(self) -> bool:
+        """Whether both ratios say that the same side is faster, or that neither is; for sets of comparisons."""
+        return _sign(self.measured_s) == _sign(self.predicted_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +85,34 @@ class PlanRank:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Subset:
+    """A part of a set: its rows, mean absolute error, and median of the signed errors."""
+
+    name: str
+    points: int
+    mape: float
+    bias: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftOut:
+    """What a set's error is when a constant is fitted to its rows, but never to the configuration that is judged.
+
+    Attributes
+    ----------
+    key : of the scenario, the constant
+    configurations : that were left out, one after the other
+    mape : of all rows, each by the value that was fitted to the rows of all other configurations
+    values : that were fitted, each once
+    """
+
+    key: str
+    configurations: int
+    mape: float
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Score:
     """One set of published measurements with its points.
 
@@ -91,6 +128,10 @@ class Score:
     points : at least one
     excluded : rows left out
     notes : known failures and their reasons
+    splits : labels of the points by which the error is shown too
+    without : a label and its value; the error is shown without those rows too
+    left_out : see `LeftOut`; None where no constant was fitted
+    is_ratio : whether points are ratios of two times, which are compared by sign
     """
 
     key: str
@@ -103,6 +144,24 @@ class Score:
     points: tuple[Point, ...]
     excluded: tuple[Excluded, ...] = ()
     notes: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ()
+    without: tuple[str, str] | None = None
+    left_out: LeftOut | None = None
+    is_ratio: bool = False
+
+    @property
+    def subsets(self) -> tuple[Subset, ...]:
+        """The error of parts of the set."""
+        found = []
+        for label in self.splits:
+            values = sorted({dict(point.labels)[label] for point in self.points})
+            for value in values:
+                chosen = [point for point in self.points if (label, value) in point.labels]
+                found.append(_subset(value, chosen))
+        if self.without is not None:
+            chosen = [point for point in self.points if self.without not in point.labels]
+            found.append(_subset(f"all but {self.without[1]}", chosen))
+        return tuple(found)
 
     @property
     def errors(self) -> tuple[float, ...]:
@@ -153,11 +212,25 @@ class Score:
         """Whether the naive rule does worse."""
         return self.mape < self.naive_mape
 
+    @property
+    def same_signs(self) -> int:
+        """Points whose ratio has the sign of the published one."""
+        return sum(point.has_same_sign for point in self.points)
+
     def plan_ranks(self) -> tuple[PlanRank, ...]:
         """The rank of the measured best plan of every job that was measured with more than one plan."""
         jobs = sorted({point.plan_set for point in self.points if point.plan_set})
         groups = {job: [point for point in self.points if point.plan_set == job] for job in jobs}
         return tuple(rank_of_best(job, points) for job, points in groups.items() if len(points) > 1)
+
+
+def _subset(name: str, points: Sequence[Point]) -> Subset:
+    errors = [point.error for point in points]
+    return Subset(name=name, points=len(points), mape=float(np.mean(np.abs(errors))), bias=float(np.median(errors)))
+
+
+def _sign(ratio: float) -> int:
+    return (ratio > 1 + _TIE) - (ratio < 1 - _TIE)
 
 
 def rank_of_best(plan_set: str, points: Sequence[Point]) -> PlanRank:

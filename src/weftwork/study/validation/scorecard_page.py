@@ -6,11 +6,12 @@ Leaves out: figures; the numbers are few.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from weftwork.study.validation.scorecard import PlanRank, Score
 
-__all__ = ["HEAD", "document", "line", "page", "rank_line"]
+__all__ = ["HEAD", "document", "line", "page", "part_lines", "rank_line", "sign_line"]
 
 HEAD: Final = (
     "set", "role", "points", "MAPE", "median", "worst", "rank corr.", "wanted", "reached", "naive MAPE",
@@ -30,11 +31,25 @@ The error of a row is predicted over measured time, less one; MAPE is the mean o
 correlation is Spearman's. *Calibration*: constants were fitted on these rows. *Declared*: an input, such as the
 software generation or the CPU time of an operation, was read from these rows or from the recipes behind them.
 *Blind*: neither. Beside each set stands a naive rule; a model that loses to it is not worth its code.
+Rows of a set of comparisons are ratios: the time on one fabric over that on another, of which the sign counts.
 Sources and terms: `src/weftwork/data/published/README.md` and `NOTICE`.
 
 An iteration is predicted by running a scenario, on the road of every other run.
 `weftwork validate sc21 --write-scenarios rows` writes the scenarios of a set; `weftwork run` on one of them gives the
 number that stands here.
+"""
+_OWN_INTRODUCTION: Final = """\
+# Your own rows: how far an answer can be trusted
+
+What Weftwork says to rows of your own. This page is written by
+
+```sh
+{command}
+```
+
+The error of a row is predicted over measured time, less one; MAPE is the mean of absolute errors, the rank
+correlation is Spearman's. *Calibration*: constants were fitted on these rows. *Blind*: they were not. Beside each set
+stands a naive rule; a model that loses to it is not worth its code. The packaged sets have a page of the same form.
 """
 
 
@@ -68,17 +83,47 @@ def rank_line(ranks: Sequence[PlanRank]) -> str:
     return f"{text}; in the mean, Weftwork's first was {100 * mean_loss:.1f} % slower than the fastest."
 
 
-def page(scores: Sequence[Score]) -> str:
-    """The whole page, as Markdown."""
-    parts = [_INTRODUCTION, _table(HEAD, [line(score) for score in scores], left=2)]
+def part_lines(score: Score) -> list[str]:
+    """The error of parts of a set, and that of configurations which a fit did not see."""
+    lines = []
+    if score.subsets:
+        shown = [
+            f"{part.name} {100 * part.mape:.1f} % ({part.points} of {len(score.points)} rows,"
+            f" median {100 * part.bias:+.1f} %)"
+            for part in score.subsets
+        ]
+        lines.append(f"MAPE by part: {'; '.join(shown)}.")
+    left = score.left_out
+    if left is not None:
+        text = f"With {left.key} fitted to the rows of all other configurations, one of {left.configurations} left out"
+        lines.append(f"{text} at a time: MAPE {100 * left.mape:.2f} % (fitted: {', '.join(left.values)}).")
+    return lines
+
+
+def sign_line(score: Score) -> str:
+    """How many comparisons come out the same way, in a sentence."""
+    return f"{score.same_signs} of {len(score.points)} comparisons have the published sign; below 2 % counts as equal."
+
+
+def page(scores: Sequence[Score], *, own: str | None = None) -> str:
+    """The whole page, as Markdown.
+
+    Parameters
+    ----------
+    scores : of all sets
+    own : the command that scored a user's own rows; None: these are the packaged sets
+    """
+    head = _INTRODUCTION if own is None else _OWN_INTRODUCTION.format(command=own)
+    parts = [head, _table(HEAD, [line(score) for score in scores], left=2)]
     for score in scores:
         parts.append(f"## {score.title}\n")
         parts.append(_about(score))
         shown = _shown(score)
         if len(shown) < len(score.points):
             parts.append(f"The {len(shown)} worst of {len(score.points)} rows:\n")
+        shown_as = _ratio if score.is_ratio else _time
         rows = [
-            (point.name, _time(point.measured_s), _time(point.predicted_s), f"{100 * point.error:+.1f} %",
+            (point.name, shown_as(point.measured_s), shown_as(point.predicted_s), f"{100 * point.error:+.1f} %",
              f"{100 * point.naive_error:+.0f} %")
             for point in shown
         ]  # fmt: skip
@@ -108,8 +153,14 @@ def document(scores: Sequence[Score]) -> list[dict[str, Any]]:
                 {"job": rank.plan_set, "plans": rank.plans, "rank": rank.rank, "loss": rank.loss}
                 for rank in score.plan_ranks()
             ],
+            "subsets": [
+                {"name": part.name, "points": part.points, "mape": part.mape, "bias": part.bias}
+                for part in score.subsets
+            ],
+            "left_out": None if score.left_out is None else asdict(score.left_out),
             "excluded": [{"row": row.name, "reason": row.reason} for row in score.excluded],
             "notes": list(score.notes),
+            "same_signs": score.same_signs if score.is_ratio else None,
             "rows": [
                 {"row": point.name, "measured_s": point.measured_s, "predicted_s": point.predicted_s,
                  "naive_s": point.naive_s, "error": point.error, "parts_s": dict(point.parts_s)}
@@ -136,6 +187,8 @@ def _about(score: Score) -> str:
     ]
     ranks = score.plan_ranks()
     lines += [f"- {rank_line(ranks)}"] if ranks else []
+    lines += [f"- {text}" for text in part_lines(score)]
+    lines += [f"- {sign_line(score)}"] if score.is_ratio else []
     lines += [f"- {note}" for note in score.notes]
     lines += [f"- Left out: {row.name}: {row.reason}." for row in score.excluded]
     return "\n".join(lines) + "\n"
@@ -155,6 +208,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:.3f}"
 
 
 def _time(seconds: float) -> str:

@@ -14,6 +14,7 @@ Leaves out: SLEEK, 800 Gb/s, oversubscribed and broken fabrics; under RCCC, that
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final
@@ -36,7 +37,15 @@ from weftwork.topology.shapes.leaf_spine import leaf_spine
 from weftwork.workload.traffic.patterns.incast import incast
 from weftwork.workload.traffic.patterns.permutation import permutation
 
-__all__ = ["FRAME_BYTES", "PAYLOAD_BYTES", "UetRow", "permutations", "small_cases"]
+__all__ = [
+    "FRAME_BYTES",
+    "PAYLOAD_BYTES",
+    "UetRow",
+    "permutation_row",
+    "permutations",
+    "small_cases",
+    "small_row",
+]
 
 HEADER_BYTES: Final = 64  # uec.cpp, UecSrc::_hdr_size; answers and cut packets have as many
 FRAME_BYTES: Final = 4_150  # main_uec.cpp, packet_size
@@ -235,7 +244,7 @@ def permutations(*, is_full: bool, most_bytes: int = FULL_BYTES) -> tuple[tuple[
             is_wanted = row["message_bytes"] <= QUICK_BYTES and row["paths"] == QUICK_PATHS
         if not is_wanted:
             continue
-        made = _permutation(row)
+        made = permutation_row(row)
         if made.control in names:
             found.append(made)
         else:
@@ -243,7 +252,7 @@ def permutations(*, is_full: bool, most_bytes: int = FULL_BYTES) -> tuple[tuple[
     return tuple(found), tuple(excluded)
 
 
-def _permutation(row: dict[str, Any]) -> UetRow:
+def permutation_row(row: Mapping[str, Any]) -> UetRow:
     """A row with the options of its run: generate_permutation_experiments.py makes them from the rate of the links."""
     queue_packets = row["link_gbps"] // 4
     return UetRow(
@@ -272,28 +281,38 @@ def small_cases() -> tuple[tuple[UetRow, ...], tuple[Excluded, ...]]:
     """
     found, excluded = [], []
     for row in measured("htsim-100g").to_pylist():
-        rate_bps = row["link_gbps"] * 10**9
-        links = 6  # of the longest path: up three tiers and down again
-        rtt_ps = links * (2 * US_PS + (FRAME_BYTES + HEADER_BYTES) * 8 * SECOND_PS // rate_bps)
-        bdp_packets = ceil(rtt_ps * rate_bps / 8 / SECOND_PS / FRAME_BYTES)
-        name, parameters = _SELECTIONS.get(row["load_balancing"], ("", {}))
-        made = UetRow(
-            pattern=row["pattern"],
-            hosts=row["hosts"],
-            flows=row["flows"],
-            message_bytes=row["message_bytes"],
-            rate_bps=rate_bps,
-            control="nscc",
-            paths=SMALL_PATHS,
-            queue_packets=bdp_packets,
-            kmin_packets=ceil(0.2 * bdp_packets),
-            kmax_packets=ceil(0.8 * bdp_packets),
-            path_selection=name or row["load_balancing"],
-            path_parameters=tuple(parameters.items()),
-            tail_us=(row["least_tail_us"] + row["most_tail_us"]) / 2,
-        )
-        if name:
+        made = small_row(row)
+        if row["load_balancing"] in _SELECTIONS:
             found.append(made)
         else:
             excluded.append(Excluded(name=made.name, reason=f"{row['load_balancing']} is no path selection here"))
     return tuple(found), tuple(excluded)
+
+
+def small_row(row: Mapping[str, Any]) -> UetRow:
+    """A row at 100 Gb/s with the options of its run.
+
+    Parameters
+    ----------
+    row : its cells
+    """
+    rate_bps = row["link_gbps"] * 10**9
+    links = 6  # of the longest path: up three tiers and down again
+    rtt_ps = links * (2 * US_PS + (FRAME_BYTES + HEADER_BYTES) * 8 * SECOND_PS // rate_bps)
+    bdp_packets = ceil(rtt_ps * rate_bps / 8 / SECOND_PS / FRAME_BYTES)
+    name, parameters = _SELECTIONS.get(row["load_balancing"], (row["load_balancing"], {}))
+    return UetRow(
+        pattern=row["pattern"],
+        hosts=row["hosts"],
+        flows=row["flows"],
+        message_bytes=row["message_bytes"],
+        rate_bps=rate_bps,
+        control="nscc",
+        paths=SMALL_PATHS,
+        queue_packets=bdp_packets,
+        kmin_packets=ceil(0.2 * bdp_packets),
+        kmax_packets=ceil(0.8 * bdp_packets),
+        path_selection=name,
+        path_parameters=tuple(parameters.items()),
+        tail_us=(row["least_tail_us"] + row["most_tail_us"]) / 2,
+    )

@@ -1,4 +1,4 @@
-"""The scorecard: every published set, predicted and scored.
+"""The scorecard: every published set, or a user's own rows, predicted and scored.
 
 A set says what it is calibrated on and what is declared; nothing is fitted here. A row of iterations is a scenario, and
 takes the road of every run. Rows run in parallel over processes.
@@ -8,12 +8,14 @@ Source: `weftwork.data.measured`, `weftwork.study.validation.published_cases`, `
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from errno import EEXIST
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
+
+import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
@@ -21,47 +23,35 @@ from weftwork.base.stop import unfinished
 from weftwork.base.whole_file import temporary_beside
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.study.pool.side_by_side import Workers, worker_processes
-from weftwork.study.validation.curves import one_server, p5, rows_of
+from weftwork.study.validation.curves import CurveRow, one_server, p5, p5_small, rows_of
+from weftwork.study.validation.evidence import EVIDENCE
 from weftwork.study.validation.predict import predict
 from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
 from weftwork.study.validation.row_scenario import write_row, yaml_name
-from weftwork.study.validation.scorecard import Excluded, Point, Score
+from weftwork.study.validation.scorecard import Excluded, LeftOut, Point, Score
+from weftwork.study.validation.sets import Row, ValidationSet
+from weftwork.study.validation.signs import SignRow
 from weftwork.study.validation.ultra_ethernet import UetRow, permutations, small_cases
 
-__all__ = ["BY_NAME", "NAIVE_MFU", "SETS", "Progress", "ValidationSet", "validate", "write_scenarios"]
+__all__ = [
+    "BY_NAME",
+    "NAIVE_MFU",
+    "SETS",
+    "Progress",
+    "ValidationSet",
+    "scored",
+    "validate",
+    "write_scenarios",
+    "write_sets",
+]
 
 NAIVE_MFU: Final = 0.45  # what people assume who have no model: a usual figure of large jobs
 _NAIVE: Final = f"{100 * NAIVE_MFU:.0f} % of the GPU's peak in this precision"
 _EVERY: Final = 6  # chosen: of 360 small rows, so that a scorecard without --full takes less than a minute
 
-BY_NAME: Final = frozenset({"uet"})  # a minute of CPU time for its eight rows: by name, or with --full
+BY_NAME: Final = frozenset({"fabric-signs", "uet"})  # a minute of CPU time for their rows: by name, or with --full
 
 Progress = Callable[[str, int, int], None]  # title of the set, rows done, rows of the set
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ValidationSet:
-    """One set, before it is predicted.
-
-    Attributes
-    ----------
-    key, title : what it is called
-    curves : scores of curves of collectives, whose rows run too; None for a set of iterations
-    cases : iterations with rows left out; the argument says whether all rows are wanted
-    packets : the same of runs of the packet engine
-    role, calibrated_on, source, tolerance, notes : see `Score`
-    """
-
-    key: str
-    title: str
-    curves: Callable[[], tuple[Score, ...]] | None = None
-    cases: Callable[[bool], tuple[Sequence[Case], Sequence[Excluded]]] | None = None
-    packets: Callable[[bool], tuple[Sequence[UetRow], Sequence[Excluded]]] | None = None
-    role: Literal["calibration", "declared", "blind"] = "blind"
-    calibrated_on: str = ""
-    source: str = ""
-    tolerance: float | None = None
-    notes: tuple[str, ...] = ()
 
 
 _CONSTANT: Final = "vTrain 39.1B (efficiency of matrix products), one server at Azure (NVLink)"
@@ -71,20 +61,32 @@ _SLOW_PLANS: Final = (
     "says; the data set does not explain them, and they are not left out."
 )
 _GPT_OSS: Final = (
-    "A known failure: measured iterations take nearly twice as long as Weftwork says, also in BF16. Attention with "
-    "sinks and windows that is not fused would explain it; the table does not say."
+    "A known failure without a known cause: measured iterations take nearly twice as long as Weftwork says, in BF16 "
+    "and in MXFP8, with graphs of parts and of whole iterations alike, so that launches are not it. No measurement of "
+    "its kernels is public. The figures of 26.06.01 are low by a regression of cuDNN, as a footnote of the table says."
 )
 _LAUNCHES: Final = (
     "Launches bind them: with a CPU time of 8 us, PyTorch with fused operations, MAPE would be 23 % "
     "(benchmarks/fit_matmul.py --launch)."
 )
-_SUPER: Final = (
-    "A known failure: Nemotron 3 Super comes out 24 to 50 % too fast, most with tensor parallelism and in NVFP4. It "
-    "has 22 small experts a token and Mamba-2 layers, whose kernels nobody has published times of on these GPUs."
+_LAUNCH: Final = ("training.software.launch", tuple(f"{us}us" for us in (24, 30, 36, 42, 48, 54, 60)))
+_WITHOUT_GRAPHS: Final = (
+    "Iterations without CUDA graphs and with micro batches of one sequence wait for the CPU, whose time nobody has "
+    "published: DeepSeek-V3 so comes out too fast."
 )
-_SLOWER_RELEASES: Final = (
-    "One plan differs by up to 1.4 between releases; the generation of the recipe stands for CUDA graphs, fused "
-    "experts, attention in FP8 and the overlap of the exchange, and for nothing else."
+_MANY_EXPERTS: Final = (
+    "Where a GPU has 16 experts and more, iterations come out 9 to 16 % too fast, with graphs of whole iterations too: "
+    "products of few rows are slower than the smooth model says."
+)
+_GB200: Final = (
+    "Rows of GB200 are what misses: they come out 5 to 17 % too fast, all releases alike, and GB300's do not. Rates of "
+    "products, casts and attention are those that others measured on single GPUs; MLPerf's rows of the same model on "
+    "GB200 are within 5 % (`mlperf-llama3`). What else slows these rows nobody has published."
+)
+_NOTHING_FITTED: Final = (
+    "No constant is fitted to these rows: recipes are read from their source, kernels and exchanges from other "
+    "measurements (docs/models/training.md). The line above is a test of that: were the CPU time of an operation "
+    "fitted here, configurations that the fit does not see would have that error."
 )
 _VTRAIN: Final = "data set of vTrain (MICRO 2024)"
 _UET: Final = "committed results of the Ultra Ethernet reference model, ultraethernet/uet-htsim"
@@ -110,6 +112,10 @@ def _curves(operation: Literal["all-reduce", "all-gather", "all-to-all"]) -> tup
     return p5(operation, is_calibrated=False), p5(operation, is_calibrated=True)
 
 
+def _small_curves() -> tuple[Score, ...]:
+    return p5_small(is_calibrated=False), p5_small(is_calibrated=True)
+
+
 SETS: Final[dict[str, ValidationSet]] = {
     made.key: made
     for made in (
@@ -130,7 +136,7 @@ SETS: Final[dict[str, ValidationSet]] = {
             role="declared",
             calibrated_on="CPU time of an operation (36 us) was read from these rows; otherwise as the other sets",
             source=_VTRAIN,
-            tolerance=0.10,
+            tolerance=0.07,
             notes=(_LAUNCHES,),
         ),
         ValidationSet(
@@ -139,7 +145,7 @@ SETS: Final[dict[str, ValidationSet]] = {
             cases=lambda _: (sc21(), ()),
             calibrated_on=_CONSTANT,
             source="Narayanan et al., SC 2021, table 1; times from the published FLOP/s",
-            tolerance=0.07,
+            tolerance=0.03,
             notes=("Micro batches are those of the scripts in NVIDIA/Megatron-LM, examples/sc21.",),
         ),
         ValidationSet(
@@ -147,42 +153,51 @@ SETS: Final[dict[str, ValidationSet]] = {
             title="Llama 3 of 70 and 405 billion parameters in FP8 and MXFP8, H100 to GB300",
             cases=lambda _: bridge("dense-fp8"),
             role="declared",
-            calibrated_on=f"{_CONSTANT}; overlap is a declared prior, LoRA and fine-tuning rows are declared by rule",
+            calibrated_on=f"{_CONSTANT}; recipes are read, what they overlap hides by a declared prior",
             source=_BRIDGE,
-            tolerance=0.10,
+            tolerance=0.05,
+            notes=(_GB200,),
+            splits=("GPU",),
         ),
         ValidationSet(
             key="bridge-dense-nvfp4",
             title="Llama 3 of 70 and 405 billion parameters in NVFP4, GB200 and GB300",
             cases=lambda _: bridge("dense-nvfp4"),
             role="declared",
-            calibrated_on=f"{_CONSTANT}; overlap is a declared prior",
+            calibrated_on=f"{_CONSTANT}; recipes are read, what they overlap hides by a declared prior",
             source=_BRIDGE,
-            tolerance=0.12,
+            tolerance=0.05,
+            notes=(_GB200,),
+            splits=("GPU",),
         ),
         ValidationSet(
             key="bridge-experts",
             title="Mixtures of experts: DeepSeek-V3, Qwen3, Nemotron 3, H100 to GB300",
             cases=lambda _: bridge("experts"),
             role="declared",
-            calibrated_on=f"{_CONSTANT}; the generation of the recipe is a declared input",
+            calibrated_on=f"{_CONSTANT}; recipes are read",
             source=_BRIDGE,
-            tolerance=0.20,
-            notes=(_SUPER, _SLOWER_RELEASES),
+            tolerance=0.10,
+            notes=(_NOTHING_FITTED, _WITHOUT_GRAPHS, _MANY_EXPERTS),
+            splits=("GPU", "model"),
+            without=("model", "nemotron-3-super"),
+            refit=_LAUNCH,
         ),
         ValidationSet(
             key="bridge-gpt-oss",
             title="GPT-OSS of 120 billion parameters: reported apart, not judged",
             cases=lambda _: bridge("gpt-oss"),
             role="declared",
-            calibrated_on=f"{_CONSTANT}; the generation of the recipe is a declared input",
+            calibrated_on=f"{_CONSTANT}; recipes are read",
             source=_BRIDGE,
             notes=(_GPT_OSS,),
+            splits=("GPU",),
         ),
         ValidationSet(key="nccl-one-server", title="nccl-tests in one server", curves=one_server),
         ValidationSet(key="nccl-p5-all-reduce", title="nccl-tests on AWS p5", curves=partial(_curves, "all-reduce")),
         ValidationSet(key="nccl-p5-all-gather", title="nccl-tests on AWS p5", curves=partial(_curves, "all-gather")),
         ValidationSet(key="nccl-p5-all-to-all", title="nccl-tests on AWS p5", curves=partial(_curves, "all-to-all")),
+        ValidationSet(key="nccl-p5-small", title="nccl-tests on AWS p5, small sizes", curves=_small_curves),
         ValidationSet(
             key="uet-small",
             title="Ultra Ethernet at 100 Gb/s: a lone flow, incasts and sprayed permutations of 1,024 hosts",
@@ -201,6 +216,7 @@ SETS: Final[dict[str, ValidationSet]] = {
             tolerance=0.05,
             notes=(_EARLIER_MODEL, _NO_SCENARIO),
         ),
+        *EVIDENCE,
     )
 }
 
@@ -226,7 +242,7 @@ def validate(
     wanted = _known(named)
     with worker_processes(processes) as workers:
         for key in wanted:
-            scores += _scored(SETS[key], is_full=is_full, workers=workers, progress=progress)
+            scores += scored(SETS[key], is_full=is_full, workers=workers, progress=progress)
     return tuple(scores)
 
 
@@ -247,21 +263,39 @@ def write_scenarios(folder: Path, keys: Iterable[str] = (), *, is_full: bool = F
     ------
     ConfigError : there is no such set, or the folder is there already
     """
-    wanted = _known(keys)
+
+    def rows(key: str) -> tuple[Case | CurveRow | SignRow, ...]:
+        make, compare = SETS[key].cases, SETS[key].signs
+        cases = () if make is None else make(is_full)[0]
+        return (*cases, *(() if compare is None else compare()[0]), *rows_of(key))
+
+    return write_sets(folder, {key: rows(key) for key in _known(keys)})
+
+
+def write_sets(folder: Path, sets: Mapping[str, Sequence[Case | CurveRow | SignRow]]) -> int:
+    """Write the scenarios of rows; as `write_scenarios`.
+
+    Parameters
+    ----------
+    folder : which must not exist
+    sets : rows by the folder that they go into
+    """
     written = 0
     try:
         if folder.exists():
             raise FileExistsError(EEXIST, os.strerror(EEXIST))
         with unfinished(temporary_beside(folder)) as fresh:
-            for key in wanted:
+            for key, rows in sets.items():
                 (fresh / key).mkdir(parents=True)
-                make = SETS[key].cases
-                for case in () if make is None else make(is_full)[0]:
-                    write_row(case, fresh / key)
-                    written += 1
-                for row in rows_of(key):
-                    file = fresh / key / yaml_name(f"{row.name} {row.nic_share:g}")
-                    file.write_text(write_tree(row.scenario()), encoding="utf-8")
+                for row in rows:
+                    if isinstance(row, CurveRow):
+                        words = f"{row.operation} {row.name}{' calibrated' if row.is_calibrated else ''}"
+                        (fresh / key / yaml_name(words)).write_text(write_tree(row.scenario()), encoding="utf-8")
+                    elif isinstance(row, SignRow):
+                        for name, tree in row.scenarios().items():
+                            (fresh / key / yaml_name(name)).write_text(write_tree(tree), encoding="utf-8")
+                    else:
+                        write_row(row, fresh / key)
                     written += 1
             fresh.rename(folder)
     except OSError as error:
@@ -282,17 +316,28 @@ def _known(keys: Iterable[str]) -> tuple[str, ...]:
     return wanted
 
 
-def _scored(chosen: ValidationSet, *, is_full: bool, workers: Workers, progress: Progress | None) -> tuple[Score, ...]:
+def scored(chosen: ValidationSet, *, is_full: bool, workers: Workers, progress: Progress | None) -> tuple[Score, ...]:
+    """Predict a set and score it; as `validate`.
+
+    Parameters
+    ----------
+    chosen : the set
+    is_full, progress : as for `validate`
+    workers : that predict
+    """
     if chosen.curves is not None:
         return chosen.curves()
-    rows: Sequence[Case | UetRow] = ()
-    excluded: Sequence[Excluded] = ()
+    rows: Sequence[Row] = chosen.rows
+    excluded: Sequence[Excluded] = chosen.excluded
     if chosen.cases is not None:
         rows, excluded = chosen.cases(is_full)
     elif chosen.packets is not None:
         rows, excluded = chosen.packets(is_full)
+    elif chosen.signs is not None:
+        rows, excluded = chosen.signs()
+    asked: list[tuple[Row, dict[str, str]]] = [(row, {}) for row in rows]
     points: list[Point] = []
-    for point in workers.answers(_point, rows):
+    for point in workers.answers(_point, asked):
         points.append(point)
         if progress is not None:
             progress(chosen.title, len(points), len(rows))
@@ -302,11 +347,15 @@ def _scored(chosen: ValidationSet, *, is_full: bool, workers: Workers, progress:
         role=chosen.role,
         calibrated_on=chosen.calibrated_on,
         source=chosen.source,
-        naive=_NAIVE if chosen.packets is None else _LINE_RATE,
+        naive=_naive(chosen, rows),
         tolerance=chosen.tolerance,
         points=tuple(points),
         excluded=tuple(excluded),
         notes=chosen.notes,
+        splits=chosen.splits,
+        without=chosen.without,
+        left_out=_left_out(chosen, rows, workers, progress) if is_full and chosen.refit is not None else None,
+        is_ratio=chosen.signs is not None,
     )
     if chosen.key == "vtrain-single-node" and not is_full:
         sampled = f"Every {_EVERY}th row; all with --full."
@@ -316,10 +365,42 @@ def _scored(chosen: ValidationSet, *, is_full: bool, workers: Workers, progress:
     return (score,)
 
 
-def _point(case: Case | UetRow) -> Point:
-    if isinstance(case, UetRow):
+def _left_out(chosen: ValidationSet, rows: Sequence[Row], workers: Workers, progress: Progress | None) -> LeftOut:
+    """Fit a constant to all configurations but one, and judge that one, for each."""
+    key, values = chosen.refit or ("", ())
+    errors = np.empty((len(values), len(rows)))
+    configurations = np.array([case.configuration for case in rows if isinstance(case, Case)])
+    for place, value in enumerate(values):
+        for row, point in enumerate(workers.answers(_point, [(case, {key: value}) for case in rows])):
+            errors[place, row] = abs(point.error)
+            if progress is not None:
+                progress(f"{chosen.title}, {key} {value}", row + 1, len(rows))
+    found = np.empty(len(rows))
+    fitted = []
+    for configuration in np.unique(configurations):
+        is_left = configurations == configuration
+        best = int(errors[:, ~is_left].mean(axis=1).argmin())
+        found[is_left] = errors[best, is_left]
+        fitted.append(best)
+    return LeftOut(
+        key=key,
+        configurations=len(fitted),
+        mape=float(found.mean()),
+        values=tuple(values[place] for place in sorted(set(fitted))),
+    )
+
+
+def _naive(chosen: ValidationSet, rows: Sequence[Row]) -> str:
+    if chosen.signs is not None:
+        return "fabrics do not differ"
+    return _NAIVE if all(isinstance(row, Case) for row in rows) else _LINE_RATE
+
+
+def _point(asked: tuple[Row, dict[str, str]]) -> Point:
+    case, overrides = asked
+    if isinstance(case, UetRow | SignRow | CurveRow):
         return case.point()
-    found = predict(case)
+    found = predict(case, overrides)
     return Point(
         name=case.name,
         measured_s=case.measured_s,
@@ -327,4 +408,5 @@ def _point(case: Case | UetRow) -> Point:
         naive_s=found.peak_s / NAIVE_MFU,
         plan_set=case.plan_set,
         parts_s=found.parts_s,
+        labels=(("GPU", case.gpu.name), ("model", case.model.name)),
     )

@@ -35,6 +35,7 @@ class Call:
     chunks : pieces of a part that are under way at a time: step k of one overlaps step k + 1 of another. A chain or a
         tree has one part, the whole share of a channel, and wants many
     least_chunk_bytes : a piece is not made smaller; a small part has fewer pieces than ``chunks``
+    round_bytes : of a part on the wire that go around a ring before the next ones begin; 0 for no limit
     domain : ranks of one NVLink domain, neighbours in rank order; 1 where all traffic crosses the network
     options : the keys of the algorithm's own, where it has any
     root : of broadcast and reduce
@@ -54,6 +55,7 @@ class Call:
     channels: int = 1
     chunks: int = 1
     least_chunk_bytes: int = 1
+    round_bytes: int = 0
     domain: int = 1
     options: Record = field(default_factory=NoKeys)
     root: int = 0
@@ -98,6 +100,10 @@ class Call:
     def pieces(self, part_bytes: int) -> int:
         """Into how many pieces a part is cut."""
         return max(1, min(self.chunks, part_bytes // self.least_chunk_bytes))
+
+    def rounds(self, part_bytes: int) -> int:
+        """In how many rounds a part goes around a ring, one after the other."""
+        return max(1, -(-part_bytes // self.round_bytes)) if self.round_bytes else 1
 
 
 def bus_bandwidth_factor(operation: str, ranks: int) -> Fraction:
@@ -152,6 +158,7 @@ def call_mistakes(call: Call, operations: Sequence[str], algorithm: str) -> list
         "channels": (call.channels, 1, "channel"),
         "chunks": (call.chunks, 1, "piece"),
         "least_chunk": (call.least_chunk_bytes, 1, "byte"),
+        "round": (call.round_bytes, 0, "bytes"),
         "domain": (call.domain, 1, "GPU"),
         "repeat": (call.repeat, 1, "time"),
         "nic_columns": (call.nic_columns, 1, "NIC column"),

@@ -1,8 +1,9 @@
 """What a collective costs as one operation of a program (`weftwork.spec.job.Collect`): overhead, bytes, efficiencies.
 
-The operation takes as long, alone, as the closed form says of the fastest method (`closed_form`). What the busiest link
-carries becomes bytes with an efficiency, which contend with others; the rest of the time is overhead.
-Leaves out: SHARP in a fabric; PAT.
+The operation takes as long, alone, as the closed form (`closed_form`) says of the method that NCCL takes (`tuner`).
+What the busiest link carries becomes bytes with an efficiency, which contend with others; the rest of the time is
+overhead.
+Leaves out: SHARP in a fabric.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Literal
 from weftwork.base.clock import SECOND_PS, whole_ps
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.training import Software
-from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, Method, fastest
+from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, Method
 from weftwork.workload.collectives.figures import CollectiveFigures
+from weftwork.workload.collectives.tuner import chosen
 
 __all__ = ["CollectiveCost", "collective_cost"]
 
@@ -70,8 +72,8 @@ def collective_cost(
             alone_ps=0, path_ps=figures.nvlink_latency_ps,
         )  # fmt: skip
     group = GroupShape(members=members, per_domain=per_domain, domain_gpus=domain_gpus)
-    share = software.network_efficiency
-    found = fastest(
+    share = min(software.network_efficiency, figures.network_share)
+    found = chosen(
         operation, group, size_bytes, figures, network_efficiency=share, latency_scale=software.latency_scale
     )
     rounds = 2 if operation == "all-reduce" else 1

@@ -2,7 +2,7 @@
 
 Rates and latencies are those of the fabric that is run, so that a faster NVLink is a faster collective. What software
 adds to the protocols' latencies (launch, ramp) is fitted by GPU on published curves; figures.toml names the source of
-each figure.
+each figure. What the software of a kind of NIC adds (networks.toml) is what its makers tell NCCL's tuner.
 Leaves out: NICs and paths that differ inside one fabric; the slowest port and the path through one leaf stand for all.
 """
 
@@ -20,9 +20,10 @@ from weftwork.hardware.catalogue import SERVERS
 from weftwork.spec.device import Server
 from weftwork.spec.fabric import HOST, Fabric
 
-__all__ = ["FIGURES", "CollectiveFigures", "collective_caveats", "collective_figures", "path_latency_ps"]
+__all__ = ["FIGURES", "NETWORKS", "CollectiveFigures", "collective_caveats", "collective_figures", "path_latency_ps"]
 
 FIGURES: Final = Catalogue("collective figures", Path(__file__).with_name("figures.toml"))
+NETWORKS: Final = Catalogue("network of collectives", Path(__file__).with_name("networks.toml"))
 RAMP_STEPS: Final = 7  # the ramp was fitted on eight GPUs: seven steps
 _SAME: Final = {"h200": "h100", "gb200": "b200", "b300": "b200", "gb300": "b200"}  # NVLink of one generation
 
@@ -42,6 +43,13 @@ class CollectiveFigures:
     payload_share : of it, that is data
     network_latency_ps : of a message to another server of the same leaf, besides its serialisation
     nic_ports_of_a_gpu : at least one
+    network : row of networks.toml, of which the fields below are
+    nic_latency_ps, nic_flush_ps : that the software of the NIC adds to a step over the network, and to one of Simple
+    post_ps : of the host, for each step of a ring through several domains
+    peer_ps : of each peer of an all-to-all
+    network_share : of the NIC's rate that this software gets, beyond headers
+    buffer_scale : of NCCL's buffer
+    nvls_tree_chunk_bytes : of a channel of NVLSTree
     """
 
     name: str
@@ -56,6 +64,14 @@ class CollectiveFigures:
     payload_share: float
     network_latency_ps: int
     nic_ports_of_a_gpu: int
+    network: str = "other"
+    nic_latency_ps: int = 0
+    nic_flush_ps: int = 0
+    post_ps: int = 0
+    peer_ps: int = 0
+    network_share: float = 1.0
+    buffer_scale: int = 1
+    nvls_tree_chunk_bytes: int = 131_072
 
 
 def collective_figures(
@@ -63,6 +79,7 @@ def collective_figures(
     *,
     nic_port_rate_bps: int,
     gpu: str | None = None,
+    nic: str | None = None,
     network_latency_ps: int = 0,
     payload_share: float = 1.0,
 ) -> CollectiveFigures:
@@ -73,15 +90,19 @@ def collective_figures(
     server : its NVLink and NIC ports
     nic_port_rate_bps : of one port
     gpu : in the catalogue of GPUs; by default that of the catalogue's server of this name
+    nic : in the catalogue of NICs; by default that of the catalogue's server of this name
     network_latency_ps, payload_share : see `CollectiveFigures`
 
     Returns
     -------
     those of the GPU, or those of ``other`` where its collectives were never measured
     """
+    row = SERVERS.get(server.name)
     if gpu is None:
-        row = SERVERS.get(server.name)
         gpu = str(row.value("gpu")) if row is not None and "gpu" in row.figures else "other"
+    if nic is None:
+        nic = str(row.value("nic")) if row is not None and "nic" in row.figures else "other"
+    over = NETWORKS.get(nic, NETWORKS["other"])
     found = FIGURES.get(_SAME.get(gpu, gpu), FIGURES["other"])
     has_nvlink = server.nvlink_rate_bps > 0
     return CollectiveFigures(
@@ -97,6 +118,14 @@ def collective_figures(
         payload_share=payload_share,
         network_latency_ps=network_latency_ps,
         nic_ports_of_a_gpu=max(1, server.nic_ports // server.gpus),
+        network=over.name,
+        nic_latency_ps=int(over.value("nic_latency_ps")),
+        nic_flush_ps=int(over.value("nic_flush_ps")),
+        post_ps=int(over.value("post_ps")),
+        peer_ps=int(over.value("peer_ps")),
+        network_share=float(over.value("share")),
+        buffer_scale=int(over.value("buffer_scale")),
+        nvls_tree_chunk_bytes=int(over.value("nvls_tree_chunk_bytes")),
     )
 
 
@@ -120,5 +149,5 @@ def path_latency_ps(fabric: Fabric) -> int:
 
 def collective_caveats(figures: CollectiveFigures) -> dict[str, Caveat]:
     """What is fitted, chosen or unverified among the figures of a server, by ``collectives.row.key``."""
-    own = FIGURES[figures.name].caveats().values()
+    own = [*FIGURES[figures.name].caveats().values(), *NETWORKS[figures.network].caveats().values()]
     return caveats_by_subject(replace(caveat, subject=f"collectives.{caveat.subject}") for caveat in own)

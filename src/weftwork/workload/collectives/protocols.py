@@ -1,8 +1,9 @@
 """Protocols of NCCL with their efficiency and latencies, each figure with its source, as keys of a `Call`.
 
-NCCL has figures for ring, tree and NVLS; other algorithms take those of the ring, and the caveats say so.
+NCCL has figures for ring, tree, NVLS, NVLSTree (here `hierarchical` with NVLS inside) and PAT (here
+`halving-doubling`); other algorithms take those of the ring, and the caveats say so.
 Source: NVIDIA/nccl, src/graph/tuning.cc.
-Leaves out: limits of a channel's bandwidth (perChMaxRingLL128Bws and others), which are of a GPU and not of a protocol.
+Leaves out: limits of a channel's bandwidth, by which NCCL chooses among its methods (`tuner`).
 """
 
 from __future__ import annotations
@@ -18,17 +19,21 @@ from weftwork.base.errors import ConfigError, Mistake
 __all__ = ["PROTOCOLS", "ProtocolFigures", "software"]
 
 PROTOCOLS: Final = Catalogue("protocol", Path(__file__).with_name("protocols.toml"))
-_OWN_FIGURES: Final = ("ring", "tree", "nvls")
+_OWN_FIGURES: Final = {"ring": "ring", "tree": "tree", "nvls": "nvls", "nvls-tree": "nvls_tree", "pat": "pat"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProtocolFigures:
-    """What a protocol makes of a call: fields of `Call` by their names, and what is uncertain of them."""
+    """What a protocol makes of a call: fields of `Call` by their names, and what is uncertain of them.
+
+    ``round_bytes`` is of a channel of NCCL with its buffers as they come.
+    """
 
     protocol_efficiency: float
     base_latency_ps: int
     local_step_latency_ps: int
     step_latency_ps: int
+    round_bytes: int
     caveats: dict[str, Caveat]
 
 
@@ -38,21 +43,21 @@ def software(protocol: str, algorithm: str) -> ProtocolFigures:
     Parameters
     ----------
     protocol : ``simple``, ``ll`` or ``ll128``
-    algorithm : name in the catalogue of algorithms
+    algorithm : name in the catalogue of algorithms, or ``nvls-tree`` or ``pat``
 
     Raises
     ------
     ConfigError : no such protocol, or NCCL does not have it with this algorithm
     """
     row = PROTOCOLS.find(protocol, path="collective.protocol")
-    whose = algorithm if algorithm in _OWN_FIGURES else "ring"
+    whose = _OWN_FIGURES.get(algorithm, "ring")
     names = [f"{whose}_{name}" for name in ("base_latency_ps", "local_step_latency_ps", "step_latency_ps")]
     if names[0] not in row.figures:
         text = f"found '{protocol}', wanted simple: NCCL has no other protocol with {algorithm}"
         raise ConfigError("collective", [Mistake(path="collective.protocol", text=text, fix="simple")])
     used = {name: row.figures[name] for name in ("efficiency", *names)}
     caveats = [caveat for figure in used.values() if (caveat := figure.caveat(protocol)) is not None]
-    if whose != algorithm:
+    if algorithm not in _OWN_FIGURES:
         text = f"latencies of the ring, since NCCL has none for {algorithm}"
         caveats.append(Caveat(subject=f"{protocol}.{algorithm}", kind="chosen", text=text))
     launch_ps, local_step_ps, step_ps = (int(row.value(name)) for name in names)
@@ -61,5 +66,6 @@ def software(protocol: str, algorithm: str) -> ProtocolFigures:
         base_latency_ps=launch_ps,
         local_step_latency_ps=local_step_ps,
         step_latency_ps=step_ps,
+        round_bytes=int(row.value("round_bytes")),
         caveats=caveats_by_subject(caveats),
     )

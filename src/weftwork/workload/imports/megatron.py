@@ -9,7 +9,8 @@ Leaves out: the fabric, of which arguments say nothing but the number of GPUs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,16 +21,15 @@ from weftwork.spec.scenario.yaml_tree import MAX_BYTES
 from weftwork.spec.training import Model
 from weftwork.workload.imports.argument_reader import ArgumentReader
 from weftwork.workload.imports.megatron_arguments import READ
+from weftwork.workload.imports.megatron_keys import KeyValue, ScenarioKeys, value_text
 from weftwork.workload.imports.megatron_model import MODEL_ARGUMENTS, ModelFound, find_model
+from weftwork.workload.imports.megatron_modules import read_bf16_layers, read_layout, read_recomputation, read_software
 from weftwork.workload.imports.megatron_words import Launch, launch_in_script, launch_in_yaml
 from weftwork.workload.imports.shell import without_value
 
 __all__ = [
-    "DATA_OVERLAP", "EXPERT_OVERLAP", "TENSOR_OVERLAP", "USUAL", "KeyValue", "MegatronImport", "read_megatron",
-    "read_megatron_file",
+    "DATA_OVERLAP", "EXPERT_OVERLAP", "TENSOR_OVERLAP", "MegatronImport", "read_megatron", "read_megatron_file",
 ]  # fmt: skip
-
-KeyValue = str | int | float | bool
 
 # Shares that hide where a switch is on: those that the scorecard declares for Megatron-Bridge's recipes
 # (`weftwork.study.validation.recipes`), where they are priors and were never fitted.
@@ -37,31 +37,6 @@ TENSOR_OVERLAP: Final = 0.7
 DATA_OVERLAP: Final = 0.9
 EXPERT_OVERLAP: Final = 0.9
 
-# Defaults of a scenario (`weftwork.spec.scenario.training`): what arguments leave at them need not be written.
-USUAL: Final[Mapping[str, KeyValue]] = MappingProxyType(
-    {
-        "training.tensor": 1,
-        "training.context": 1,
-        "training.pipeline": 1,
-        "training.expert": 1,
-        "training.expert_tensor": 1,
-        "training.virtual_stages": 1,
-        "training.micro_batch": 1,
-        "training.sequence_parallel": True,
-        "training.zero": 1,
-        "training.recompute": "none",
-        "training.precision": "bf16",
-        "training.gradients": "fp32",
-        "training.order": "tp-cp-dp-pp",
-        "training.balanced_ends": False,
-        "training.overlap.tensor": 0.0,
-        "training.overlap.data": 0.9,
-        "training.overlap.expert": 0.0,
-        "training.software.fused_experts": True,
-        "training.software.deduplicated_experts": False,
-        "training.software.flash_attention": True,
-    }
-)
 _SHARDING: Final = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
 _FSDP: Final = ("--use-megatron-fsdp", "--use-custom-fsdp")
 _EIGHT_BITS: Final = {"delayed": "fp8", "tensorwise": "fp8", "blockwise": "fp8", "mxfp8": "mxfp8"}
@@ -184,7 +159,7 @@ def _imported(
     keys.sharding()
     keys.precision()
     keys.overlap()
-    keys.software()
+    read_software(keys)
     if mistakes or reader.mistakes:
         raise ConfigError(source, _once([*mistakes, *reader.mistakes]))
     return MegatronImport(
@@ -209,28 +184,8 @@ def _order(keys: _ScenarioKeys, reader: ArgumentReader) -> list[str]:
 
 
 @dataclass(kw_only=True)
-class _ScenarioKeys:
-    """Keys of a scenario as arguments become them."""
-
-    reader: ArgumentReader
-    gpus: int | None
-    values: dict[str, KeyValue] = field(default_factory=dict)
-    read: dict[str, str] = field(default_factory=dict)
-    places: dict[str, tuple[str, int | None]] = field(default_factory=dict)
-    assumed: dict[str, str] = field(default_factory=dict)
-
-    def put(self, key: str, value: KeyValue, *arguments: str, reason: str = "Megatron-LM's default") -> None:
-        """Set a key; the ``arguments`` that are given became it, and without any of them it is assumed."""
-        given = [argument for argument in arguments if self.reader.has(argument)]
-        if not given and not self.reader.is_whole:
-            return
-        self.values[key] = value
-        for argument in given:
-            before = f"{self.read[argument]}; " if argument in self.read else ""
-            self.read[argument] = f"{before}{key}: {_shown(value)}"
-            self.places.setdefault(key, (argument, self.reader.given[argument].line))
-        if not given and value != USUAL.get(key):
-            self.assumed[key] = f"{_shown(value)}: {reason} without {arguments[0]}"
+class _ScenarioKeys(ScenarioKeys):
+    """Keys of a scenario as arguments become them, one method for what belongs together."""
 
     def servers(self, launch: Launch, *, is_given: bool) -> None:
         """How many GPUs take part, as far as the launcher says."""
@@ -285,6 +240,8 @@ class _ScenarioKeys:
                 text = _size_text(found.model, "expert_ffn" if is_of_experts else size)
                 if size == "sequence" and found.config is None:
                     text = f"nothing: {found.model.name} stays made for {found.model.sequence:,} tokens"
+                if argument == "--qk-layernorm" and not found.model.has_query_key_norm:
+                    text = "nothing: norms of queries and keys are left out of such a model"
                 if argument == "--tokenizer-type" and "tokenizer's" not in found.assumed.get("model.vocabulary", ""):
                     text = "nothing: --vocab-size or a model of the catalogue says the vocabulary"
                 self.read[argument] = before + text
@@ -309,11 +266,13 @@ class _ScenarioKeys:
             if own % (stages * each):
                 text = f"found {each}, wanted a divisor of the layers of a stage: {own} layers over {stages} stages"
                 self.reader.wrong("--num-layers-per-virtual-pipeline-stage", text)
+        in_layout = read_layout(self, stages, has_others=each is not None or virtual is not None or any(ends))
         self.put(
             "training.virtual_stages",
-            virtual or 1,
+            virtual or in_layout or 1,
             "--num-virtual-stages-per-pipeline-rank",
             "--num-layers-per-virtual-pipeline-stage",
+            "--pipeline-model-parallel-layout",
         )
         self.put("training.balanced_ends", all(ends), *_ENDS)
         if any(ends) and not all(ends):
@@ -341,8 +300,8 @@ class _ScenarioKeys:
                 self.put("training.checkpoint.asynchronous", is_asynchronous, "--async-save")
 
     def _one_micro_batch(self, micro: int) -> None:
-        split = [self.values.get(f"training.{key}", 1) for key in ("tensor", "context", "pipeline")]
-        ranks = int(split[0]) * int(split[1]) * int(split[2])
+        degrees = ("--tensor-model-parallel-size", "--context-parallel-size", "--pipeline-model-parallel-size")
+        ranks = prod(self.reader.whole(argument, 1) or 1 for argument in degrees)
         if self.gpus is None or self.gpus % ranks:
             text = "missing, and nobody says how many GPUs there are, wanted a whole number"
             self.reader.wrong("--global-batch-size", text)
@@ -366,17 +325,7 @@ class _ScenarioKeys:
             zero = 2 if keeps_weights else 3
             deciding = ["--use-torch-fsdp2", "--torch-fsdp2-no-reshard-after-forward"]
         self.put("training.zero", zero, *deciding)
-        granularity = self.reader.word("--recompute-granularity", ("full", "selective"))
-        if self.reader.flag("--recompute-activations"):
-            granularity = "selective"
-        modules = self.reader.given.get("--recompute-modules")
-        is_selective = granularity == "selective" and modules is not None
-        if is_selective and modules is not None and "core_attn" not in modules.values:
-            granularity = "none"
-        if is_selective:
-            computed = "training.recompute: none" if granularity == "none" else "core_attn"
-            self.read["--recompute-modules"] = f"{computed}: selective is the core of attention, and nothing else"
-        self.put("training.recompute", granularity or "none", "--recompute-granularity", "--recompute-activations")
+        read_recomputation(self)
 
     def precision(self) -> None:
         """Numbers that matrices are multiplied in, and those in which gradients are summed."""
@@ -395,6 +344,7 @@ class _ScenarioKeys:
         elif eight is not None:
             precision, deciding = _EIGHT_BITS[recipe or "delayed"], ["--fp8-format", "--fp8-recipe"]
         self.put("training.precision", precision, *deciding)
+        read_bf16_layers(self, is_delayed=eight is not None and four is None and recipe in {None, "delayed"})
         for argument, name in (("--bf16", "BF16"), ("--fp16", "FP16")):
             if self.reader.has(argument) and precision != "bf16":
                 self.read[argument] = f"what is not in {precision} is in {name}, as a scenario has it"
@@ -429,28 +379,12 @@ class _ScenarioKeys:
         share = EXPERT_OVERLAP if has_expert else 0.0
         self.put("training.overlap.expert", share, "--overlap-moe-expert-parallel-comm")
 
-    def software(self) -> None:
-        """Kernels that a scenario knows by name."""
-        backend = self.reader.word("--attention-backend", ("flash", "fused", "unfused", "local", "auto"))
-        is_flash = backend not in {"unfused", "local"}
-        self.put("training.software.flash_attention", is_flash, "--attention-backend")
-        is_grouped, is_deep = self.reader.flag("--moe-grouped-gemm"), self.reader.flag("--moe-enable-deepep")
-        if self.reader.whole("--num-experts", 0, low=0) or not self.reader.is_whole:
-            self.put("training.software.fused_experts", is_grouped, "--moe-grouped-gemm")
-            self.put("training.software.deduplicated_experts", is_deep, "--moe-enable-deepep")
-
 
 def _size_text(model: Model, size: str) -> str:
     value = getattr(model, size)
     if size in {"latent_attention", "state_space"}:
         return f"model.{size}"
-    return f"model.{size}: {_shown(value)}"
-
-
-def _shown(value: KeyValue) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"model.{size}: {value_text(value)}"
 
 
 def _once(mistakes: list[Mistake]) -> list[Mistake]:

@@ -27,7 +27,8 @@ _WHOLE: Final = """
     --padded-vocab-size --make-vocab-size-divisible-by --max-position-embeddings --num-experts --moe-router-topk
     --moe-ffn-hidden-size --moe-shared-expert-intermediate-size --mtp-num-layers --q-lora-rank --kv-lora-rank
     --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --mamba-state-dim --mamba-head-dim --mamba-num-groups
-    --mamba-num-heads
+    --mamba-num-heads --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --moe-deepep-num-sms
+    --moe-hybridep-num-sms --moe-flex-dispatcher-num-sms
 """
 _FLAGS: Final = """
     --sequence-parallel --use-distributed-optimizer --use-megatron-fsdp --use-custom-fsdp --use-torch-fsdp2
@@ -36,12 +37,15 @@ _FLAGS: Final = """
     --account-for-loss-in-pipeline-split --overlap-grad-reduce --overlap-param-gather --tp-comm-overlap
     --no-overlap-p2p-communication --overlap-moe-expert-parallel-comm --async-save
     --moe-grouped-gemm --moe-enable-deepep --group-query-attention --swiglu --quick-geglu
-    --untie-embeddings-and-output-weights --multi-latent-attention
+    --untie-embeddings-and-output-weights --multi-latent-attention --qk-layernorm --first-last-layers-bf16
+    --enable-cuda-graph --external-cuda-graph --moe-router-fusion --moe-use-legacy-grouped-gemm
+    --mtp-use-repeated-layer
 """
 _WORDS: Final = """
     --data-parallel-sharding-strategy --recompute-granularity --fp8-format --fp8-recipe --fp4-format
     --attention-backend --moe-layer-freq --window-size --window-attn-skip-freq --hybrid-override-pattern
-    --tokenizer-type
+    --tokenizer-type --pipeline-model-parallel-layout --cuda-graph-impl --moe-token-dispatcher-type
+    --moe-flex-dispatcher-backend --mtp-hybrid-override-pattern
 """
 
 READ: Final[Mapping[str, Kind]] = MappingProxyType(
@@ -52,6 +56,8 @@ READ: Final[Mapping[str, Kind]] = MappingProxyType(
         "--attention-dropout": "share",
         "--hidden-dropout": "share",
         "--recompute-modules": "words",
+        "--cuda-graph-scope": "words",
+        "--cuda-graph-modules": "words",
     }
 )
 
@@ -65,8 +71,6 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "--activations-checkpoint-num-layers": "is no longer valid in Megatron-LM; wanted --recompute-num-layers",
         "--warmup": "is no longer valid in Megatron-LM; wanted --lr-warmup-fraction",
         "--moe-extended-tp": "is no longer valid in Megatron-LM; wanted --expert-tensor-parallel-size",
-        "--pipeline-model-parallel-layout": "a scenario gives layers to stages evenly; wanted"
-        " --num-virtual-stages-per-pipeline-rank, or neither",
         "--heterogeneous-layers-config-path": "layers that differ one by one have no form in a scenario",
         "--heterogeneous-layers-config-encoded-json": "layers that differ one by one have no form in a scenario",
         "--hybrid-attention-ratio": "the order of layers is drawn by Megatron-LM; wanted --hybrid-override-pattern",
@@ -145,7 +149,7 @@ _GROUPS: Final[Mapping[str, str]] = {
         --rotary-percent --rotary-interleaved --rotary-seq-len-interpolation-factor --use-rope-scaling
         --rope-scaling-factor --rope-type --no-rope-freq --rotary-scaling-factor --mscale --mscale-all-dim
         --relative-attention-num-buckets --relative-attention-max-distance --mrope-section --normalization
-        --norm-epsilon --apply-layernorm-1p --qk-layernorm --qk-l2-norm --disable-bias-linear --add-qkv-bias
+        --norm-epsilon --apply-layernorm-1p --qk-l2-norm --disable-bias-linear --add-qkv-bias
         --apply-residual-connection-post-layernorm --openai-gelu --squared-relu --softmax-type
         --activation-func-clamp-value --glu-linear-offset --attention-softmax-in-fp32 --apply-query-key-layer-scaling
         --moe-router-dtype
@@ -154,12 +158,12 @@ _GROUPS: Final[Mapping[str, str]] = {
         --transformer-impl --use-flash-attn --no-masked-softmax-fusion --no-bias-gelu-fusion --no-bias-swiglu-fusion
         --use-fused-weighted-squared-relu --no-bias-dropout-fusion --no-rope-fusion --cross-entropy-loss-fusion
         --cross-entropy-fusion-impl --no-persist-layer-norm --no-gradient-accumulation-fusion --use-legacy-models
-        --use-te-activation-func --moe-use-legacy-grouped-gemm --moe-permute-fusion --moe-router-fusion
-        --te-rng-tracker --inference-rng-tracker --fp16-lm-cross-entropy --disable-bf16-reduced-precision-matmul
-        --no-clone-scatter-output-in-embedding --fp8-margin --fp8-interval --fp8-amax-history-len
-        --fp8-amax-compute-algo --no-fp8-wgrad --keep-fp8-transpose-cache --fp4-recipe --moe-router-padding-for-fp8
-        --deterministic-mode --disable-mamba-mem-eff-path --fp4-quantizer-factory --moe-deepep-num-sms
-        --no-pin-cpu-grads --no-pin-cpu-params --use-torch-optimizer-for-cpu-offload --spec --is-hybrid-model
+        --use-te-activation-func --moe-permute-fusion --te-rng-tracker --cuda-graph-warmup-steps --inference-rng-tracker
+        --fp16-lm-cross-entropy --disable-bf16-reduced-precision-matmul --no-clone-scatter-output-in-embedding
+        --fp8-margin --fp8-interval --fp8-amax-history-len --fp8-amax-compute-algo --no-fp8-wgrad
+        --keep-fp8-transpose-cache --fp4-recipe --moe-router-padding-for-fp8 --deterministic-mode
+        --disable-mamba-mem-eff-path --fp4-quantizer-factory --no-pin-cpu-grads --no-pin-cpu-params
+        --use-torch-optimizer-for-cpu-offload --spec --is-hybrid-model
     """,
     "how overlap is done; training.overlap says how much hides": """
         --tp-comm-overlap-cfg --disable-tp-comm-overlap-ag --disable-tp-comm-overlap-rs --tp-comm-overlap-rs-dgrad
@@ -192,26 +196,19 @@ _GROUPS: Final[Mapping[str, str]] = {
     f"{_CHANGES}context ranks pass keys and values on in a ring": """
         --cp-comm-type --hierarchical-context-parallel-sizes
     """,
-    f"{_CHANGES}tokens go to experts by an all-to-all": "--moe-token-dispatcher-type",
     f"{_CHANGES}groups of micro batches are as many as there are stages": """
         --microbatch-group-size-per-virtual-pipeline-stage
     """,
     f"{_CHANGES}weights are gathered in BF16": """
         --fp8-param-gather --fp4-param-gather --reuse-grad-buf-for-mxfp8-param-ag
     """,
-    f"{_CHANGES}all layers are of one precision": """
-        --first-last-layers-bf16 --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16
-        --fp32-residual-connection
-    """,
+    f"{_CHANGES}sums of layers are in BF16": "--fp32-residual-connection",
     f"{_CHANGES}data parallel ranks are one group": """
         --num-distributed-optimizer-instances --enable-full-sharding-in-hsdp
     """,
     f"{_CHANGES}NCCL does collectives with its own kernels": """
         --use-sharp --sharp-enabled-group --use-ring-exchange-p2p --pipeline-model-parallel-comm-backend
         --no-scatter-gather-tensors-in-pipeline --ddp-reduce-scatter-with-fp32-accumulation
-    """,
-    f"{_CHANGES}set training.software.graph_share": """
-        --enable-cuda-graph --external-cuda-graph --cuda-graph-impl --cuda-graph-scope --cuda-graph-warmup-steps
     """,
     f"{_CHANGES}nothing pauses an iteration": """
         --manual-gc --manual-gc-interval --no-manual-gc-eval --empty-unused-memory-level --train-sync-interval
@@ -225,8 +222,6 @@ ANYWAY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "--recompute-method": ("uniform",),
         "--recompute-num-layers": ("1",),
         "--cp-comm-type": ("p2p",),
-        "--moe-token-dispatcher-type": ("alltoall", "flex"),
-        "--cuda-graph-impl": ("none",),
         "--main-grads-dtype": ("fp32",),
         "--main-params-dtype": ("fp32",),
         "--exp-avg-dtype": ("fp32",),

@@ -16,7 +16,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.training import Model
 from weftwork.workload.imports.megatron_arguments import GATED
 from weftwork.workload.models.catalogue import MODELS, model
-from weftwork.workload.models.huggingface import model_from_config
+from weftwork.workload.models.huggingface import PREDICTION_PATTERN, model_from_config
 from weftwork.workload.models.size import layer_kinds
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ MODEL_ARGUMENTS: Final = {
     "--qk-pos-emb-head-dim": "latent_attention",
     "--v-head-dim": "latent_attention",
     "--mtp-num-layers": "prediction_layers",
+    "--mtp-use-repeated-layer": "has_shared_predictions",
+    "--mtp-hybrid-override-pattern": "prediction_layers",
     "--window-size": "attention_window",
     "--window-attn-skip-freq": "window_layers",
     "--hybrid-override-pattern": "state_space_layers",
@@ -62,6 +64,7 @@ MODEL_ARGUMENTS: Final = {
     "--mamba-head-dim": "state_space",
     "--mamba-num-groups": "state_space",
     "--mamba-num-heads": "state_space",
+    "--qk-layernorm": "has_query_key_norm",
 }
 _REQUIRED: Final = ("--num-layers", "--hidden-size", "--num-attention-heads")
 # Keys of a config.json, and the argument that a mistake there is about.
@@ -195,8 +198,12 @@ def _kind(reader: ArgumentReader, config: dict[str, Any], assumed: dict[str, str
     mixtures = _expert_layers(reader, layers) if experts else 0
     extras = _experts(reader, experts, ffn, assumed) if experts and (mixtures or pattern) else {}
     window, windows = _windows(reader, layers)
-    if reader.has("--mtp-num-layers") and not is_latent:
-        reader.wrong("--mtp-num-layers", "a config.json has such layers with --multi-latent-attention alone")
+    if reader.has("--mtp-num-layers") and not is_latent and not (pattern and extras):
+        text = "a config.json has such layers with --multi-latent-attention, or with a pattern and experts, alone"
+        reader.wrong("--mtp-num-layers", text)
+    if pattern is None:
+        for argument in filter(reader.has, ("--mtp-use-repeated-layer", "--mtp-hybrid-override-pattern")):
+            reader.wrong(argument, "a config.json has it with --hybrid-override-pattern alone")
     if windows and (pattern or is_latent or (extras and (mixtures < layers or extras["shared"]))):
         reader.wrong("--window-size", "no config.json has windows together with what else this model has")
     if pattern is not None:
@@ -217,14 +224,16 @@ def _kind(reader: ArgumentReader, config: dict[str, Any], assumed: dict[str, str
         return {"model_type": "gpt_oss" if extras else "gemma3_text", **found, **both, **ffn_key}
     if extras:
         return {
-            "model_type": "qwen3_moe",
+            "model_type": "qwen3_moe" if reader.flag("--qk-layernorm") else "qwen2_moe",
             "num_experts": extras["experts"],
             "num_experts_per_tok": extras["each"],
             "moe_intermediate_size": extras["ffn"],
             "shared_expert_intermediate_size": extras["shared"],
             "mlp_only_layers": list(range(layers - mixtures)),
         }
-    return {"model_type": "llama"} if is_gated else {"model_type": "gpt2", "n_inner": ffn}
+    if not is_gated:
+        return {"model_type": "gpt2", "n_inner": ffn}
+    return {"model_type": "qwen3" if reader.flag("--qk-layernorm") else "llama"}
 
 
 def _experts(reader: ArgumentReader, experts: int, ffn: int, assumed: dict[str, str]) -> dict[str, int]:
@@ -279,6 +288,9 @@ def _hybrid(reader: ArgumentReader, pattern: str, extras: dict[str, int]) -> dic
             "num_experts_per_tok": extras["each"],
             "moe_intermediate_size": extras["ffn"],
             "moe_shared_expert_intermediate_size": extras["shared"],
+            "num_nextn_predict_layers": reader.whole("--mtp-num-layers", 0, low=0),
+            "mtp_use_repeated_layer": reader.flag("--mtp-use-repeated-layer"),
+            "mtp_hybrid_override_pattern": reader.word("--mtp-hybrid-override-pattern") or PREDICTION_PATTERN,
         }
     return found
 
@@ -413,8 +425,8 @@ def model_arguments(model: Model) -> tuple[list[str], dict[str, str]]:
         words += ["--multi-latent-attention", *(["--q-lora-rank", str(latent.query_rank)] if latent.query_rank else [])]
         words += ["--kv-lora-rank", str(latent.key_value_rank), "--qk-head-dim", str(latent.no_position_dim)]
         words += ["--qk-pos-emb-head-dim", str(latent.rope_dim), "--v-head-dim", str(latent.value_dim)]
-    if model.prediction_layers:
-        words += ["--mtp-num-layers", str(model.prediction_layers)]
+    words += ["--mtp-num-layers", str(model.prediction_layers)] if model.prediction_layers else []
+    words += ["--mtp-use-repeated-layer"] if model.has_shared_predictions else []
     if model.window_layers:
         words += ["--window-size", f"{model.attention_window},0"]
         full = model.layers - model.window_layers
@@ -422,8 +434,15 @@ def model_arguments(model: Model) -> tuple[list[str], dict[str, str]]:
             words += ["--window-attn-skip-freq", f"[1]*{model.window_layers}+[0]*{full}"]
     if model.state_space is not None:
         words += _hybrid_words(model)
+    words += ["--qk-layernorm"] if model.has_query_key_norm else []
     if model.expert_hidden:
         left_out["expert_hidden"] = "Megatron-LM has no argument for experts of another width than the model's"
+    if model.delta is not None:
+        left_out["delta"] = (
+            "gated delta nets are not written as arguments: what is written has attention in their place"
+        )
+    if model.has_gated_attention:
+        left_out["has_gated_attention"] = "gates of attention are not written as arguments"
     return words, left_out
 
 

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from weftwork.workload.imports.megatron import DATA_OVERLAP, EXPERT_OVERLAP, TENSOR_OVERLAP, USUAL
+from weftwork.spec.scenario.devices import user_key
+from weftwork.workload.imports.megatron import DATA_OVERLAP, EXPERT_OVERLAP, TENSOR_OVERLAP
+from weftwork.workload.imports.megatron_keys import USUAL
 from weftwork.workload.imports.megatron_model import model_arguments
+from weftwork.workload.recipes.catalogue import EXPERT_STREAMS, exchange_share
 
 if TYPE_CHECKING:
     from weftwork.spec.scenario.training import OverlapSection, TrainingSection
@@ -27,6 +30,7 @@ _PRECISION: Final = {
     "mxfp8": ("--fp8-format", "hybrid", "--fp8-recipe", "mxfp8"),
     "nvfp4": ("--fp4-format", "e2m1"),
 }
+_SCALES_OF_TENSORS: Final = ("--fp8-recipe", "tensorwise")  # delayed ones are of all layers at once
 _SHARE: Final = "Megatron-LM has a switch, which no share can be given to"
 # Keys that no argument says, their default, and why.
 _NO_ARGUMENT: Final[Mapping[str, tuple[object, str]]] = MappingProxyType(
@@ -34,6 +38,9 @@ _NO_ARGUMENT: Final[Mapping[str, tuple[object, str]]] = MappingProxyType(
         "schedule": ("1f1b", "Megatron-LM has 1F1B alone, plain and interleaved"),
         "phase": ("pre-training", "NeMo's adapters and long sequences are no arguments of Megatron-LM"),
         "prefetch": (True, "Megatron-LM gathers ahead by itself"),
+        "offloaded_layers": (0, "not written: --cpu-offloading-num-layers takes it"),
+        "quantised_weights": (False, "not written: --fp8-param-gather takes it"),
+        "moments": ("fp32", "not written: --exp-avg-dtype and --exp-avg-sq-dtype take it"),
         "placement": ("packed", "the launcher places ranks"),
         "gpu": (None, "the launcher chooses the servers"),
         "memory_bytes": (None, "Megatron-LM takes all memory"),
@@ -80,6 +87,9 @@ def write_megatron(section: TrainingSection, model: Model, *, path: str = "train
     for key, (usual, reason) in _NO_ARGUMENT.items():
         if getattr(section, key) not in {usual, None}:
             left_out[f"{path}.{key.removesuffix('_bytes').removesuffix('_ps')}"] = reason
+    for name, precision in section.precision_by_module.modules:
+        if precision is not None:
+            left_out[f"{path}.precision_by_module.{name}"] = "numbers of single modules are in a file of their own"
     words = [*sizes, *_parallel(section, model), *_batch(section, model), *_state(section)]
     words += _overlap(section.overlap, section.zero, path, left_out)
     words += _software(section, model, path, left_out)
@@ -97,7 +107,9 @@ def _parallel(section: TrainingSection, model: Model) -> list[str]:
     if model.experts:
         words += ["--expert-model-parallel-size", str(section.expert)]
         words += ["--expert-tensor-parallel-size", str(section.expert_tensor)]
-    if section.virtual_stages > 1:
+    if section.layout is not None:  # it says how many virtual stages there are
+        words += ["--pipeline-model-parallel-layout", section.layout]
+    elif section.virtual_stages > 1:
         words += ["--num-virtual-stages-per-pipeline-rank", str(section.virtual_stages)]
     if section.sequence_parallel and section.tensor > 1:
         words.append("--sequence-parallel")
@@ -118,9 +130,16 @@ def _state(section: TrainingSection) -> list[str]:
         words += ["--use-megatron-fsdp", "--data-parallel-sharding-strategy", _STRATEGY[section.zero]]
         words += ["--ckpt-format", "fsdp_dtensor"]
     words += ["--bf16", *_PRECISION[section.precision]]
+    outer = (section.bf16_first_layers, section.bf16_last_layers)
+    if any(outer):
+        words += _SCALES_OF_TENSORS if section.precision == "fp8" else ()
+        words += ["--first-last-layers-bf16", "--num-layers-at-start-in-bf16", str(outer[0])]
+        words += ["--num-layers-at-end-in-bf16", str(outer[1])]
     words += ["--grad-reduce-in-bf16"] if section.gradients == "bf16" else []
     if section.recompute == "selective":
         words += ["--recompute-granularity", "selective"]
+        modules = section.recompute_modules or ()
+        words += ["--recompute-modules", *modules] if modules not in {(), USUAL["training.recompute_modules"]} else []
     elif section.recompute == "full":
         words += ["--recompute-granularity", "full", "--recompute-method", "uniform", "--recompute-num-layers", "1"]
     return words
@@ -156,14 +175,65 @@ def _software(section: TrainingSection, model: Model, path: str, left_out: dict[
     words = []
     if fields.get("has_flash_attention", USUAL["training.software.flash_attention"]) is False:
         words += ["--attention-backend", "unfused"]
-    if model.experts and fields.get("has_fused_experts", USUAL["training.software.fused_experts"]):
-        words.append("--moe-grouped-gemm")
-    if model.experts and fields.get("has_deduplicated_experts"):
-        words += ["--moe-token-dispatcher-type", "flex", "--moe-enable-deepep"]
-    said = {"has_flash_attention", "has_fused_experts", "has_deduplicated_experts"}
+    words += _graphs(tuple(fields.get("graphs", ())))
+    said = {"has_flash_attention", "graphs"}
+    if model.experts:
+        words += _experts(fields)
+        said |= {"has_fused_router"}
+        said |= {"expert_streams"} if fields.get("expert_streams") in _GROUPED else set()
+        dispatcher = _dispatcher(fields)
+        if dispatcher is not None:
+            words += dispatcher
+            said |= _OF_DISPATCHERS
+    else:
+        said |= {
+            "expert_streams",
+            "has_fused_router",
+            *_OF_DISPATCHERS,
+        }  # nothing is said of experts that are not there
     for field in fields:
         if field not in said:
-            left_out[f"{path}.software.{field}"] = "how fast kernels are is no argument"
+            left_out[f"{path}.software.{user_key(field)}"] = "how fast kernels are is no argument"
     if section.software.model != "plain":
         left_out[f"{path}.software"] = "the installed release decides how fast kernels are"
     return words
+
+
+_OF_DISPATCHERS: Final = {"has_deduplicated_experts", "exchange_efficiency", "exchange_multiprocessors"}
+# Words for streams of experts; Transformer Engine's where nobody says how many.
+_GROUPED: Final[Mapping[int | None, tuple[str, ...]]] = MappingProxyType(
+    {
+        None: ("--moe-grouped-gemm",),
+        EXPERT_STREAMS: ("--moe-grouped-gemm",),
+        0: ("--moe-grouped-gemm", "--moe-use-legacy-grouped-gemm"),
+        1: (),
+    }
+)
+
+
+def _graphs(modules: tuple[str, ...]) -> list[str]:
+    if not modules:
+        return []
+    if "iteration" in modules:
+        return ["--cuda-graph-impl", "local", "--cuda-graph-scope", "full_iteration"]
+    return ["--cuda-graph-impl", "transformer_engine", "--cuda-graph-scope", *modules]
+
+
+def _experts(fields: Mapping[str, object]) -> list[str]:
+    streams = fields.get("expert_streams")
+    words = list(_GROUPED.get(streams if isinstance(streams, int) else None, _GROUPED[None]))
+    return [*words, *(["--moe-router-fusion"] if fields.get("has_fused_router", True) else [])]
+
+
+def _dispatcher(fields: Mapping[str, object]) -> list[str] | None:
+    """Words for how tokens come to experts; None where no dispatcher of Megatron-LM is as fast as the fields say."""
+    count, share = fields.get("exchange_multiprocessors", 0), fields.get("exchange_efficiency")
+    if not fields.get("has_deduplicated_experts"):
+        return [] if count == 0 and share in {None, 1.0} else None
+    for backend in ("deepep", "hybridep"):
+        if backend == "deepep" and share is not None and not count:
+            continue  # without a number it has one of its own
+        if isinstance(count, int) and share in {None, exchange_share(backend, count)}:
+            words = ["--moe-token-dispatcher-type", "flex", "--moe-flex-dispatcher-backend", backend]
+            return [*words, *([f"--moe-{backend}-num-sms", str(count)] if count else [])]
+    return None

@@ -17,11 +17,13 @@ from typing import Any, Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
-from weftwork.spec.training import LatentAttention, Model, StateSpace
+from weftwork.spec.training import DeltaNet, LatentAttention, Model, StateSpace
 from weftwork.workload.models.catalogue import model as catalogue_model
 
-__all__ = ["ARCHITECTURES", "model_from_config", "model_of", "read_config"]
+__all__ = ["ARCHITECTURES", "PREDICTION_PATTERN", "model_from_config", "model_of", "read_config"]
 
+# What a module of multi-token prediction of a hybrid holds: NVIDIA-NeMo/Megatron-Bridge, models/nemotronh.
+PREDICTION_PATTERN: Final = "*E"
 _MOST_BYTES: Final = 2**20  # chosen: a configuration has a few kilobytes
 _MOST: Final = 2**40  # chosen: no shape is larger
 _LONGEST_NAME: Final = 60  # chosen: a title still fits a line
@@ -292,6 +294,33 @@ def _qwen_experts(keys: _Keys) -> dict[str, Any]:
     }
 
 
+def _qwen3(keys: _Keys) -> dict[str, Any]:
+    return {**_qwen(keys), "has_query_key_norm": True}  # arXiv:2505.09388, section 2
+
+
+def _qwen3_experts(keys: _Keys) -> dict[str, Any]:
+    return {**_qwen_experts(keys), "has_query_key_norm": True}
+
+
+def _qwen_delta(keys: _Keys) -> dict[str, Any]:
+    found = _qwen3_experts(keys)
+    interval, layers = keys.whole("full_attention_interval", default=4), found["layers"]
+    kinds = _layer_types(keys, layers)
+    return {
+        **found,
+        "delta": DeltaNet(
+            key_heads=keys.whole("linear_num_key_heads", default=16),
+            value_heads=keys.whole("linear_num_value_heads", default=32),
+            key_dim=keys.whole("linear_key_head_dim", default=128),
+            value_dim=keys.whole("linear_value_head_dim", default=128),
+            kernel=keys.whole("linear_conv_kernel_dim", default=4),
+        ),
+        "delta_layers": kinds.count("linear_attention") if kinds else layers - layers // interval,
+        "has_gated_attention": keys.flag("attn_output_gate", default=True),
+        "prediction_layers": keys.whole("mtp_num_hidden_layers", default=0, low=0),
+    }
+
+
 def _deepseek(keys: _Keys) -> dict[str, Any]:
     body = _body(keys, is_gated=True, is_tied=False)
     latent = {
@@ -346,12 +375,22 @@ def _nemotron(keys: _Keys) -> dict[str, Any]:
     found = {
         **body,
         "ffn": keys.whole("intermediate_size") if "-" in pattern else 0,
+        "prediction_layers": keys.whole("num_nextn_predict_layers", default=0, low=0),
         "state_space": StateSpace(**spaces),
         "state_space_layers": pattern.count("M"),
         "attention_layers": pattern.count("*"),
     }
     if "E" not in pattern:
         return found
+    predictions = keys.whole("num_nextn_predict_layers", default=0, low=0)
+    inside = keys.tree.get("mtp_hybrid_override_pattern", PREDICTION_PATTERN)
+    if predictions and inside != PREDICTION_PATTERN:
+        text = f"found {inside!r}, wanted {PREDICTION_PATTERN!r}: a module of attention and experts, the one kind known"
+        keys.mistakes.append(Mistake(path="mtp_hybrid_override_pattern", text=text))
+    found |= {
+        "prediction_layers": predictions,
+        "has_shared_predictions": keys.flag("mtp_use_repeated_layer", default=False),
+    }
     return {
         **found,
         **_experts(keys, ("n_routed_experts",), ("moe_intermediate_size",)),
@@ -372,9 +411,11 @@ ARCHITECTURES: Final[Mapping[str, Callable[[_Keys], dict[str, Any]]]] = {
     "phi3": _phi3,
     "gemma3_text": _gemma3,
     "qwen2": _qwen,
-    "qwen3": _qwen,
+    "qwen3": _qwen3,
     "qwen2_moe": _qwen_experts,
-    "qwen3_moe": _qwen_experts,
+    "qwen3_moe": _qwen3_experts,
+    "qwen3_next": _qwen_delta,
+    "qwen3_5_moe_text": _qwen_delta,
     "deepseek_v2": _deepseek,
     "deepseek_v3": _deepseek,
     "gpt_oss": _gpt_oss,

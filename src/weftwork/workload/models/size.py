@@ -3,7 +3,7 @@
 Model FLOPs count forward and backward passes once and no recomputation: 6 for each parameter of a matrix that a token
 meets, and attention. Norms, biases and learned positions are left out: below 0.5 % of any model of the catalogue.
 Source: Narayanan et al., arXiv:2104.04473, appendix; DeepSeek-V2, arXiv:2405.04434, section 2.1 (latent attention);
-Dao and Gu, arXiv:2405.21060 (Mamba-2).
+Dao and Gu, arXiv:2405.21060 (Mamba-2); Yang et al., arXiv:2412.06464 (gated delta nets).
 """
 
 from __future__ import annotations
@@ -12,25 +12,28 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Final, Literal
 
-from weftwork.spec.training import Model, Parallelism, StateSpace
+from weftwork.spec.training import DeltaNet, Model, Parallelism, StateSpace
 
 __all__ = [
-    "LayerKind", "Parameters", "active_parameters", "attended_tokens", "attention_parameters", "expert_parameters",
-    "iteration_flops", "layer_kinds", "mlp_parameters", "model_flops_per_token", "parameters",
-    "state_space_parameters",
+    "LayerKind", "Parameters", "active_parameters", "attended_tokens", "attention_parameters", "delta_parameters",
+    "expert_parameters", "iteration_flops", "layer_kinds", "mlp_parameters", "model_flops_per_token", "parameters",
+    "prediction_kind", "prediction_share", "state_space_parameters",
 ]  # fmt: skip
 
-_LORA_SHARE: Final = 2 / 3  # forward and data gradients; weights have none
+_LORA_SHARE: Final = 2 / 3  # of matrix products: forward and data gradients; weights have none
 
 # FLOPs of the scan of Mamba-2, forward, for each token, inner channel and state.
 SCAN_FLOPS: Final = 7  # NVIDIA/Megatron-LM, megatron/training/training.py, mamba_layer_flops; unverified
+# FLOPs of a gated delta net's recurrence, forward, for each token, value head, and entry of its state: read with the
+# key, written, decayed, read with the query. NVIDIA-NeMo/Megatron-Bridge, training/utils/flop_utils.py, gdn_layer_flops
+DELTA_FLOPS: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayerKind:
     """What one layer does: how tokens see each other, and what each goes through alone."""
 
-    mixer: Literal["attention", "window", "state-space", "none"]
+    mixer: Literal["attention", "window", "state-space", "delta", "none"]
     mlp: Literal["dense", "experts", "none"]
 
 
@@ -45,6 +48,7 @@ class Parameters:
     head: int
     attention: int
     state_space: int
+    delta: int
     dense: int
     router: int
     shared: int
@@ -75,11 +79,14 @@ def parameters(model: Model) -> Parameters:
         head=0 if model.has_tied_embeddings else embedding,
         attention=attentions * attention_parameters(model),
         state_space=sum(kind.mixer == "state-space" for kind in kinds) * state_space_parameters(model),
+        delta=sum(kind.mixer == "delta" for kind in kinds) * delta_parameters(model),
         dense=sum(kind.mlp == "dense" for kind in kinds) * mlp_parameters(model, model.ffn),
         router=mixtures * model.hidden * model.experts,
         shared=mixtures * (mlp_parameters(model, model.shared_ffn) + _latent_experts(model)),
         experts=mixtures * model.experts * expert_parameters(model),
-        prediction=model.prediction_layers * _prediction_parameters(model, model.experts),
+        prediction=round(
+            model.prediction_layers * prediction_share(model) * _prediction_parameters(model, model.experts)
+        ),
     )
 
 
@@ -94,7 +101,8 @@ def attention_parameters(model: Model) -> int:
     """Parameters of the attention of one layer."""
     latent = model.latent_attention
     if latent is None:
-        return model.hidden * model.head_dim * 2 * (model.heads + model.key_value_heads)
+        gates = model.heads if model.has_gated_attention else 0
+        return model.hidden * model.head_dim * (2 * (model.heads + model.key_value_heads) + gates)
     query_dim = model.heads * (latent.no_position_dim + latent.rope_dim)
     rank = latent.query_rank
     query = model.hidden * rank + rank * query_dim if rank else model.hidden * query_dim
@@ -122,6 +130,16 @@ def state_space_parameters(model: Model) -> int:
     return model.hidden * (2 * inner + both + space.heads) + inner * model.hidden + space.kernel * (inner + both)
 
 
+def delta_parameters(model: Model) -> int:
+    """Parameters of a gated delta net: queries, keys, values, gate, two numbers a head; convolution; the way out."""
+    delta = model.delta
+    if delta is None:
+        return 0
+    keys, values = delta.key_heads * delta.key_dim, delta.value_heads * delta.value_dim
+    into = model.hidden * (2 * keys + 2 * values + 2 * delta.value_heads)
+    return into + delta.kernel * (2 * keys + values) + values * model.hidden
+
+
 def _latent_experts(model: Model) -> int:
     """Matrices to and from the width of routed experts, of one layer."""
     return 2 * model.hidden * model.expert_hidden
@@ -135,13 +153,32 @@ def _prediction_parameters(model: Model, experts: int) -> int:
     return 2 * model.hidden * model.hidden + attention_parameters(model) + mlp
 
 
-def model_flops_per_token(model: Model, sequence: int = 0, *, causal: bool = True) -> float:
+def prediction_kind(model: Model) -> LayerKind:
+    """The layer inside a module of multi-token prediction: attention to all tokens, and the model's MLP of late layers.
+
+    A hybrid whose layers are one thing each has two of them there, attention and experts (``*E``), which are the two
+    halves of one layer. Source: NVIDIA-NeMo/Megatron-Bridge, models/nemotronh/nemotron_h_provider.py,
+    ``mtp_hybrid_override_pattern``; DeepSeek-V3, arXiv:2412.19437, section 2.2.
+    """
+    return LayerKind(mixer="attention", mlp="experts" if model.expert_layers else "dense")
+
+
+def prediction_share(model: Model) -> float:
+    """Of the parameters of a module of multi-token prediction, those that one of its uses brings."""
+    return 1 / max(1, model.prediction_layers) if model.has_shared_predictions else 1.0
+
+
+def model_flops_per_token(
+    model: Model, sequence: int = 0, *, causal: bool = True, has_frozen_weights: bool = False
+) -> float:
     """FLOPs of training on one token: forward and backward, nothing done twice.
 
     Parameters
     ----------
     sequence : tokens; 0 for those the model was made for
     causal : whether a token attends only to those before it, which halves the attention; SC 2021 counts it whole
+    has_frozen_weights : whether weights stand still, so that their products have no gradient of them; attention and
+        scans have no weights and cost what they always do
     """
     sequence = sequence or model.sequence
     embedding = 0 if model.has_tied_embeddings else model.vocabulary * model.hidden
@@ -153,9 +190,11 @@ def model_flops_per_token(model: Model, sequence: int = 0, *, causal: bool = Tru
     )
     widths = _attention_widths(model)
     seen = sum(attended_tokens(model, kind, sequence, causal=causal) for kind in kinds)
-    seen += modules * attended_tokens(model, LayerKind(mixer="attention", mlp="none"), sequence, causal=causal)
+    seen += modules * attended_tokens(model, prediction_kind(model), sequence, causal=causal)
     scans = sum(kind.mixer == "state-space" for kind in kinds) * _scan_flops(model.state_space)
-    return 6.0 * matrices + 6.0 * widths * seen + 3.0 * scans
+    scans += sum(kind.mixer == "delta" for kind in kinds) * _delta_flops(model.delta)
+    products = 6.0 * matrices * (_LORA_SHARE if has_frozen_weights else 1.0)
+    return products + 6.0 * widths * seen + 3.0 * scans
 
 
 def iteration_flops(model: Model, plan: Parallelism) -> float:
@@ -165,8 +204,8 @@ def iteration_flops(model: Model, plan: Parallelism) -> float:
     ----------
     model, plan : what is trained; the batch, and whether only adapters are
     """
-    share = _LORA_SHARE if plan.has_lora else 1.0
-    return plan.global_batch * plan.sequence * model_flops_per_token(model, plan.sequence) * share
+    of_token = model_flops_per_token(model, plan.sequence, has_frozen_weights=plan.has_lora)
+    return plan.global_batch * plan.sequence * of_token
 
 
 def attended_tokens(model: Model, kind: LayerKind, sequence: int, *, causal: bool = True) -> float:
@@ -192,8 +231,10 @@ def layer_kinds(model: Model) -> tuple[LayerKind, ...]:
     attentions = model.layers if model.attention_layers is None else model.attention_layers
     found = []
     for layer in range(model.layers):
-        mixer: Literal["attention", "window", "none"] = "attention"
-        if not _is_chosen(layer, attentions, model.layers):
+        mixer: Literal["attention", "window", "delta", "none"] = "attention"
+        if _is_chosen(layer, model.delta_layers, model.layers):
+            mixer = "delta"
+        elif not _is_chosen(layer, attentions, model.layers):
             mixer = "none"
         elif _is_chosen(layer, model.window_layers, model.layers):
             mixer = "window"
@@ -244,3 +285,7 @@ def _convolutions(model: Model) -> int:
 
 def _scan_flops(space: StateSpace | None) -> float:
     return 0.0 if space is None else float(SCAN_FLOPS * space.heads * space.head_dim * space.state)
+
+
+def _delta_flops(delta: DeltaNet | None) -> float:
+    return 0.0 if delta is None else float(DELTA_FLOPS * delta.value_heads * delta.key_dim * delta.value_dim)

@@ -4,21 +4,23 @@ Part ``c p + s`` is virtual stage c of stage s. Where layers do not divide, part
 paces the pipeline. With balanced ends the embedding, the loss head and modules that predict further tokens count as
 layers, as recipes for models whose layers and two are a round number have it (Llama 3, arXiv:2407.21783,
 section 3.3.2).
-With DualPipe stage s also holds the part of stage p - 1 - s, as its virtual stage 1.
-Leaves out: layouts by hand.
+With DualPipe stage s also holds the part of stage p - 1 - s, as its virtual stage 1. A layout by hand
+(`layout_text`) says what each part holds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.spec.training import Model, Parallelism
-from weftwork.workload.models.size import LayerKind, layer_kinds
+from weftwork.spec.training import Model, Parallelism, Precision
+from weftwork.workload.models.size import LayerKind, layer_kinds, prediction_kind
+from weftwork.workload.parallelism.layout_text import layout_mistakes, layout_parts
 
 __all__ = ["Unit", "alike_stages", "counted_units", "held_units", "virtual_stages_of"]
 
@@ -29,10 +31,18 @@ Part = Literal["embedding", "layer", "prediction", "head"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unit:
-    """A piece of a model that one stage holds; ``layer`` for a layer and for a prediction module."""
+    """A piece of a model that one stage holds.
+
+    Attributes
+    ----------
+    part : which piece
+    layer : for a layer and for a prediction module
+    precision : of all its matrix products, where it is not the plan's
+    """
 
     part: Part
     layer: LayerKind | None = None
+    precision: Precision | None = None
 
 
 def virtual_stages_of(model: Model, plan: Parallelism) -> tuple[tuple[tuple[Unit, ...], ...], ...]:
@@ -84,6 +94,10 @@ class _Cut:
     virtual_stages: int
     has_balanced_ends: bool
     has_mirror: bool
+    layout: str
+    bf16_first_layers: int
+    bf16_last_layers: int
+    prediction_precision: Precision | None
 
     @classmethod
     def of(cls, model: Model, plan: Parallelism) -> _Cut:
@@ -94,16 +108,33 @@ class _Cut:
             virtual_stages=plan.virtual_stages,
             has_balanced_ends=plan.has_balanced_ends,
             has_mirror=plan.has_mirror,
+            layout=plan.layout,
+            bf16_first_layers=plan.bf16_first_layers,
+            bf16_last_layers=plan.bf16_last_layers,
+            prediction_precision=plan.module_precision.prediction,
         )
+
+    @property
+    def units(self) -> tuple[tuple[Unit, ...], ...]:
+        """Those in front of the layers, the layers, and those behind them."""
+        kinds = layer_kinds(self.model)
+        outer = range(self.bf16_first_layers, self.model.layers - self.bf16_last_layers)
+        layers = (
+            Unit(part="layer", layer=kind, precision=None if place in outer else "bf16")
+            for place, kind in enumerate(kinds)
+        )
+        layer = prediction_kind(self.model)
+        prediction = Unit(part="prediction", layer=layer, precision=self.prediction_precision)
+        last = (*[prediction] * self.model.prediction_layers, Unit(part="head"))
+        return (Unit(part="embedding"),), tuple(layers), last
 
 
 @lru_cache(maxsize=KEPT)
 def _virtual_stages(cut: _Cut) -> tuple[tuple[tuple[Unit, ...], ...], ...]:
-    kinds = layer_kinds(cut.model)
-    first = (Unit(part="embedding"),)
-    layers = tuple(Unit(part="layer", layer=kind) for kind in kinds)
-    last = (*(Unit(part="prediction", layer=kinds[-1]) for _ in range(cut.model.prediction_layers)), Unit(part="head"))
+    first, layers, last = cut.units
     parts = cut.stages * cut.virtual_stages
+    if cut.layout:
+        return _by_stage(cut, _laid_out(cut, (*first, *layers, *last), parts))
     units = (*first, *layers, *last) if cut.has_balanced_ends else layers
     if len(units) < parts:
         what = "layers, the embedding and the head" if cut.has_balanced_ends else "layers"
@@ -116,8 +147,21 @@ def _virtual_stages(cut: _Cut) -> tuple[tuple[tuple[Unit, ...], ...], ...]:
         made[-1] = made[-1] + last
     if cut.has_mirror:
         return tuple(zip(made, reversed(made), strict=True))
+    return _by_stage(cut, made)
+
+
+def _by_stage(cut: _Cut, made: Sequence[tuple[Unit, ...]]) -> tuple[tuple[tuple[Unit, ...], ...], ...]:
     stages = range(cut.stages)
     return tuple(tuple(made[part * cut.stages + stage] for part in range(cut.virtual_stages)) for stage in stages)
+
+
+def _laid_out(cut: _Cut, units: tuple[Unit, ...], parts: int) -> list[tuple[Unit, ...]]:
+    """Cut as the layout says."""
+    mistakes = layout_mistakes(cut.layout, cut.model, parts)
+    if mistakes:
+        raise ConfigError("training", [Mistake(path="training.layout", text=text) for text in mistakes])
+    left = iter(units)
+    return [tuple(next(left) for _ in part) for part in layout_parts(cut.layout)]
 
 
 @lru_cache(maxsize=KEPT)

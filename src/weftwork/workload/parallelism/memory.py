@@ -8,42 +8,47 @@ gradients of two stages, and under ZeRO Adam's state of its own stage alone.
 Source: Korthikanti et al., arXiv:2205.05198, section 4 (activations) and equations 1 to 5; Rajbhandari et al.,
 arXiv:1910.02054, section 3 (states); micro batches in flight: Narayanan et al., arXiv:2104.04473, section 2.2, Qi et
 al., arXiv:2401.10241, section 2.1 (ZB-H1), and DeepSeek-V3, arXiv:2412.19437, table 2 (DualPipe).
-Leaves out: what gradients of inputs set free before those of weights; offloading, fragmentation beyond what is
-reserved, and experts that get more tokens than others. A formula, not a measurement: programs need some 10 % more or
-less.
+`weftwork.study.validation.peak_memory` holds the count to peaks that others measured.
+Leaves out: what gradients of inputs set free before those of weights; gradients of the layer that is computed; logits
+in FP32 and what else a loss keeps that is not fused; fragmentation, and experts that get more tokens than others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from weftwork.spec.training import Model, Parallelism
+from weftwork.spec.training import Model, Parallelism, RecomputeModule
 from weftwork.workload.models.size import (
     LayerKind,
     attention_parameters,
+    delta_parameters,
     expert_parameters,
     mlp_parameters,
+    prediction_share,
     state_space_parameters,
 )
 from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import Unit, alike_stages, counted_units, held_units
 
 __all__ = [
-    "ADAM_BYTES", "RESERVED_BYTES", "WEIGHT_BYTES", "Memory", "activation_bytes", "fullest_stage", "stage_memory",
+    "RESERVED_BYTES", "WEIGHT_BYTES", "Memory", "activation_bytes", "adam_bytes", "fullest_stage", "stage_memory",
 ]  # fmt: skip
 
 WEIGHT_BYTES: Final = 2  # BF16, also where products are in fewer bits
-ADAM_BYTES: Final = 12  # a master copy and two moments in FP32: arXiv:1910.02054, section 3.1
+MASTER_BYTES: Final = 4  # a copy in FP32 beside Adam's two moments: arXiv:1910.02054, section 3.1
 # Copies of a weight that products in fewer bits read, by row and by column, with the scales of blocks of 32 or 16.
 QUANTISED_BYTES: Final = {"bf16": 0.0, "fp8": 2.0, "mxfp8": 2 * 33 / 32, "nvfp4": 2 * 9 / 16}
 # What is kept of an input of a matrix product for the gradient of the weight.
 INPUT_BYTES: Final = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 33 / 32, "nvfp4": 9 / 16}
+_TURNING_LAYERS: Final = 2  # of offloaded ones: one is computed while the other one is on its way
 LORA_RANK: Final = 32  # chosen: the default of recipes
 LOGIT_BYTES: Final = 6  # a logit in BF16 and its softmax in FP32
+_SOFTMAX_BYTES: Final = 4  # what stays of a loss until its backward pass: core/fusions/fused_cross_entropy.py
 LOGIT_GRADIENT_BYTES: Final = 2  # BF16, as the product behind it takes it
+DELTA_BLOCK: Final = 64  # tokens: fla-org/flash-linear-attention, fla/ops/gated_delta_rule
 RESERVED_BYTES: Final = 3 * 10**9  # chosen: CUDA context, buffers of NCCL, workspaces of cuBLAS
 
 
@@ -118,7 +123,8 @@ def _stage_memory(shape: _GpuShare, stages: Sequence[int]) -> Memory:
     plan = shape.plan
     dense = sum(many * shape.dense_parameters(unit) for unit, many in units.items())
     experts = sum(many * shape.expert_parameters(unit) for unit, many in units.items())
-    quantised = sum(many * shape.quantised_parameters(unit) for unit, many in units.items())
+    copies = {unit: QUANTISED_BYTES[shape.of(unit).plan.precision] for unit in units}
+    quantised = {unit: many * shape.quantised_parameters(unit) for unit, many in units.items()}
     spread = groups(plan)
     shards, expert_shards = spread.gradients.size, spread.expert_gradients.size
 
@@ -126,31 +132,49 @@ def _stage_memory(shape: _GpuShare, stages: Sequence[int]) -> Memory:
         both = dense / shards + experts / expert_shards if is_sharded else dense + experts
         return round(size * both)
 
+    kept_bytes = _kept_weight_bytes(plan)
     adapters = sum(many * shape.adapter_parameters(unit) for unit, many in units.items())
     trained = adapters if plan.has_lora else 0.0
-    states = {"gradients": round(plan.gradient_bytes * trained), "optimizer": round(ADAM_BYTES * trained)}
+    states = {"gradients": round(plan.gradient_bytes * trained), "optimizer": round(adam_bytes(plan) * trained)}
     if not plan.has_lora:
         states["gradients"] = sharded(plan.gradient_bytes, plan.zero >= 2)
-        states["optimizer"] = sharded(ADAM_BYTES, plan.zero >= 1)
+        states["optimizer"] = sharded(adam_bytes(plan), plan.zero >= 1)
     if plan.has_mirror and plan.zero >= 1:  # the mirror updates the other half
         own_dense = sum(many * shape.dense_parameters(unit) for unit, many in virtual_stages[0].items())
         own_experts = sum(many * shape.expert_parameters(unit) for unit, many in virtual_stages[0].items())
-        states["optimizer"] = round(ADAM_BYTES * (own_dense / shards + own_experts / expert_shards))
+        states["optimizer"] = round(adam_bytes(plan) * (own_dense / shards + own_experts / expert_shards))
     is_gathered = plan.zero == 3
     largest = max((shape.dense_parameters(unit) + shape.expert_parameters(unit) for unit in units), default=0.0)
     at_once = 2 if plan.has_prefetch else 1
+    weights_bytes = sharded(kept_bytes, is_gathered) + round(WEIGHT_BYTES * trained)
+    if not is_gathered and plan.has_quantised_weights:  # the ends, routers and the like are in BF16 all the same
+        alone = sum(many for unit, many in quantised.items() if copies[unit])
+        weights_bytes = round(WEIGHT_BYTES * (dense + experts - alone + trained))
     return Memory(
         stage=stage,
-        weights_bytes=sharded(WEIGHT_BYTES, is_gathered) + round(WEIGHT_BYTES * trained),
-        quantised_bytes=0 if is_gathered else round(QUANTISED_BYTES[plan.precision] * quantised),
+        weights_bytes=weights_bytes,
+        quantised_bytes=0 if is_gathered else round(sum(copies[unit] * many for unit, many in quantised.items())),
         gradients_bytes=states["gradients"],
         optimizer_bytes=states["optimizer"],
         activations_bytes=round(activations_bytes),
-        recomputed_bytes=round(max(map(shape.recomputed_bytes, units), default=0.0)),
-        gathered_bytes=round(at_once * WEIGHT_BYTES * largest) if is_gathered else 0,
+        recomputed_bytes=round(max((shape.of(unit).recomputed_bytes(unit) for unit in units), default=0.0)),
+        gathered_bytes=round(at_once * kept_bytes * largest) if is_gathered else 0,
         logits_bytes=round(shape.logit_bytes()) if any(unit.part == "head" for unit in units) else 0,
         reserved_bytes=RESERVED_BYTES,
     )
+
+
+def adam_bytes(plan: Parallelism) -> int:
+    """Of a parameter: its copy in FP32 and Adam's two moments."""
+    return MASTER_BYTES + 2 * plan.moment_bytes
+
+
+def _kept_weight_bytes(plan: Parallelism) -> float:
+    """Of a parameter that is sharded or gathered."""
+    copies = QUANTISED_BYTES[plan.precision]
+    if plan.has_quantised_weights and copies:
+        return copies / 2  # by row alone, the copy by column is made where it is gathered
+    return WEIGHT_BYTES
 
 
 def activation_bytes(model: Model, plan: Parallelism, kind: LayerKind, *, has_flash_attention: bool = True) -> float:
@@ -164,12 +188,18 @@ def _activations_bytes(
 ) -> tuple[int, float]:
     """Of stages with these units the one that keeps most activations at a time, and how many bytes these are."""
     plan = shape.plan
-    kept = [sum(many * shape.kept_bytes(unit) for unit, many in held.items()) for held in virtual_stages]
+    share = _stayed(plan, virtual_stages)
+    kept = [
+        sum(many * shape.of(unit).kept_bytes(unit) * (share if unit.layer else 1.0) for unit, many in held.items())
+        for held in virtual_stages
+    ]
     if not plan.has_split_backward:
         in_flight = [_in_flight(plan, stage) for stage in stages]
         sizes = [sum(count * size for count, size in zip(counts, kept, strict=True)) for counts in in_flight]
     else:
-        delayed = [sum(many * shape.delayed_bytes(unit) for unit, many in held.items()) for held in virtual_stages]
+        delayed = [
+            sum(many * shape.of(unit).delayed_bytes(unit) for unit, many in held.items()) for held in virtual_stages
+        ]
         sizes = [
             max(
                 sum(
@@ -182,6 +212,12 @@ def _activations_bytes(
         ]
     place = max(range(len(stages)), key=lambda one: sizes[one])
     return stages[place], sizes[place]
+
+
+def _stayed(plan: Parallelism, virtual_stages: tuple[Counter[Unit], ...]) -> float:
+    """Of the activations of layers, those that are not moved to the host: two layers are always here."""
+    layers = sum(many for held in virtual_stages for unit, many in held.items() if unit.layer)
+    return max(layers - plan.offloaded_layers, min(layers, _TURNING_LAYERS)) / layers if layers else 1.0
 
 
 def _split_in_flight(plan: Parallelism, stage: int) -> list[tuple[tuple[int, int], ...]]:
@@ -221,6 +257,12 @@ class _GpuShare:
     plan: Parallelism
     has_flash_attention: bool
 
+    def of(self, unit: Unit) -> _GpuShare:
+        """The same, in the numbers of a unit that has its own."""
+        if unit.precision is None:
+            return self
+        return replace(self, plan=self.plan.model_copy(update={"precision": unit.precision}))
+
     # Parameters
 
     def dense_parameters(self, unit: Unit) -> float:
@@ -230,21 +272,24 @@ class _GpuShare:
             is_shared = unit.part == "head" and model.has_tied_embeddings and plan.has_both_ends
             return 0.0 if is_shared else model.vocabulary * model.hidden / plan.tensor
         split, whole = self._layer_parameters(_layer(unit))
-        join = 2 * model.hidden * model.hidden / plan.tensor if unit.part == "prediction" else 0.0
-        return split / plan.tensor + whole + join
+        if unit.part != "prediction":
+            return split / plan.tensor + whole
+        return prediction_share(model) * ((split + 2 * model.hidden * model.hidden) / plan.tensor + whole)
 
     def expert_parameters(self, unit: Unit) -> float:
         """Routed experts of this GPU."""
         if unit.layer is None or unit.layer.mlp != "experts":
             return 0.0
         local = self.model.experts / self.plan.expert
-        return local * expert_parameters(self.model) / self.plan.expert_tensor
+        share = prediction_share(self.model) if unit.part == "prediction" else 1.0
+        return share * local * expert_parameters(self.model) / self.plan.expert_tensor
 
     def quantised_parameters(self, unit: Unit) -> float:
         """Those whose products may be in fewer bits: of layers, not of the ends nor of routers."""
         if unit.layer is None:
             return 0.0
-        return self._layer_parameters(unit.layer)[0] / self.plan.tensor + self.expert_parameters(unit)
+        share = prediction_share(self.model) if unit.part == "prediction" else 1.0
+        return share * self._layer_parameters(unit.layer)[0] / self.plan.tensor + self.expert_parameters(unit)
 
     def adapter_parameters(self, unit: Unit) -> float:
         """Two thin matrices beside each matrix of attention and of a dense MLP."""
@@ -265,6 +310,8 @@ class _GpuShare:
             split += attention_parameters(model)
         elif kind.mixer == "state-space":
             split += state_space_parameters(model)
+        elif kind.mixer == "delta":
+            split += delta_parameters(model)
         if kind.mlp == "dense":
             split += mlp_parameters(model, model.ffn)
         elif kind.mlp == "experts":
@@ -295,39 +342,51 @@ class _GpuShare:
             return 4 * self.plan.own_tokens * hidden  # inputs of the last norm and of the product
         joined = 8 * self.plan.own_tokens * hidden  # two inputs, joined, and their norm
         extra = joined if unit.part == "prediction" else 0.0
-        if self.plan.recompute == "full" and not has_inside:
-            return 2 * self.plan.own_tokens * hidden + extra
-        return self._layer_bytes(_layer(unit), has_scores=self.plan.recompute == "none") + extra
+        if self.plan.recompute == "full":
+            inside = self._layer_bytes(_layer(unit)) if has_inside else 2 * self.plan.own_tokens * hidden
+            return inside + extra
+        return self._layer_bytes(_layer(unit), self._again) + extra
 
     def recomputed_bytes(self, unit: Unit) -> float:
         """What is there once more while a unit is computed again."""
-        if unit.layer is None or self.plan.recompute == "none":
+        if unit.layer is None:
             return 0.0
-        everything = self._layer_bytes(unit.layer, has_scores=True)
-        without = 0.0 if self.plan.recompute == "full" else self._layer_bytes(unit.layer, has_scores=False)
-        return everything - without
+        kept = 0.0 if self.plan.recompute == "full" else self._layer_bytes(unit.layer, self._again)
+        return self._layer_bytes(unit.layer) - kept
+
+    @property
+    def _again(self) -> frozenset[RecomputeModule]:
+        """Parts of a layer that are computed again one by one."""
+        return frozenset(self.plan.recompute_modules if self.plan.recompute == "selective" else ())
 
     def logit_bytes(self) -> float:
-        """Logits of one micro batch and their softmax."""
-        return LOGIT_BYTES * self.plan.tokens * self.model.vocabulary / self.plan.tensor
+        """Logits of one micro batch and their softmax, of the model and of each token that it predicts beside."""
+        each = LOGIT_BYTES + _SOFTMAX_BYTES * self.model.prediction_layers
+        return each * self.plan.tokens * self.model.vocabulary / self.plan.tensor
 
-    def _layer_bytes(self, kind: LayerKind, *, has_scores: bool) -> float:
-        halves = 0.0
+    def _layer_bytes(self, kind: LayerKind, again: frozenset[RecomputeModule] = frozenset()) -> float:
+        """Of a layer, less what is computed again."""
+        halves = ((kind.mixer != "none") + (kind.mlp != "none")) * self._edge_bytes(again)
         if kind.mixer in {"attention", "window"}:
-            halves += self._edge_bytes() + self._attention_bytes()
-            halves += self._score_bytes(kind) if has_scores else 0.0
+            halves += self._attention_bytes(again)
+            halves += 0.0 if "core_attn" in again else self._score_bytes(kind)
         elif kind.mixer == "state-space":
-            halves += self._edge_bytes() + self._state_space_bytes()
-        if kind.mlp != "none":
-            halves += self._edge_bytes() + (self._dense_bytes() if kind.mlp == "dense" else self._experts_bytes())
+            halves += self._state_space_bytes()
+        elif kind.mixer == "delta":
+            halves += self._delta_bytes()
+        if kind.mlp == "dense" and "mlp" not in again:
+            halves += self._dense_bytes()
+        elif kind.mlp == "experts" and "moe" not in again:
+            halves += self._experts_bytes(again)
         return halves
 
-    def _edge_bytes(self) -> float:
+    def _edge_bytes(self, again: frozenset[RecomputeModule]) -> float:
         """Around the matrices of half a layer: input of the norm, input of the first product, mask of the dropout."""
-        element = 2 + INPUT_BYTES[self.plan.precision] + (1 if self.model.has_dropout else 0)
+        given = 0.0 if "layernorm" in again else INPUT_BYTES[self.plan.precision]
+        element = 2 + given + (1 if self.model.has_dropout else 0)
         return element * self.plan.own_tokens * self.model.hidden
 
-    def _attention_bytes(self) -> float:
+    def _attention_bytes(self, again: frozenset[RecomputeModule]) -> float:
         """Queries, keys, values, and the input of the product behind the core."""
         model, given = self.model, INPUT_BYTES[self.plan.precision]
         latent = model.latent_attention
@@ -335,11 +394,13 @@ class _GpuShare:
             width = (
                 2 * model.head_dim * (model.heads + 2 * model.key_value_heads) + given * model.head_dim * model.heads
             )
+            width += 4 * model.head_dim * model.heads if model.has_gated_attention else 0  # a gate, and what it gates
             return self.plan.tokens * width / self.plan.tensor
         key = latent.no_position_dim + latent.rope_dim
         ranks = latent.query_rank + latent.key_value_rank
         low = (2 + given) * ranks + 2 * latent.rope_dim  # before and after the norms of the latent vectors
-        width = model.heads * (2 * (2 * key + latent.value_dim) + given * latent.value_dim)
+        wide = 0 if "mla_up_proj" in again else 2 * (2 * key + latent.value_dim)
+        width = model.heads * (wide + given * latent.value_dim)
         return self.plan.own_tokens * low + self.plan.tokens * width / self.plan.tensor
 
     def _score_bytes(self, kind: LayerKind) -> float:
@@ -354,12 +415,14 @@ class _GpuShare:
         """Input of the activation, two of them where it is gated, and input of the last product."""
         return self.plan.tokens * self._mlp_element() * self.model.ffn / self.plan.tensor
 
-    def _experts_bytes(self) -> float:
+    def _experts_bytes(self, again: frozenset[RecomputeModule]) -> float:
         """Tokens that were sent here and their results, the inside of experts, the shared expert, the router."""
         model, own = self.model, self.plan.own_tokens
         moved = (2 + INPUT_BYTES[self.plan.precision]) * (model.expert_hidden or model.hidden)
-        routed = own * model.experts_per_token * (moved + self._mlp_element() * model.expert_ffn)
+        inside = self._mlp_element() - (INPUT_BYTES[self.plan.precision] if "moe_act" in again else 0.0)
+        routed = own * model.experts_per_token * (moved + inside * model.expert_ffn)
         shared = self.plan.tokens * self._mlp_element() * model.shared_ffn / self.plan.tensor
+        shared = 0.0 if "shared_experts" in again else shared
         latent = own * 4 * model.expert_hidden
         return routed + shared + latent + own * 4 * model.experts
 
@@ -371,6 +434,19 @@ class _GpuShare:
         inner, both = space.heads * space.head_dim, 2 * space.groups * space.state
         width = 2 * (2 * inner + both + space.heads) + 2 * (inner + both) + 2 * inner
         return self.plan.tokens * (width + INPUT_BYTES[self.plan.precision] * inner) / self.plan.tensor
+
+    def _delta_bytes(self) -> float:
+        """Into the convolution and out of it, the gate, what the recurrence gives, what the last product gets.
+
+        Of each head two numbers in FP32, and the inverse of its block of 64 tokens (fla-org/flash-linear-attention,
+        fla/ops/gated_delta_rule/chunk.py).
+        """
+        delta = self.model.delta
+        if delta is None:
+            return 0.0
+        keys, values = delta.key_heads * delta.key_dim, delta.value_heads * delta.value_dim
+        width = 2 * 2 * (2 * keys + values) + 2 * 2 * values + INPUT_BYTES[self.plan.precision] * values
+        return self.plan.tokens * (width + delta.value_heads * (2 * 4 + 2 * DELTA_BLOCK)) / self.plan.tensor
 
     def _mlp_element(self) -> float:
         return (4 if self.model.is_gated else 2) + INPUT_BYTES[self.plan.precision]

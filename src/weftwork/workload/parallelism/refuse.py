@@ -15,21 +15,24 @@ from math import gcd, log2
 from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.spec.training import Gpu, Model, Parallelism
+from weftwork.spec.training import Gpu, Model, ModulePrecision, Parallelism, RecomputeModule
 from weftwork.workload.models.size import layer_kinds, parameters
 from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import virtual_stages_of
-from weftwork.workload.parallelism.memory import ADAM_BYTES, RESERVED_BYTES, WEIGHT_BYTES, fullest_stage
+from weftwork.workload.parallelism.memory import RESERVED_BYTES, WEIGHT_BYTES, adam_bytes, fullest_stage
 
 __all__ = ["PlanLimits", "Refusal", "misfits", "nearest_plan", "reasons", "refuse", "settings"]
 
 MOST_PLANS: Final = 1_500  # chosen: at most a second or two
 _NO_PLAN: Final = "no plan near this one fits; take more GPUs or a smaller model"
 _RECOMPUTE: Final = ("none", "selective", "full")
-_KEYS: Final = {"is_sequence_parallel": "sequence_parallel"}  # of the scenario, where they differ from the record's
+_KEYS: Final = {
+    "is_sequence_parallel": "sequence_parallel",
+    "module_precision": "precision_by_module",
+}  # of the scenario, where they differ from the record's
 _STEPS: Final = {"recompute": 0.5, "zero": 0.75, "micro_batch": 0.9}  # chosen: what is changed rather than a degree
 _DEGREES: Final = ("tensor", "context", "pipeline")
-# What may be changed where a key stands in the way.
+# What may be changed where a key stands in the way; no guess is made of modules and layouts that were meant.
 _REMEDIES: Final[dict[str, tuple[str, ...]]] = {
     "data": _DEGREES,
     "tensor": ("tensor", "context"),
@@ -43,7 +46,12 @@ _REMEDIES: Final[dict[str, tuple[str, ...]]] = {
     "is_sequence_parallel": ("is_sequence_parallel", "tensor"),
     "global_batch": ("global_batch", "micro_batch", "virtual_stages", "schedule", *_DEGREES),
     "precision": ("precision",),
+    "layout": ("layout",),
+    "recompute_modules": ("recompute_modules",),
+    "module_precision": ("module_precision",),
+    "bf16_last_layers": ("bf16_first_layers", "bf16_last_layers"),
     "memory": (*_DEGREES, "expert", "expert_tensor", "virtual_stages", "recompute", "zero", "micro_batch"),
+    **dict.fromkeys(("layout", "recompute_modules", "module_precision", "bf16_last_layers"), ()),
 }
 
 
@@ -100,7 +108,14 @@ def settings(plan: Parallelism, other: Parallelism, *, path: str = "training") -
 
 
 def _shown(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """A value as YAML has it on the command line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
+    if isinstance(value, ModulePrecision):
+        return "{}"  # every module as its layer
+    return str(value) or "null"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,6 +151,7 @@ def misfits(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
         *_batch(plan),
         *_sequence(plan),
         *_precision(given.gpu, plan),
+        *_modules(given.model, plan),
     ]
 
 
@@ -159,6 +175,8 @@ def _tensor(model: Model, plan: Parallelism) -> Iterator[Refusal]:
             ("heads of the state space", model.state_space.heads),
             ("groups of the state space", model.state_space.groups),
         ]
+    if model.delta is not None:
+        wanted.append(("key heads of the delta net", model.delta.key_heads))
     for name, size in wanted:
         if size % tensor:
             yield Refusal(
@@ -193,6 +211,10 @@ def _pipeline(model: Model, plan: Parallelism) -> Iterator[Refusal]:
         virtual_stages_of(model, plan)
     except ConfigError as error:
         yield from (Refusal(key=one.path.rpartition(".")[2], text=one.text) for one in error.mistakes)
+    if plan.layout and plan.has_balanced_ends:
+        yield Refusal(key="layout", text="found beside balanced_ends, wanted one of them: both say where layers go")
+    if plan.layout and plan.has_mirror:
+        yield Refusal(key="layout", text="found with schedule dualpipe, wanted 1f1b, gpipe or zb-h1: stages mirror")
     if plan.virtual_stages > 1 and plan.pipeline == 1:
         text = f"found {plan.virtual_stages}, wanted 1: one stage has no bubble to shorten"
         yield Refusal(key="virtual_stages", text=text)
@@ -235,15 +257,56 @@ def _sequence(plan: Parallelism) -> Iterator[Refusal]:
 
 
 def _precision(gpu: Gpu | None, plan: Parallelism) -> Iterator[Refusal]:
-    if gpu is None or plan.precision == "bf16":
+    if gpu is None:
         return
     has_blocks = gpu.fp4_flops > gpu.fp8_flops  # block scaling came with FP4
-    if plan.precision == "fp8" and gpu.fp8_flops <= gpu.bf16_flops:
-        yield Refusal(key="precision", text=f"found 'fp8', wanted bf16: '{gpu.name}' is no faster in FP8")
-    elif plan.precision in {"mxfp8", "nvfp4"} and not has_blocks:
-        wanted = "fp8 or bf16" if gpu.fp8_flops > gpu.bf16_flops else "bf16"
-        text = f"found '{plan.precision}', wanted {wanted}: '{gpu.name}' has no numbers with scales of blocks"
-        yield Refusal(key="precision", text=text)
+    used = [("precision", "", plan.precision)]
+    used += [("module_precision", f" of {name}", one) for name, one in plan.module_precision if one is not None]
+    for key, where, precision in used:
+        if precision == "fp8" and gpu.fp8_flops <= gpu.bf16_flops:
+            yield Refusal(key=key, text=f"found 'fp8'{where}, wanted bf16: '{gpu.name}' is no faster in FP8")
+        elif precision in {"mxfp8", "nvfp4"} and not has_blocks:
+            wanted = "fp8 or bf16" if gpu.fp8_flops > gpu.bf16_flops else "bf16"
+            text = f"found '{precision}'{where}, wanted {wanted}: '{gpu.name}' has no numbers with scales of blocks"
+            yield Refusal(key=key, text=text)
+
+
+def _modules(model: Model, plan: Parallelism) -> Iterator[Refusal]:
+    """Modules that are named and that the model does not have."""
+    kinds = layer_kinds(model)
+    has_attention = any(kind.mixer in {"attention", "window"} for kind in kinds)
+    has_experts = any(kind.mlp == "experts" for kind in kinds)
+    recomputed: dict[RecomputeModule, bool] = {
+        "core_attn": has_attention,
+        "layernorm": True,
+        "mla_up_proj": model.latent_attention is not None,
+        "mlp": any(kind.mlp == "dense" for kind in kinds),
+        "moe": has_experts,
+        "moe_act": has_experts,
+    }
+    cast = {
+        "qkv": has_attention,
+        "projection": has_attention,
+        "latent": model.expert_hidden > 0,
+        "mamba_out": model.state_space is not None,
+        "prediction": model.prediction_layers > 0,
+    }
+    wanted = f"wanted {{}} of '{model.name}'"
+    if plan.recompute == "selective" and plan.recompute_modules != ("core_attn",):
+        there = [module for module, is_there in recomputed.items() if is_there]
+        for module in plan.recompute_modules:
+            if module not in there:
+                yield Refusal(key="recompute_modules", text=f"found {module}, {wanted.format(', '.join(there))}")
+    has = [name for name, is_there in cast.items() if is_there]
+    for name, precision in plan.module_precision:
+        if precision is not None and name not in has:
+            text = f"found {name}, {wanted.format(', '.join(has) or 'none')}"
+            yield Refusal(key="module_precision", text=text)
+    if plan.bf16_first_layers + plan.bf16_last_layers > model.layers:
+        found = f"found {plan.bf16_first_layers} and {plan.bf16_last_layers}"
+        yield Refusal(
+            key="bf16_last_layers", text=f"{found}, wanted at most the {model.layers} layers of '{model.name}'"
+        )
 
 
 def _memory(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
@@ -286,7 +349,7 @@ def nearest_plan(given: PlanLimits, plan: Parallelism) -> Parallelism | None:
 def _is_too_large(given: PlanLimits, plan: Parallelism) -> bool:
     """Whether weights, gradients and Adam's state do not fit even where all GPUs share them."""
     counted = parameters(given.model)
-    size = WEIGHT_BYTES + (0 if plan.has_lora else plan.gradient_bytes + ADAM_BYTES)
+    size = WEIGHT_BYTES + (0 if plan.has_lora else plan.gradient_bytes + adam_bytes(plan))
     each = size * (counted.total + counted.prediction) / given.gpus + RESERVED_BYTES
     return given.limit_bytes is not None and each > given.limit_bytes
 
@@ -339,6 +402,8 @@ def _steps(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[flo
             yield from ((1.0, "fp8"), (2.0, "bf16"))
         case "schedule":
             yield 1.0, "1f1b"
+        case "layout" | "recompute_modules" | "module_precision" | "bf16_first_layers" | "bf16_last_layers":
+            yield 1.0, Parallelism.model_fields[key].default
         case "is_sequence_parallel":
             yield 0.5, True
     old = getattr(plan, key)

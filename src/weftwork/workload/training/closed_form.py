@@ -121,7 +121,10 @@ def _alike(plan: Parallelism, calls: Communication) -> tuple[object, ...]:
         plan.sequence,
         plan.is_sequence_parallel,
         plan.recompute,
+        plan.recompute_modules,
         plan.precision,
+        plan.module_precision,
+        plan.gradient_bytes,  # which gradients of weights are added to
         plan.has_lora,
         plan.overlap,
         groups.tensor.axes,

@@ -25,6 +25,7 @@ from weftwork.workload.collectives.figures import CollectiveFigures
 from weftwork.workload.collectives.protocols import software as protocol_latencies
 from weftwork.workload.models.size import LayerKind
 from weftwork.workload.parallelism.groups import Groups, groups
+from weftwork.workload.training.exchange import ExchangeShares, deduplicated
 
 __all__ = ["LABELS", "VALUE_BYTES", "Answers", "Communication", "GpuCluster", "TimedCollective", "label"]
 
@@ -227,7 +228,7 @@ class Communication:
         channel : on which one follows the other
         size_bytes : as nccl-tests counts it
         kind : label of the time that it takes
-        spread : whether a token goes to several members, of which one domain needs one copy
+        spread : whether it brings tokens to several experts each, of which a rank and a domain need one copy
         """
         per_domain, fewest = self._spread(group)
         asked = (operation, group.size, per_domain, size_bytes)
@@ -243,27 +244,35 @@ class Communication:
                 software=self.software,
             )
         domains = -(-group.size // per_domain)
-        share = 1.0
-        if spread and self.software.has_deduplicated_experts and domains > 1:
-            chosen = max(self.model.experts_per_token, 1)
-            part = fewest / group.size  # of domains that differ the smallest, into which most copies go for each member
-            share = min(1.0, (1 - (1 - part) ** chosen) / (chosen * part))
+        shares = self._exchange_shares(group.size, per_domain, fewest) if spread else ExchangeShares()
+        most = max(shares.local, shares.network) if domains > 1 else shares.local  # `Collect` takes shares up to 1
+        local_share = self.software.exchange_efficiency if spread else 1.0
         collect = Collect(
             operation=operation,
             size_bytes=round(size_bytes),
             group=group,
             channel=channel,
             pattern=cost.pattern,
-            amount_bytes=cost.amount_bytes,
+            amount_bytes=round(cost.amount_bytes * most),
             overhead_ps=cost.overhead_ps,
-            local_efficiency=cost.local_efficiency,
+            local_efficiency=cost.local_efficiency * local_share * most / shares.local,
             network_efficiency=cost.network_efficiency,
-            network_share=share,
+            network_share=shares.network / most if domains > 1 else 1.0,
             label=label(kind),
         )
         self._paths_ps[group.axes] = cost.path_ps
         alone_ps = self._alone_ps(collect, per_domain, domains) + cost.path_ps
         return TimedCollective(collect=collect, alone_ps=alone_ps, path_ps=cost.path_ps)
+
+    def _exchange_shares(self, members: int, per_domain: int, smallest_domain: int) -> ExchangeShares:
+        if not self.software.has_deduplicated_experts or members == 1:
+            return ExchangeShares()
+        return deduplicated(
+            members=members,
+            per_domain=per_domain,
+            smallest_domain=smallest_domain,
+            chosen=self.model.experts_per_token,
+        )
 
     def part_ps(self, collect: Collect) -> int:
         """What a part of one of the calls takes when nobody else uses its links."""
@@ -280,7 +289,7 @@ class Communication:
         return self.message_latency_ps(far=far) + whole_ps(size * 8 / rate_bps * 1e12)
 
     def message_latency_ps(self, *, far: bool) -> int:
-        """What software takes of a message between two ranks: a launch and a step of NCCL's Simple protocol.
+        """What software takes of a message between two ranks: a launch and a step of NCCL's Simple, with the NIC's.
 
         Parameters
         ----------
@@ -288,8 +297,9 @@ class Communication:
         """
         known = self.answers.latencies_ps
         if far not in known:
-            simple = protocol_latencies("simple", "ring")
-            step_ps = simple.step_latency_ps if far else simple.local_step_latency_ps
+            simple, figures = protocol_latencies("simple", "ring"), self.cluster.figures
+            nic_ps = figures.nic_latency_ps + figures.nic_flush_ps
+            step_ps = simple.step_latency_ps + nic_ps if far else simple.local_step_latency_ps
             known[far] = whole_ps(self.software.latency_scale * (simple.base_latency_ps + step_ps))
         return known[far]
 

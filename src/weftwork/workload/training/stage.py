@@ -8,7 +8,8 @@ Source: NVIDIA/Megatron-LM, user guide, tp_comm_overlap (matrix products in piec
 section 3.2.1 (experts behind another micro batch).
 Where a schedule splits backward passes, all communication and recomputation goes with the gradients of inputs, also
 what hides behind the computing of that half alone; gradients of weights only compute.
-Leaves out: what communication takes from the multiprocessors of the GPU that computes beside it.
+A hidden exchange of experts takes multiprocessors from the products beside it (``Software.exchange_multiprocessors``).
+Leaves out: what all other communication takes from the multiprocessors of the GPU that computes beside it.
 """
 
 from __future__ import annotations
@@ -90,13 +91,13 @@ class UnitOperations:
         if unit.part in {"layer", "prediction"}:
             if plan.recompute == "full":
                 found += self._forward(unit, "recompute", without_head=True)
-            elif plan.recompute == "selective" and work.core_s > 0:
-                found.append(Compute(duration_ps=duration_ps(work.core_s), label=label("recompute")))
+            elif plan.recompute == "selective":
+                found += self._again(unit, work)
         found += self._go(unit)
-        for name, half in reversed(work.halves):
-            done = half if has_weights else _without_weights(half)
-            found += self._half(unit, name, done, "backward", "compute")
-        found += self._done(unit)
+        halves = [(name, half if has_weights else _without_weights(half)) for name, half in reversed(work.halves)]
+        for name, half in halves:
+            found += self._half(unit, name, half, "backward", "compute")
+        found += self._done(unit, sum(half.matmul_backward_s + half.core_backward_s for _, half in halves), "compute")
         share = 1.0 if has_weights else 1 - self._weights_share(unit)
         return [*found, *self._launch(unit, "backward", share)]
 
@@ -124,11 +125,30 @@ class UnitOperations:
         self, unit: Unit, about: Literal["compute", "recompute"], *, without_head: bool = False
     ) -> list[Operation]:
         found = self._go(unit)
-        for name, half in self.work[unit].halves:
-            if name != "head" or not without_head:
-                found += self._half(unit, name, half, "forward", about)
-        found += self._done(unit)
+        halves = [(name, half) for name, half in self.work[unit].halves if name != "head" or not without_head]
+        for name, half in halves:
+            found += self._half(unit, name, half, "forward", about)
+        found += self._done(unit, sum(half.matmul_s + half.core_s for _, half in halves), about)
         return [*found, *(self._launch(unit, "forward") if about == "compute" else ())]
+
+    def _again(self, unit: Unit, work: UnitWork) -> list[Operation]:
+        """What selective recomputation does; a mixture of experts exchanges its tokens once more."""
+        modules, exchanges = self.plan.recompute_modules, self._has_experts_again(unit)
+        again_s = sum(half.recomputed_s(modules) for name, half in work.halves if not (exchanges and name == "mlp"))
+        again_ps = duration_ps(again_s)
+        found: list[Operation] = [Compute(duration_ps=again_ps, label=label("recompute"))] if again_ps else []
+        if exchanges:
+            hidden = self.plan.overlap.expert  # nothing is there to compute beside it
+            calls = self.communication.exchange
+            (half,) = (half for name, half in work.halves if name == "mlp")
+            found += in_turn(calls, hidden)
+            found += self._half(unit, "mlp", half, "forward", "recompute")
+            found += in_turn(_inverse(calls), hidden)
+        return found
+
+    def _has_experts_again(self, unit: Unit) -> bool:
+        is_mixture = unit.layer is not None and unit.layer.mlp == "experts"
+        return is_mixture and self.plan.recompute == "selective" and "moe" in self.plan.recompute_modules
 
     def _half(
         self,
@@ -172,17 +192,35 @@ class UnitOperations:
 
     def _beside(self, unit: Unit, name: str, *, backward: bool) -> tuple[TimedCollective, ...]:
         kind = unit.layer
-        if name != "mixer" or kind is None or kind.mixer == "state-space":
+        if name != "mixer" or kind is None or kind.mixer not in {"attention", "window"}:
             return ()
         return self.communication.context(backward=backward)
 
     def _go(self, unit: Unit) -> list[Operation]:
         return [Notify(token=EXPERT_GO)] if self.exchanges(unit) and self.plan.overlap.expert > 0 else []
 
-    def _done(self, unit: Unit) -> list[Operation]:
+    def _done(self, unit: Unit, multiplied_s: float, about: Literal["compute", "recompute"]) -> list[Operation]:
+        """Wait for the exchange beside a pass, which has taken multiprocessors from its products."""
         if not self.exchanges(unit) or self.plan.overlap.expert <= 0:
             return []
-        return [Await(token=EXPERT_DONE, label=label("expert"))]
+        lost_ps = self._lost_ps(multiplied_s)
+        found: list[Operation] = [Compute(duration_ps=lost_ps, label=label(about))] if lost_ps else []
+        return [*found, Await(token=EXPERT_DONE, label=label("expert"))]
+
+    def _lost_ps(self, multiplied_s: float) -> int:
+        """Time that matrix products and attention lose to a hidden exchange.
+
+        Beside it they have the multiprocessors that it leaves, so that their work takes as much longer; no more of
+        them is beside it than there is. Kernels bound by memory lose nothing.
+
+        Parameters
+        ----------
+        multiplied_s : products and attention of the pass, with all multiprocessors
+        """
+        share = self.kernels.software.exchange_multiprocessors / self.kernels.gpu.streaming_multiprocessors
+        calls = self.communication.exchange
+        beside_ps = self.plan.overlap.expert * sum(call.alone_ps for call in (*calls, *_inverse(calls)))
+        return whole_ps(share * min(beside_ps, duration_ps(multiplied_s) / (1 - share)))
 
     def _weights_share(self, unit: Unit) -> float:
         """Share of the computing of a backward pass that gradients of weights take."""
@@ -198,40 +236,58 @@ class UnitOperations:
         direction : of the pass
         of_pass : share of the pass that is launched now
         """
-        excess_ps = self._excess_ps(unit)
-        if excess_ps <= 0:
+        forward_ps, backward_ps = self._excess_ps[unit]
+        excess_ps = forward_ps if direction == "forward" else backward_ps
+        if excess_ps * of_pass < 1:
             return []
-        work = self.work[unit]
-        forward, backward = self._launched(work)
-        share = (forward if direction == "forward" else backward) / (forward + backward)
-        return [Compute(duration_ps=whole_ps(excess_ps * share * of_pass), label=label("launch"))]
+        return [Compute(duration_ps=whole_ps(excess_ps * of_pass), label=label("launch"))]
 
-    def _launched(self, work: UnitWork) -> tuple[float, float]:
-        again = work.operations if self.plan.recompute == "full" else 0.0
-        return work.operations, work.operations_backward + again
+    @cached_property
+    def _excess_ps(self) -> dict[Unit, tuple[float, float]]:
+        return _Excesses(self)
 
-    def _excess_ps(self, unit: Unit) -> int:
+    def excess_ps(self, unit: Unit) -> tuple[float, float]:
+        """CPU time of a unit beyond that of its GPU, forward and backward.
+
+        The CPU runs ahead of the GPU, so that only a whole layer's time counts. A mixture of experts makes it wait in
+        every forward pass for the number of tokens of each expert, unless one graph replays the whole iteration: then
+        each pass counts alone (NVIDIA/Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization, section 3.1).
+        """
         work = self.work[unit]
         software = self.kernels.software
-        floor_ps = sum(self._launched(work)) * software.launch_ps * (1 - software.graph_share)
-        if floor_ps == 0:
-            return 0
-        busy_s = work.forward_s + work.backward_s
+        launch_s = software.launch_ps * 1e-12
+        launched = work.launched_s(software.graphs, launch_s)
+        if not any(launched):
+            return 0.0, 0.0
+        again_s = self._again_s(unit)
+        cpu_ps = [time_s * 1e12 for time_s in (launched[0], launched[1])]
         if self.plan.recompute == "full":
-            busy_s += work.forward_s
-        elif self.plan.recompute == "selective":
-            busy_s += work.core_s
-        return max(0, whole_ps(floor_ps - duration_ps(busy_s) - self._exposed_ps(unit)))
+            cpu_ps[1] += cpu_ps[0]
+        busy_ps = (
+            duration_ps(work.forward_s) + self._exposed_in_pass_ps(unit, backward=False),
+            duration_ps(work.backward_s + again_s)
+            + self._exposed_in_pass_ps(unit, backward=True)
+            + (self._exposed_in_pass_ps(unit, backward=False) if self.plan.recompute == "full" else 0.0),
+        )
+        if unit.layer is not None and unit.layer.mlp == "experts":
+            return max(0.0, cpu_ps[0] - busy_ps[0]), max(0.0, cpu_ps[1] - busy_ps[1])
+        excess = max(0.0, sum(cpu_ps) - sum(busy_ps))
+        return excess * cpu_ps[0] / sum(cpu_ps), excess * cpu_ps[1] / sum(cpu_ps)
 
-    def _exposed_ps(self, unit: Unit) -> float:
-        """Communication of a layer that is not hidden, forward, backward and again, each alone on its links.
+    def _again_s(self, unit: Unit) -> float:
+        """Computing that a backward pass does once more."""
+        work = self.work[unit]
+        if self.plan.recompute == "full":
+            return work.forward_s
+        if self.plan.recompute == "none":
+            return 0.0
+        return work.again_s(self.plan.recompute_modules)
+
+    def _exposed_in_pass_ps(self, unit: Unit, *, backward: bool) -> float:
+        """Communication of a pass that is not hidden, each call alone on its links.
 
         What may hide and lasts longer than the computing beside it is not hidden either.
         """
-        forwards = 2 if self.plan.recompute == "full" else 1
-        return forwards * self._exposed_in_pass_ps(unit, backward=False) + self._exposed_in_pass_ps(unit, backward=True)
-
-    def _exposed_in_pass_ps(self, unit: Unit, *, backward: bool) -> float:
         overlap = self.plan.overlap
         total = computed_ps = 0.0
         for name, half in self.work[unit].halves:
@@ -253,6 +309,18 @@ class UnitOperations:
 def _without_weights(half: Half) -> Half:
     """The same with gradients of inputs alone in its backward pass."""
     return replace(half, matmul_backward_s=half.matmul_backward_s - half.weights_s, weights_s=0.0)
+
+
+class _Excesses(dict[Unit, tuple[float, float]]):
+    """Launches of units beyond their computing, each worked out when first asked for."""
+
+    def __init__(self, units: UnitOperations) -> None:
+        super().__init__()
+        self._units = units
+
+    def __missing__(self, unit: Unit) -> tuple[float, float]:
+        self[unit] = self._units.excess_ps(unit)
+        return self[unit]
 
 
 class _Works(dict[Unit, UnitWork]):

@@ -61,6 +61,34 @@ fabric: {node: {chunk: 1MB}, chunk: 1MB}
 
 
 @pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("fused_experts: true", "expert_streams: 0"),
+        ("fused_experts: false", "expert_streams: 1"),
+        ("graph_share: 0", "graphs: []"),
+        ("graph_share: 1.0", "graphs: [iteration]"),
+        ("graph_share: 1, fused_experts: true", "graphs: [iteration], expert_streams: 0"),
+    ],
+)
+def test_software_of_schema_1_has_the_values_of_its_new_keys(old: str, new: str) -> None:
+    fabric, job = "schema: 1\nfabric: {{radix: 4}}\n", "model: llama-3-8b, global_batch: 8, software: {{{}}}"
+    text = f"{fabric}training: {{{{{job}}}}}\n"
+    assert loads(text.format(old)).training == loads(text.format(new)).training
+    jobs = f"{fabric}jobs: [{{{{name: a, gpus: 4, {job}}}}}]\n"
+    assert loads(jobs.format(old)).jobs == loads(jobs.format(new)).jobs
+
+
+def test_a_share_of_graphs_is_no_list_of_modules() -> None:
+    text = (
+        "schema: 1\nfabric: {radix: 4}\ntraining: {model: llama-3-8b, global_batch: 8, software: {graph_share: 0.7}}\n"
+    )
+    with pytest.raises(ConfigError) as refused:
+        loads(text)
+    (mistake,) = refused.value.mistakes
+    assert (mistake.path, mistake.fix) == ("training.software.graph_share", "training.software.graphs")
+
+
+@pytest.mark.parametrize(
     ("text", "path", "now"),
     [
         ("training: {model: llama-3-8b, chunks: 2}", "training.chunks", "training.virtual_stages"),

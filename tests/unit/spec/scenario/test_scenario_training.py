@@ -30,7 +30,7 @@ training:
   global_batch: 64
   gpus: 32
   first_gpu: 32
-  software: {name: megatron-2021, launch: 36us, fused_experts: false}
+  software: {name: megatron-2021, launch: 36us, expert_streams: 1, graphs: [attn, moe_router]}
   overlap: {data: 0.9}
   checkpoint: {every: 100, size: 1TiB, asynchronous: true}
   loading: 3ms

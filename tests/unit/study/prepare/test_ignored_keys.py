@@ -8,6 +8,7 @@ import pytest
 from helpers.keys import printed_keys
 
 import weftwork
+from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.schema import json_schema
 from weftwork.study.prepare.ignored_keys import FLOWS_LEAVE_OUT
 
@@ -127,3 +128,49 @@ def test_a_key_of_pauses_is_told_where_nobody_pauses_and_changes_nothing_there(
 
 def test_all_that_flows_leave_out_are_keys() -> None:
     assert set(FLOWS_LEAVE_OUT) - set(printed_keys(json_schema())) == set()
+
+
+@pytest.mark.parametrize(
+    ("training", "software", "wanted"),
+    [
+        ("bf16_first_layers: 1, bf16_last_layers: 2", "", {"bf16_first_layers", "bf16_last_layers"}),
+        ("bf16_first_layers: 1, bf16_last_layers: 2, precision: fp8", "", set()),
+        ("precision: fp8, precision_by_module: {qkv: fp8, projection: bf16}", "", {"precision_by_module.qkv"}),
+        ("precision: fp8", "exchange_efficiency: 0.5", {"software.exchange_efficiency"}),
+        ("layout: Et*32L", "", {"layout"}),
+        ("pipeline: 2, layout: Et*15|t*17L", "", set()),
+    ],
+)
+def test_keys_of_recipes_are_told_where_nothing_gives_them_a_meaning(
+    training: str, software: str, wanted: set[str], tmp_path: Path
+) -> None:
+    text = TRAINING.replace("tensor: 2", f"tensor: 2, {training}, software: {{{software}}}")
+    assert set(told(tmp_path, text)) == {f"training.{key}" for key in wanted}
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        ("expert: 1", {"exchange_efficiency", "exchange_multiprocessors", "deduplicated_experts"}),
+        ("expert: 8", {"exchange_multiprocessors"}),
+        ("expert: 8, overlap: {expert: 0.5}", set()),
+    ],
+)
+def test_keys_of_an_exchange_are_told_where_there_is_none(keys: str, wanted: set[str], tmp_path: Path) -> None:
+    software = "{exchange_efficiency: 0.9, exchange_multiprocessors: 20, deduplicated_experts: true}"
+    text = TRAINING.replace("llama-3-8b", "qwen3-30b-a3b").replace(
+        "tensor: 2", f"memory: 1TB, {keys}, software: {software}"
+    )
+    assert set(told(tmp_path, text)) == {f"training.software.{key}" for key in wanted}
+
+
+def test_an_exchange_that_takes_every_multiprocessor_is_refused(tmp_path: Path) -> None:
+    text = TRAINING.replace("llama-3-8b", "qwen3-30b-a3b").replace(
+        "tensor: 2", "memory: 1TB, expert: 8, overlap: {expert: 0.5}"
+    )
+    assert told(tmp_path, text, training__software__exchange_multiprocessors="131") == {}
+    with pytest.raises(ConfigError) as refused:
+        told(tmp_path, text, training__software__exchange_multiprocessors="132")
+    (mistake,) = refused.value.mistakes
+    assert mistake.path.endswith("training.software.exchange_multiprocessors")
+    assert mistake.text == "found 132, wanted fewer than the 132 of 'h100', so that some are left to compute"

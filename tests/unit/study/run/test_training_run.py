@@ -153,7 +153,7 @@ def test_of_a_slow_gpu_and_its_neighbours_it_alone_never_waits_for_others(ask: A
     behind, others = idle(slow, "rank between 16 and 19"), idle(slow, "rank // 4 % 4 > 0")
     assert alone["skew"] < 0.01 * beside["skew"]
     assert others["skew"] > 0.5 * beside["skew"]
-    assert behind["bubble"] > others["bubble"] + 0.5 * beside["skew"]
+    assert behind["bubble"] > others["bubble"] + 0.45 * beside["skew"]
 
 
 def test_slower_costs_more_and_more_slow_ones_of_one_stage_no_more(ask: Ask) -> None:

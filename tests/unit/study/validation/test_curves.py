@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import weftwork
-from weftwork.study.validation.curves import P5_NIC_SHARE, fit_p5, one_server, p5, rows_of
+from weftwork.spec.training import Software
+from weftwork.study.prepare.prepare import prepare
+from weftwork.study.run.collective import collective_scenario, measure_collective
+from weftwork.study.validation.curves import one_server, p5, p5_small, rows_of
+from weftwork.study.validation.network_fit import P5_FITTED, NetworkFit, fit_p5, p5_figures, signed_errors
 from weftwork.study.validation.scorecard import Score
 from weftwork.study.validation.validate import write_scenarios
+from weftwork.workload.collectives import closed_form
+from weftwork.workload.collectives.cost import collective_cost
+from weftwork.workload.collectives.protocols import ProtocolFigures
 
 
 @pytest.fixture(scope="module")
@@ -17,46 +25,127 @@ def of_one_server() -> tuple[Score, ...]:
     return one_server()
 
 
-def test_the_share_of_nics_on_p5_is_that_of_16_gpus() -> None:
-    assert fit_p5() == pytest.approx(P5_NIC_SHARE, abs=0.002)
+def test_what_the_network_of_p5_adds_is_that_of_16_gpus() -> None:
+    found = fit_p5()
+    assert found.network_share == pytest.approx(P5_FITTED.network_share, abs=0.005)
+    assert found.nic_latency_ps == pytest.approx(P5_FITTED.nic_latency_ps, rel=0.03)
+    assert found.nic_flush_ps == pytest.approx(P5_FITTED.nic_flush_ps, rel=0.05)
+    assert found.peer_ps == pytest.approx(P5_FITTED.peer_ps, rel=0.10)
+
+
+def drift(operation: str, fitted: NetworkFit | None) -> float:
+    """Signed error among 64 GPUs less that among 16, from 256 MiB on."""
+    small, large = (signed_errors(operation, gpus, least_bytes=256 << 20, fitted=fitted) for gpus in (16, 64))
+    return large - small
+
+
+@pytest.mark.parametrize("operation", ["all-reduce", "all-gather", "all-to-all"])
+def test_the_error_does_not_drift_with_scale(operation: str) -> None:
+    assert abs(drift(operation, P5_FITTED)) < 0.05
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        pytest.param(
+            operation,
+            marks=pytest.mark.xfail(
+                reason="blind, a step of LL128 takes the 79 us that NCCL is told of EFA; 16 GPUs say 44", strict=True
+            ),
+        )
+        if operation != "all-to-all"
+        else operation
+        for operation in ("all-reduce", "all-gather", "all-to-all")
+    ],
+)
+def test_the_blind_error_does_not_drift_with_scale(operation: str) -> None:
+    assert abs(drift(operation, None)) < 0.05
 
 
 def test_a_row_is_what_its_scenario_runs(of_one_server: tuple[Score, ...], tmp_path: Path) -> None:
     point = next(point for point in of_one_server[0].points if point.name == "H100, 256 MiB")
     folder = tmp_path / "rows"
     assert write_scenarios(folder, ["nccl-one-server"]) == len(rows_of("nccl-one-server")) == 13
-    run = weftwork.run(folder / "nccl-one-server" / "H100-256-MiB-1.yaml", out=tmp_path / "run", what_if="none")
+    run = weftwork.run(
+        folder / "nccl-one-server" / "all-reduce-H100-256-MiB.yaml", out=tmp_path / "run", what_if="none"
+    )
     assert run.collectives["duration_ps"].to_pylist() == [round(point.predicted_s * 1e12)]
 
 
 def test_rows_of_a_curve_are_scored_each_once() -> None:
-    for operation in ("all-reduce", "all-gather", "all-to-all"):
-        rows = rows_of(f"nccl-p5-{operation}")
-        assert len({(row.gpus, row.size_bytes, row.nic_share) for row in rows}) == len(rows) > 8
-        assert {row.nic_share for row in rows} == {1.0, P5_NIC_SHARE}
+    for key in ("nccl-p5-all-reduce", "nccl-p5-all-gather", "nccl-p5-all-to-all", "nccl-p5-small"):
+        rows = rows_of(key)
+        assert len({(row.operation, row.gpus, row.size_bytes, row.is_calibrated) for row in rows}) == len(rows) > 8
+        assert {row.is_calibrated for row in rows} == {False, True}
     assert rows_of("sc21") == ()
 
 
-def test_curves_of_one_server_are_within_6_percent_where_they_were_fitted(
-    of_one_server: tuple[Score, ...],
-) -> None:
+def test_curves_of_one_server_are_within_4_percent(of_one_server: tuple[Score, ...]) -> None:
     fitted, other = of_one_server
     assert fitted.is_reached
     assert fitted.mape < 0.03
-    assert other.mape < 0.07  # not reached, and the page says so
-    assert other.median < 0.06
+    assert other.mape < 0.04
+    assert other.median < 0.02
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("operation", "blind", "fitted"),
-    [("all-reduce", 0.146, 0.115), ("all-gather", 0.246, 0.114), ("all-to-all", 0.136, 0.117)],
+    [("all-reduce", 0.099, 0.039), ("all-gather", 0.076, 0.046), ("all-to-all", 0.081, 0.023)],
 )
 def test_p5_is_as_far_off_as_the_page_says(operation: str, blind: float, fitted: float) -> None:
     first, then = (p5(operation, is_calibrated=one) for one in (False, True))  # type: ignore[arg-type]
-    assert (first.tolerance, then.tolerance) == (0.20, 0.10)
+    assert (first.tolerance, then.tolerance) == (0.10, 0.06)
     assert first.mape == pytest.approx(blind, abs=0.005)
     assert then.mape == pytest.approx(fitted, abs=0.005)
+    assert first.is_reached
+    assert then.is_reached
     assert first.beats_naive
     assert then.beats_naive
     assert all("64 GPUs" in point.name for point in then.points)
+
+
+@pytest.mark.deep
+def test_small_sizes_on_p5_are_as_far_off_as_the_page_says() -> None:
+    blind, fitted = (p5_small(is_calibrated=one) for one in (False, True))
+    assert (len(blind.points), len(fitted.points)) == (18, 9)
+    assert blind.mape == pytest.approx(0.214, abs=0.01)  # not reached, and the page says so
+    assert fitted.mape == pytest.approx(0.104, abs=0.01)
+    assert fitted.is_reached
+
+
+def test_a_figure_moves_training_the_command_and_the_scorecard_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One model: what a step inside a server takes in LL128 is later in all three."""
+
+    def all_three() -> tuple[float, ...]:
+        software = Software()
+        cost = collective_cost(
+            "all-gather", members=16, per_domain=8, domain_gpus=8, size_bytes=32 << 20, figures=p5_figures(),
+            software=software,
+        )  # fmt: skip
+        keys = {"operation": "all-gather", "algorithm": "auto", "gpus": 16, "size": 32 << 20}
+        scenario = collective_scenario(keys, file=None, overrides={"fabric.node": "p5", "engine.fidelity": "flow"})
+        (found,) = measure_collective(scenario, prepare(scenario).fabric, [32 << 20])
+        row = next(
+            row
+            for row in rows_of("nccl-p5-small")
+            if row.name.endswith(" 16 GPUs, 32 MiB") and row.operation == keys["operation"]
+        )
+        assert found.time_ps is not None
+        return cost.alone_ps / 1e12, found.time_ps / 1e12, row.predicted_s()
+
+    before = all_three()
+    usual = closed_form.software
+
+    def slower(protocol: str, algorithm: str) -> ProtocolFigures:
+        own = usual(protocol, algorithm)
+        return replace(own, local_step_latency_ps=own.local_step_latency_ps + 10_000_000)
+
+    monkeypatch.setattr(closed_form, "software", slower)
+    closed_form._protocol.cache_clear()
+    try:
+        after = all_three()
+    finally:
+        closed_form._protocol.cache_clear()
+    for first, then in zip(before, after, strict=True):
+        assert then - first == pytest.approx(13 * 10e-6 - 13 * 0.1e-6, rel=0.05)  # 2 us of the host were the least

@@ -12,15 +12,20 @@ from weftwork.spec.scenario.devices import device_rows
 from weftwork.spec.scenario.rows import rows_of
 from weftwork.spec.scenario.training import OverlapSection, TrainingSection
 from weftwork.spec.training import Software
-from weftwork.workload.imports.megatron import USUAL, MegatronImport, read_megatron, read_megatron_file
+from weftwork.study.imported import scenario_of_import
+from weftwork.workload.imports.megatron import MegatronImport, read_megatron, read_megatron_file
 from weftwork.workload.imports.megatron_arguments import ANYWAY, IGNORED, READ, REFUSED
+from weftwork.workload.imports.megatron_keys import USUAL
 from weftwork.workload.models.catalogue import model
 
 BASE = "--micro-batch-size 1 --global-batch-size 64 --seq-length 2048 --bf16"
 SHAPE = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --vocab-size 1000 --max-position-embeddings 2048"
 TENSOR = "--tensor-model-parallel-size"
+LAYOUT = "--pipeline-model-parallel-layout"
 ENDS = "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split"
 MIXTURE = "--swiglu --num-experts 8 --moe-ffn-hidden-size 256"
+FLEX = f"{MIXTURE} --moe-token-dispatcher-type flex"
+FP8 = "--fp8-format hybrid --fp8-recipe tensorwise"
 
 
 def read(more: str = "", **options: Any) -> MegatronImport:
@@ -83,7 +88,28 @@ def test_an_argument_is_in_one_table_alone() -> None:
         ("", "recompute", "none"),
         ("--recompute-activations", "recompute", "selective"),
         ("--recompute-granularity selective --recompute-modules core_attn moe_act", "recompute", "selective"),
-        ("--recompute-granularity selective --recompute-modules mlp", "recompute", "none"),
+        ("--recompute-granularity selective --recompute-modules mlp", "recompute", "selective"),
+        ("--recompute-granularity selective --recompute-modules mhc gdn", "recompute", "none"),
+        ("--recompute-granularity selective --recompute-modules mlp mhc moe", "recompute_modules", ("mlp", "moe")),
+        (
+            "--recompute-granularity selective --recompute-modules layernorm,mlp",
+            "recompute_modules",
+            ("layernorm", "mlp"),
+        ),
+        ("--pipeline-model-parallel-layout Et*8L", "layout", "Et*8L"),
+        ("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et|t*2|t*2|t*3L'", "virtual_stages", 2),
+        (f"{FP8} --first-last-layers-bf16", "bf16_first_layers", 1),
+        (f"{FP8} --first-last-layers-bf16", "bf16_last_layers", 1),
+        (f"{FP8} --first-last-layers-bf16 --num-layers-at-start-in-bf16 0", "bf16_first_layers", 0),
+        (f"{FP8} --first-last-layers-bf16 --num-layers-at-end-in-bf16 4", "bf16_last_layers", 4),
+        ("", "software.graphs", ()),
+        ("--cuda-graph-impl none --cuda-graph-scope attn", "software.graphs", ()),
+        ("--cuda-graph-impl transformer_engine --cuda-graph-scope mlp attn", "software.graphs", ("attn", "mlp")),
+        ("--cuda-graph-impl transformer_engine --cuda-graph-modules attn", "software.graphs", ("attn",)),
+        ("--cuda-graph-impl local", "software.graphs", ("attn", "mamba", "mlp")),
+        ("--external-cuda-graph --cuda-graph-scope attn", "software.graphs", ("attn",)),
+        ("--enable-cuda-graph --cuda-graph-scope full_iteration", "software.graphs", ("iteration",)),
+        ("--cuda-graph-impl full_iteration", "software.graphs", ("iteration",)),
         ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1", "recompute", "full"),
         ("", "precision", "bf16"),
         ("--fp8-format hybrid", "precision", "fp8"),
@@ -105,9 +131,41 @@ def test_an_argument_is_in_one_table_alone() -> None:
         ("--save-interval 500 --async-save", "checkpoint.asynchronous", True),
         ("--attention-backend unfused", "software.flash_attention", False),
         ("--attention-backend fused", "software.flash_attention", True),
-        (MIXTURE, "software.fused_experts", False),
-        (f"{MIXTURE} --moe-grouped-gemm", "software.fused_experts", True),
+        (MIXTURE, "software.expert_streams", 1),
+        (f"{MIXTURE} --moe-grouped-gemm", "software.expert_streams", 4),
+        (f"{MIXTURE} --moe-grouped-gemm --moe-use-legacy-grouped-gemm", "software.expert_streams", 0),
+        (MIXTURE, "software.fused_router", False),
+        (f"{MIXTURE} --moe-router-fusion", "software.fused_router", True),
+        (
+            f"{MIXTURE} --cuda-graph-impl local",
+            "software.graphs",
+            ("attn", "mamba", "mlp", "moe_router", "moe_preprocess"),
+        ),
+        (
+            f"{MIXTURE} --cuda-graph-impl local --cuda-graph-scope moe",
+            "software.graphs",
+            ("moe_router", "moe_preprocess"),
+        ),
+        (MIXTURE, "software.deduplicated_experts", False),
+        (f"{MIXTURE} --moe-token-dispatcher-type alltoall", "software.deduplicated_experts", False),
+        (f"{MIXTURE} --moe-token-dispatcher-type alltoall --moe-enable-deepep", "software.deduplicated_experts", False),
         (f"{MIXTURE} --moe-enable-deepep", "software.deduplicated_experts", True),
+        (f"{MIXTURE} --moe-enable-deepep", "software.exchange_multiprocessors", 20),
+        (f"{MIXTURE} --moe-enable-deepep", "software.exchange_efficiency", 0.48),
+        (f"{FLEX} --moe-deepep-num-sms 32", "software.exchange_multiprocessors", 32),
+        (f"{FLEX} --moe-deepep-num-sms 32", "software.exchange_efficiency", 0.70),
+        (f"{FLEX} --moe-flex-dispatcher-backend hybridep", "software.exchange_efficiency", 0.82),
+        (
+            f"{FLEX} --moe-flex-dispatcher-backend hybridep --moe-hybridep-num-sms 32",
+            "software.exchange_efficiency",
+            0.88,
+        ),
+        (
+            f"{FLEX} --moe-flex-dispatcher-backend hybridep --moe-flex-dispatcher-num-sms 24",
+            "software.exchange_multiprocessors",
+            24,
+        ),
+        (f"{FLEX} --moe-flex-dispatcher-backend ncclep", "software.deduplicated_experts", False),
         (f"{MIXTURE} --tensor-model-parallel-size 2", "expert_tensor", 2),
         (f"{MIXTURE} --tensor-model-parallel-size 2 --expert-tensor-parallel-size 1", "expert_tensor", 1),
         ("--tensor-model-parallel-size 2", "expert_tensor", 1),
@@ -213,9 +271,36 @@ def test_models_that_differ_in_their_vocabulary_alone_are_not_confused() -> None
         (f"{MIXTURE} --moe-layer-freq [1]*99999999999", "--moe-layer-freq", "a list of 8 zeros and ones", None),
         (f"{MIXTURE} --moe-layer-freq __import__", "--moe-layer-freq", "a list of 8 zeros and ones", None),
         ("--window-size 128", "--window-size", "wanted two numbers", None),
-        ("--mtp-num-layers 1", "--mtp-num-layers", "with --multi-latent-attention alone", None),
+        (
+            "--mtp-num-layers 1",
+            "--mtp-num-layers",
+            "with --multi-latent-attention, or with a pattern and experts, alone",
+            None,
+        ),
         ("--checkpoint-activations", "--checkpoint-activations", "wanted --recompute-granularity full", None),
-        ("--pipeline-model-parallel-layout Et|L", "--pipeline-model-parallel-layout", "evenly", None),
+        (f"{LAYOUT} Ex*8L", LAYOUT, "wanted letters E, t, m and L", None),
+        (f"--pipeline-model-parallel-size 3 {LAYOUT} 'Et*4|t*4L'", LAYOUT, "wanted a multiple of the 3 stages", None),
+        (f"{LAYOUT} 'Et*4|t*4L' --num-virtual-stages-per-pipeline-rank 2", LAYOUT, "beside other arguments", None),
+        (f"{LAYOUT} 'Et*4|t*4L' {ENDS}", LAYOUT, "beside other arguments", None),
+        (
+            "--recompute-granularity selective --recompute-modules mla_up_pro",
+            "--recompute-modules",
+            "found 'mla_up_pro', wanted some of core_attn, layernorm",
+            "mla_up_proj",
+        ),
+        ("--cuda-graph-impl local --cuda-graph-scope atn", "--cuda-graph-scope", "found 'atn', wanted some of", "attn"),
+        (
+            "--fp8-format hybrid --first-last-layers-bf16",
+            "--first-last-layers-bf16",
+            "found with --fp8-recipe delayed",
+            None,
+        ),
+        (
+            f"{FLEX} --moe-flex-dispatcher-backend deep",
+            "--moe-flex-dispatcher-backend",
+            "found 'deep', wanted",
+            "deepep",
+        ),
         (
             "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3",
             "--num-layers-per-virtual-pipeline-stage",
@@ -421,3 +506,53 @@ def test_the_sizes_of_a_file_are_a_model_of_its_name() -> None:
     assert found.config is not None
     assert (found.model.name, found.config["model_type"]) == ("mine", "llama")
     assert model("llama-2-7b").model_dump().keys() == found.model.model_dump().keys()
+
+
+def test_what_no_key_says_of_modules_is_told_at_the_argument() -> None:
+    selective = "--recompute-granularity selective --recompute-modules"
+    found = read(f"{selective} mlp gdn")
+    assert found.read["--recompute-modules"] == (
+        "training.recompute_modules: [mlp]; no key of a scenario computes gdn again"
+    )
+    found = read(f"{selective} gdn mhc")
+    assert (
+        found.read["--recompute-modules"] == "training.recompute: none; no key of a scenario computes gdn or mhc again"
+    )
+    found = read("--num-layers-at-end-in-bf16 2")
+    assert found.read["--num-layers-at-end-in-bf16"] == "nothing: --first-last-layers-bf16 is off"
+    found = read(f"{MIXTURE} --cuda-graph-impl local --cuda-graph-scope moe")
+    assert found.read["--cuda-graph-scope"].endswith("their number of tokens is not fixed")
+    found = read(f"{MIXTURE} --moe-token-dispatcher-type allgather")
+    assert "nothing: tokens go to experts by an all-to-all" in found.read["--moe-token-dispatcher-type"]
+
+
+def test_defaults_of_experts_that_differ_are_assumed_aloud() -> None:
+    """Megatron-LM fuses neither experts nor router unless it is told to."""
+    assumed = read(MIXTURE).assumed
+    assert assumed["training.software.expert_streams"] == "1: Megatron-LM's default without --moe-grouped-gemm"
+    assert assumed["training.software.fused_router"] == "false: Megatron-LM's default without --moe-router-fusion"
+    assumed = read(f"{MIXTURE} --moe-enable-deepep").assumed
+    told = "20: what deepep takes without --moe-flex-dispatcher-num-sms"
+    assert assumed["training.software.exchange_multiprocessors"] == told
+
+
+def test_a_norm_of_queries_and_keys_is_one_of_the_model() -> None:
+    for shape, is_there in (("--swiglu", True), (MIXTURE, True), ("", False), ("--swiglu --window-size 128,0", False)):
+        found = read(f"{shape} --qk-layernorm")
+        assert found.model is not None
+        assert found.model.has_query_key_norm == is_there
+        text = found.read["--qk-layernorm"]
+        assert text == "model.has_query_key_norm: true" if is_there else text.startswith("nothing: ")
+        plain = read(shape).model
+        assert plain is not None
+        assert plain == found.model.model_copy(update={"has_query_key_norm": False})
+
+
+def test_a_layout_that_is_not_the_models_is_a_mistake_of_the_argument(tmp_path: Path) -> None:
+    path = write(tmp_path, f"torchrun --nnodes 1 --nproc_per_node 8 x.py {BASE} {SHAPE} {LAYOUT} 'Et*4|t*3L' {TENSOR} 4"
+                 " --pipeline-model-parallel-size 2")  # fmt: skip
+    with pytest.raises(ConfigError) as caught:
+        scenario_of_import(read_megatron_file(path), name="one", source="one.sh")
+    (mistake,) = caught.value.mistakes
+    assert mistake.path == f"{LAYOUT} (training.layout)"
+    assert "found 7 layers (t), wanted 8" in mistake.text

@@ -101,7 +101,7 @@ def test_memory_that_does_not_fit_is_told_item_by_item() -> None:
     plan: dict[str, object] = {**LLAMA, "tensor": 1, "data": 32}
     ((path, text),), near = refused("llama-3-70b", 128, plan, gpu=gpu("h100"))
     assert path == "training.memory"
-    assert "of 80.0 GB: weights 36.3, gradients 72.7, optimizer" in text
+    assert "of 85.5 GB: weights 36.3, gradients 72.7, optimizer" in text
     mended = Parallelism.model_validate(changed(plan, near))
     refuse(model("llama-3-70b"), mended, gpus=128, gpu=gpu("h100"))
     refuse(model("llama-3-70b"), Parallelism.model_validate(plan), gpus=128, gpu=gpu("h100"), memory_bytes=10**12)
@@ -116,6 +116,66 @@ def test_a_precision_that_the_gpu_has_not_is_refused(name: str, precision: str, 
     found, _ = refused("llama-3-70b", 128, plan, gpu=gpu(name))
     assert found[0][0] == "training.precision"
     assert f"wanted {wanted}" in found[0][1]
+
+
+@pytest.mark.parametrize(
+    ("name", "plan", "key", "text"),
+    [
+        (
+            "llama-3-70b",
+            {"recompute": "selective", "recompute_modules": ["moe_act", "mla_up_proj"]},
+            "recompute_modules",
+            "found moe_act, wanted core_attn, layernorm, mlp of 'llama-3-70b'",
+        ),
+        (
+            "llama-3-70b",
+            {"module_precision": {"latent": "bf16"}},
+            "precision_by_module",
+            "found latent, wanted qkv, projection of 'llama-3-70b'",
+        ),
+        (
+            "llama-3-70b",
+            {"precision": "fp8", "bf16_first_layers": 40, "bf16_last_layers": 41},
+            "bf16_last_layers",
+            "found 40 and 41, wanted at most the 80 layers of 'llama-3-70b'",
+        ),
+        ("llama-3-70b", {"layout": "Et*80L"}, "layout", "found 1 parts, wanted 4: pipeline x virtual_stages"),
+    ],
+)
+def test_what_a_recipe_sets_and_a_model_does_not_have_is_refused(
+    name: str, plan: dict[str, object], key: str, text: str
+) -> None:
+    found, fix = refused(name, 128, LLAMA | plan, gpu=gpu("gb200"), memory_bytes=10**14)
+    assert found[0][0] == f"training.{key}"
+    assert text in found[0][1]
+    assert fix is None  # which module was meant is nobody's guess
+
+
+def test_modules_of_a_model_are_left_alone_and_unasked_ones_too() -> None:
+    """What selective recomputation would compute again is not judged where it is off."""
+    plans = [
+        {"recompute": "none", "recompute_modules": ["moe"]},
+        {"recompute": "selective", "recompute_modules": ["core_attn", "layernorm", "mlp"]},
+        {"precision": "nvfp4", "module_precision": {"qkv": "bf16", "projection": "mxfp8"}, "bf16_last_layers": 80},
+        {"layout": "Et*19|t*20|t*20|t*21L"},
+    ]
+    for plan in plans:
+        asked = Parallelism.model_validate(LLAMA | plan)
+        refuse(model("llama-3-70b"), asked, gpus=128, gpu=gpu("gb200"), memory_bytes=10**14)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "wanted"),
+    [
+        ("a100", "fp8", "found 'fp8' of qkv, wanted bf16"),
+        ("h100", "nvfp4", "found 'nvfp4' of qkv, wanted fp8 or bf16"),
+    ],
+)
+def test_numbers_of_a_module_that_the_gpu_has_not_are_refused(name: str, numbers: str, wanted: str) -> None:
+    plan = LLAMA | {"module_precision": {"qkv": numbers}}
+    found, _ = refused("llama-3-70b", 128, plan, gpu=gpu(name), memory_bytes=10**14)
+    assert found[0][0] == "training.precision_by_module"
+    assert wanted in found[0][1]
 
 
 def test_all_reasons_are_told_at_once() -> None:

@@ -11,10 +11,10 @@ Korthikanti et al., arXiv:2205.05198, section 4 (activations).
 from __future__ import annotations
 
 import pytest
-from helpers.on_paper import DENSE, HYBRID, LATENT, MIXED, plan_on_paper
+from helpers.on_paper import DELTA, DENSE, HYBRID, LATENT, MIXED, plan_on_paper
 
 from weftwork.spec.training import Model, Parallelism
-from weftwork.workload.models.size import LayerKind
+from weftwork.workload.models.size import LayerKind, layer_kinds
 from weftwork.workload.parallelism.layout import virtual_stages_of
 from weftwork.workload.parallelism.memory import activation_bytes, fullest_stage, stage_memory
 
@@ -142,6 +142,19 @@ def test_activations_of_each_half_of_a_layer() -> None:
     assert kept(HYBRID, LayerKind(mixer="state-space", mlp="none")) == edge + scanned
 
 
+def test_activations_of_a_delta_net_and_of_a_gate() -> None:
+    """Queries, keys, values before and behind the convolution, the gate, the result, the last input.
+
+    Of each of three heads two numbers in FP32 and the inverse of a block of 64 tokens in BF16. A gated attention keeps
+    the gate and what it gates.
+    """
+    edge = 4 * OWN * 96
+    net = TOKENS * (2 * 2 * (40 + 108) + 2 * 2 * 108 + 2 * 108 + 3 * (8 + 128))
+    assert kept(DELTA, LayerKind(mixer="delta", mlp="none")) == edge + net
+    attention = LayerKind(mixer="attention", mlp="none")
+    assert kept(DELTA, attention) - kept(DENSE, attention) == 2 * 2 * TOKENS * 140
+
+
 def test_activations_of_latent_attention() -> None:
     """The narrow vectors before and behind their norms, whole; queries, keys and values of five heads, and the result.
 
@@ -174,3 +187,21 @@ def test_the_fullest_stage_is_the_one_with_the_largest_sum() -> None:
     assert fullest_stage(MIXED, plan) == max(stages, key=lambda one: sum(one.items.values()))
     states = [16 * sum(held) for held in HELD]
     assert [one.weights_bytes + one.gradients_bytes + one.optimizer_bytes for one in stages] == states
+
+
+def test_layers_that_stay_in_bf16_keep_what_they_keep_in_bf16_and_no_copies_of_weights() -> None:
+    """Two of six dense layers in BF16: a third of what a plan of BF16 keeps, and two thirds of what one of FP8 does.
+
+    Copies for products in FP8 are two bytes of each of the four layers' weights.
+    """
+    found, narrow, wide = (
+        fullest_stage(DENSE, plan_on_paper(precision=numbers, bf16_first_layers=first, bf16_last_layers=last))
+        for numbers, first, last in (("fp8", 1, 1), ("fp8", 0, 0), ("bf16", 0, 0))
+    )
+    kept = [one.activations_bytes for one in (found, narrow, wide)]
+    assert narrow.activations_bytes < wide.activations_bytes
+    layers = [activation_bytes(DENSE, plan_on_paper(precision=one), layer_kinds(DENSE)[0]) for one in ("bf16", "fp8")]
+    assert kept[0] - kept[1] == pytest.approx(2 * (layers[0] - layers[1]), abs=1)
+    assert found.quantised_bytes == 4 * 2 * DENSE_LAYER
+    assert narrow.quantised_bytes == 6 * 2 * DENSE_LAYER
+    assert wide.quantised_bytes == 0

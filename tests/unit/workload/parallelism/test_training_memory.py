@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weftwork.spec.training import Model, Parallelism
+from weftwork.spec.training import Model, Parallelism, RecomputeModule
 from weftwork.workload.models.catalogue import MODELS, model
 from weftwork.workload.models.size import LayerKind, parameters
 from weftwork.workload.parallelism.memory import (
@@ -177,3 +177,100 @@ def test_context_splits_activations_and_leaves_weights() -> None:
     whole, split = (fullest_stage(found, plan.model_copy(update={"context": degree})) for degree in (1, 4))
     assert whole.activations_bytes == pytest.approx(4 * split.activations_bytes)
     assert whole.weights_bytes == split.weights_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("llama-3-8b", "layernorm"),
+        ("llama-3-8b", "mlp"),
+        ("deepseek-v3", "mla_up_proj"),
+        ("deepseek-v3", "moe"),
+        ("deepseek-v3", "moe_act"),
+        ("deepseek-v3", "shared_experts"),
+    ],
+)
+def test_a_module_that_is_computed_again_keeps_less_and_is_there_once(name: str, module: RecomputeModule) -> None:
+    found = model(name)
+    kind = LayerKind(mixer="attention", mlp="experts" if found.experts else "dense")
+    plan = Parallelism(sequence=4096, pipeline=2, expert=2 if found.experts else 1, data=2, global_batch=8)
+    again = plan.model_copy(update={"recompute": "selective", "recompute_modules": (module,)})
+    saved = activation_bytes(found, plan, kind) - activation_bytes(found, again, kind)
+    assert saved > 0
+    # the fullest of the layers is computed again one at a time
+    assert fullest_stage(found, again).recomputed_bytes >= round(saved)
+    assert fullest_stage(found, plan).recomputed_bytes == 0
+
+
+def test_modules_keep_what_their_tensors_say() -> None:
+    """Of a token: the input of the first product of each half, all inside the MLP, inputs of experts' last products."""
+    dense, plan = model("llama-3-8b"), Parallelism(sequence=4096)
+    whole = activation_bytes(dense, plan, DENSE)
+    selective = {"recompute": "selective"}
+    saved = {
+        name: (
+            whole - activation_bytes(dense, plan.model_copy(update={**selective, "recompute_modules": (name,)}), DENSE)
+        )
+        / 4096
+        for name in ("layernorm", "mlp")
+    }
+    assert saved == {"layernorm": 2 * 2 * dense.hidden, "mlp": 6 * dense.ffn}
+    mixture = model("mixtral-8x7b")
+    kind = LayerKind(mixer="attention", mlp="experts")
+    again = plan.model_copy(update={"recompute": "selective", "recompute_modules": ("moe_act",)})
+    kept = activation_bytes(mixture, plan, kind) - activation_bytes(mixture, again, kind)
+    assert kept / 4096 == pytest.approx(2 * mixture.expert_ffn * mixture.experts_per_token)
+
+
+def test_selective_recomputation_is_that_of_one_module() -> None:
+    found = model("gpt-22b")
+    selective = packet_input_of("gpt-22b", recompute="selective")
+    one = packet_input_of("gpt-22b", recompute="selective", recompute_modules=("core_attn",))
+    for flash in (False, True):
+        assert activation_bytes(found, selective, DENSE, has_flash_attention=flash) == activation_bytes(
+            found, one, DENSE, has_flash_attention=flash
+        )
+
+
+def test_layers_that_are_offloaded_are_not_there_but_for_two() -> None:
+    found = model("llama-3-70b")
+    plan = Parallelism(tensor=8, global_batch=8, sequence=4096)
+    sizes = [
+        fullest_stage(found, plan.model_copy(update={"offloaded_layers": layers})).activations_bytes
+        for layers in (0, 20, 78, 80, 1000)
+    ]
+    ends = 4 * 4096 * found.hidden / 8  # of the loss head
+    assert (sizes[1] - ends) / (sizes[0] - ends) == pytest.approx(60 / 80)
+    assert (sizes[2] - ends) / (sizes[0] - ends) == pytest.approx(2 / 80)
+    assert sizes[2] == sizes[3] == sizes[4]
+
+
+def test_weights_in_fewer_bits_have_no_copy_in_bf16_but_of_what_is_not_quantised() -> None:
+    found = model("llama-3-8b")
+    plan = Parallelism(tensor=8, global_batch=8, sequence=4096, precision="fp8")
+    both, alone = (
+        fullest_stage(found, plan.model_copy(update={"has_quantised_weights": flag})) for flag in (False, True)
+    )
+    ends = 2 * found.vocabulary * found.hidden / 8
+    assert alone.quantised_bytes == both.quantised_bytes > 0
+    assert alone.weights_bytes == pytest.approx(2 * ends, rel=0.01)
+    wide = plan.model_copy(update={"precision": "bf16"})
+    alike = (fullest_stage(found, wide.model_copy(update={"has_quantised_weights": flag})) for flag in (False, True))
+    assert len(set(alike)) == 1
+
+
+@pytest.mark.parametrize(("moment", "bytes_each"), [(4, 12), (2, 8)])
+def test_moments_of_two_bytes_are_half(moment: int, bytes_each: int) -> None:
+    found = model("llama-3-8b")
+    plan = Parallelism.model_validate({"global_batch": 8, "sequence": 2048, "zero": 0, "moment_bytes": moment})
+    assert fullest_stage(found, plan).optimizer_bytes == bytes_each * parameters(found).total
+
+
+def test_each_token_that_is_predicted_beside_keeps_a_softmax() -> None:
+    """NVIDIA/Megatron-LM, megatron/core/fusions/fused_cross_entropy.py: a loss keeps its softmax, in FP32."""
+    found = model("deepseek-v3")
+    plan = Parallelism(expert=8, data=8, global_batch=8, sequence=4096)
+    one, none = (
+        fullest_stage(found.model_copy(update={"prediction_layers": layers}), plan).logits_bytes for layers in (1, 0)
+    )
+    assert (none, one) == (6 * 4096 * found.vocabulary, 10 * 4096 * found.vocabulary)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weftwork.spec.training import Parallelism
+from weftwork.spec.training import ModulePrecision, Parallelism
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.training import training_setting
@@ -36,11 +36,12 @@ def test_published_dense_plans_take_as_long_as_in_the_flow_engine(case: Case, tm
     assert closed(prepared).total_ps == pytest.approx(flow_ps(prepared), rel=0.025)
 
 
-def scenario(folder: Path, training: str) -> Prepared:
+def scenario(folder: Path, training: str, *, batch: int = 64) -> Prepared:
+    named = "" if "model:" in training else "model: gpt-1.7b, "
     file = folder / "one.yaml"
     file.write_text(
         "{schema: 2, fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-h100},"
-        f" training: {{model: gpt-1.7b, global_batch: 64, {training}}}, engine: {{fidelity: flow}}}}",
+        f" training: {{{named}global_batch: {batch}, {training}}}, engine: {{fidelity: flow}}}}",
         encoding="utf-8",
     )
     return prepare(read_scenario(file))
@@ -49,6 +50,38 @@ def scenario(folder: Path, training: str) -> Prepared:
 def test_where_nothing_shares_a_link_it_is_exact(tmp_path: Path) -> None:
     prepared = scenario(tmp_path, "tensor: 8, gpus: 8")
     assert closed(prepared).total_ps == pytest.approx(flow_ps(prepared), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "recompute: selective, recompute_modules: [mlp, layernorm]",
+        "precision: fp8, bf16_first_layers: 3, bf16_last_layers: 2, precision_by_module: {projection: bf16}",
+        "precision: fp8, software: {launch: 200us, graphs: [attn]}",
+        "software: {launch: 200us, graphs: [iteration]}",
+    ],
+)
+def test_what_recipes_set_is_exact_where_nothing_shares_a_link(keys: str, tmp_path: Path) -> None:
+    prepared = scenario(tmp_path, f"tensor: 8, gpus: 8, {keys}")
+    assert closed(prepared).total_ps == pytest.approx(flow_ps(prepared), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "overlap: {data: 0}, recompute: selective, recompute_modules: [moe, layernorm]",
+        "overlap: {data: 0, expert: 1}, software: {exchange_multiprocessors: 32, exchange_efficiency: 0.5}",
+        "overlap: {data: 0}, software: {name: megatron-bridge-26.04, expert_streams: 4, graphs: [attn, moe_router]}",
+    ],
+)
+def test_experts_as_recipes_have_them_are_exact_where_exchanges_share_no_link(keys: str, tmp_path: Path) -> None:
+    prepared = scenario(tmp_path, f"model: qwen3-30b-a3b, expert: 8, gpus: 8, memory: 10TB, {keys}", batch=16)
+    assert closed(prepared).total_ps == pytest.approx(flow_ps(prepared), rel=1e-6)
+
+
+def test_a_layout_by_hand_takes_as_long_as_in_the_flow_engine(tmp_path: Path) -> None:
+    prepared = scenario(tmp_path, "tensor: 4, pipeline: 4, micro_batch: 4, layout: Et*3|t*8|t*6|t*7L")
+    assert closed(prepared).total_ps == pytest.approx(flow_ps(prepared), rel=0.025)
 
 
 def test_a_bubble_is_that_of_one_f_one_b(tmp_path: Path) -> None:
@@ -84,8 +117,10 @@ def test_passes_that_are_followed_take_as_long_as_in_the_flow_engine(plan: str, 
     assert -0.09 < found.total_ps / flow_ps(prepared) - 1 < ABOVE
 
 
-def test_answers_are_shared_and_stay_those_of_each_plan(tmp_path: Path) -> None:
-    prepared = scenario(tmp_path, "tensor: 2, pipeline: 2")
+@pytest.mark.parametrize("tokens", [64, 2048])
+def test_answers_are_shared_and_stay_those_of_each_plan(tokens: int, tmp_path: Path) -> None:
+    """Few tokens make gradients of weights bound by memory, so that their width counts."""
+    prepared = scenario(tmp_path, f"tensor: 2, pipeline: 2, sequence: {tokens}, software: {{launch: 0us}}")
     setting = training_setting(prepared.scenario, prepared.fabric, prepared.jobs[0].section)
     shared = setting.closed_forms()
     base = prepared.jobs[0].plan
@@ -98,6 +133,14 @@ def test_answers_are_shared_and_stay_those_of_each_plan(tmp_path: Path) -> None:
         {"tensor": 1, "data": 8},
         {"order": "tp-cp-pp-dp"},
         {"overlap": base.overlap.model_copy(update={"tensor": 0.5, "data": 0.5})},
+        {"gradient_bytes": 2},
+        {"recompute": "selective"},
+        {"recompute": "selective", "recompute_modules": ("mlp",)},
+        {"precision": "fp8"},
+        {"precision": "fp8", "bf16_first_layers": 3},
+        {"precision": "fp8", "bf16_last_layers": 5},
+        {"precision": "fp8", "module_precision": ModulePrecision(qkv="bf16")},
+        {"layout": "Et*11|t*13L"},
     )
     plans = [base.model_copy(update=change) for change in changes]
     together = [shared.iteration(plan) for plan in plans]

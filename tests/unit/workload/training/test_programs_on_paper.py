@@ -334,9 +334,13 @@ def durations(operations: tuple[Operation, ...] | list[Operation], what: str) ->
 
 LAUNCH = 1_000_000
 TAIL = 70_000
-LAYERS = {  # what the CPU launches, forward and backward
-    "dense": (LayerKind(mixer="attention", mlp="dense"), 26, 45),
-    "experts": (LayerKind(mixer="attention", mlp="experts"), 96, 145),
+# What the CPU launches, forward and backward: of a module, and 4 + 7 of each of its products. Attention and a state
+# space 6 + 10 and two products; a dense MLP 4 + 7 and two; a fused router 17 + 17, with the shared expert's two; 14 +
+# 14 before the exchange; 37 + 67 of exchange and experts, and two.
+ATTENTION, DENSE_MLP, ROUTER, BEFORE, EXCHANGED = (14, 24), (12, 21), (17 + 8, 17 + 14), (14, 14), (37 + 8, 67 + 14)
+LAYERS = {
+    "dense": (LayerKind(mixer="attention", mlp="dense"), 14 + 12, 24 + 21),
+    "experts": (LayerKind(mixer="attention", mlp="experts"), 14 + 25 + 14 + 45, 24 + 31 + 14 + 81),
     "state space": (LayerKind(mixer="state-space", mlp="none"), 14, 24),
 }
 
@@ -355,7 +359,9 @@ def launches(
     model: Model, kind: LayerKind, plan: Parallelism, *, tail_ps: int = 0, **software: object
 ) -> tuple[int, int]:
     """What a layer waits for the CPU, forward and backward, on a GPU whose kernels take a tail and nothing else."""
-    instant = ONE_FLOP_A_PS.model_copy(update={"bf16_flops": 1e40})
+    instant = ONE_FLOP_A_PS.model_copy(
+        update={"bf16_flops": 1e40, "fp8_flops": 1e40, "fp4_flops": 1e40, "scan_flops": 1e40}
+    )
     used = COUNTING.model_copy(update={"launch_ps": LAUNCH, "kernel_tail_ps": tail_ps, **software})
     units = operations(model, plan, on=instant, software=used)
     unit = Unit(part="layer", layer=kind)
@@ -376,22 +382,153 @@ def test_a_layer_takes_no_less_than_its_launches(name: str) -> None:
     kind, forward, backward = LAYERS[name]
     model = HYBRID if name == "state space" else MIXED
     assert launches(model, kind, plan_on_paper(**ALONE)) == (forward * LAUNCH, backward * LAUNCH)
-    replayed = launches(model, kind, plan_on_paper(**ALONE), graph_share=0.7)
-    assert replayed == pytest.approx((0.3 * forward * LAUNCH, 0.3 * backward * LAUNCH), abs=1)
     # full recomputation launches the forward pass once more, in the backward pass
     again = launches(model, kind, plan_on_paper(**ALONE, recompute="full"))
     assert again == (forward * LAUNCH, (forward + backward) * LAUNCH)
 
 
-def test_experts_that_are_not_fused_are_launched_one_by_one() -> None:
-    """Four experts of a rank: two more products each forward and four backward."""
-    kind = LAYERS["experts"][0]
+@pytest.mark.parametrize(("name", "graphs", "replayed"), [
+    ("dense", ["attn"], [ATTENTION]),
+    ("dense", ["mlp"], [DENSE_MLP]),
+    ("dense", ["attn", "mlp", "mamba", "moe_router"], [ATTENTION, DENSE_MLP]),
+    ("dense", ["iteration"], [ATTENTION, DENSE_MLP]),
+    ("experts", ["moe_router"], [ROUTER]),
+    ("experts", ["moe_preprocess"], [BEFORE]),
+    ("experts", ["attn", "moe_router", "moe_preprocess", "mlp"], [ATTENTION, ROUTER, BEFORE]),
+    ("experts", ["iteration"], [ATTENTION, ROUTER, BEFORE, EXCHANGED]),
+    ("state space", ["mamba"], [ATTENTION]),
+    ("state space", ["attn"], []),
+])  # fmt: skip
+def test_graphs_replay_the_operations_of_their_modules(
+    name: str, graphs: list[str], replayed: list[tuple[int, int]]
+) -> None:
+    """Exchange and experts are in a graph of the whole iteration alone."""
+    kind, *every = LAYERS[name]
+    model = HYBRID if name == "state space" else MIXED
+    found = launches(model, kind, plan_on_paper(**ALONE), graphs=tuple(graphs))
+    left = [every[way] - sum(one[way] for one in replayed) for way in (0, 1)]
+    assert found == (left[0] * LAUNCH, left[1] * LAUNCH)
+
+
+@pytest.mark.parametrize(("precision", "more"), [("fp8", 2), ("mxfp8", 3), ("nvfp4", 4)])
+def test_casts_are_launched_for_each_product(precision: str, more: int) -> None:
+    """Four products of a dense layer; of latent attention five instead of two, if queries are narrow too."""
+    instant = {"precision": precision, **ALONE}
+    kind, forward, backward = LAYERS["dense"]
+    found = launches(DENSE, kind, plan_on_paper(**instant))
+    assert found == ((forward + 4 * more) * LAUNCH, (backward + 4 * more) * LAUNCH)
+    latent = launches(LATENT, kind, plan_on_paper(**instant))
+    assert latent == ((forward + 3 * 4 + 7 * more) * LAUNCH, (backward + 3 * 7 + 7 * more) * LAUNCH)
+
+
+@pytest.mark.parametrize(("changed", "forward", "backward"), [
+    ({"has_fused_router": False}, 58 - 17, 58 - 17),
+    ({"has_deduplicated_experts": True}, -14, -14),
+])  # fmt: skip
+def test_a_router_is_launched_as_it_is_fused(changed: dict[str, bool], forward: int, backward: int) -> None:
+    kind, usual, usual_backward = LAYERS["experts"]
+    found = launches(MIXED, kind, plan_on_paper(**ALONE), **changed)
+    assert found == ((usual + forward) * LAUNCH, (usual_backward + backward) * LAUNCH)
+
+
+def test_experts_on_streams_are_launched_one_by_one_in_a_loop() -> None:
+    """Four experts of a rank: two products and two casts each forward, four and two backward, 5 us of the CPU each.
+
+    No graph but one of the whole iteration replays a loop. The exchange of a pass, during which the CPU launches, is
+    two calls, of which two thirds leave a rank; each pass counts alone, since the CPU waits in each for token counts.
+    """
+    kind, forward, backward = LAYERS["experts"]
     plan = plan_on_paper(**ALONE, data=3, expert=3, global_batch=9, overlap={"expert": 0, "context": 0})
-    apart = launches(MIXED, kind, plan, has_fused_experts=False)
-    fused = launches(MIXED, kind, plan)
-    exchanged = 4 * (2 * TOKENS * 3 * 96) * 2 // 3  # in which the CPU launches; of four calls two thirds leave a rank
-    assert fused == launched(96, 145, exchanged)
-    assert apart == launched(96 + 4 * 2, 145 + 4 * 4, exchanged)
+    exchanged = 2 * (2 * TOKENS * 3 * 96) * 2 // 3
+    assert launches(MIXED, kind, plan) == (forward * LAUNCH - exchanged, backward * LAUNCH - exchanged)
+    loops = 4 * 4 * 5_000_000, 4 * 6 * 5_000_000
+    for streams in (1, 4):
+        apart = launches(MIXED, kind, plan, expert_streams=streams)
+        assert apart == (forward * LAUNCH + loops[0] - exchanged, backward * LAUNCH + loops[1] - exchanged)
+    parts = ("attn", "moe_router", "moe_preprocess")
+    replayed = launches(MIXED, kind, plan, expert_streams=4, graphs=parts)
+    assert replayed == (EXCHANGED[0] * LAUNCH + loops[0] - exchanged, EXCHANGED[1] * LAUNCH + loops[1] - exchanged)
+    assert launches(MIXED, kind, plan, expert_streams=4, graphs=("iteration",)) == (0, 0)
+
+
+def test_each_pass_of_a_mixture_waits_for_its_own_launches() -> None:
+    """A forward pass that computes for longer than it is launched lends its backward pass nothing."""
+    kind, forward, backward = LAYERS["experts"]
+    # attention: two products, its core, two of memory; the mixture: a router, two of the shared expert, two of experts,
+    # and 4 + 17 + 14 of memory; backward twice as many products, and two of the core
+    kernels, kernels_backward = (2 + 1 + 2) + (5 + 35), (4 + 2 + 2) + (10 + 35)
+    for tail in (LAUNCH, 2 * LAUNCH, 3 * LAUNCH):
+        found = launches(MIXED, kind, plan_on_paper(**ALONE), tail_ps=tail)
+        waits = max(0, forward * LAUNCH - kernels * tail), max(0, backward * LAUNCH - kernels_backward * tail)
+        assert found == pytest.approx(waits, abs=1)
+
+
+# What a hidden exchange takes from the computing beside it
+
+
+@pytest.mark.parametrize(("share", "taken"), [(0.25, 0.25), (0.5, 0.5)])
+def test_a_hidden_exchange_takes_multiprocessors_from_products_and_attention(share: float, taken: float) -> None:
+    """Of 132 multiprocessors a quarter or a half. What computes beside it takes 1 / (1 - share) as long.
+
+    So much of it as the exchange lasts: t beside it are (1 - share) t of work, and share t are lost; of work w that the
+    exchange outlasts it is w share / (1 - share).
+    """
+    on = ONE_FLOP_A_PS.model_copy(update={"streaming_multiprocessors": 132})
+    plan = plan_on_paper(**SPREAD, overlap={"expert": 0.5, "context": 0})
+    unit = Unit(part="layer", layer=LAYERS["experts"][0])
+    for rate, is_long in ((1.0, False), (1e6, True)):
+        gpu = on.model_copy(update={"bf16_flops": rate * 1e12})
+        plain = operations(MIXED, plan, on=gpu)
+        software = COUNTING.model_copy(update={"exchange_multiprocessors": round(132 * share)})
+        slowed = operations(MIXED, plan, on=gpu, software=software)
+        calls = plain.communication.exchange
+        hidden = 0.5 * 2 * sum(call.alone_ps for call in calls)  # half of the way there and of the way back
+        for way in ("forward", "backward"):
+            multiplied = sum(
+                half.matmul_s + half.core_s if way == "forward" else half.matmul_backward_s + half.core_backward_s
+                for _, half in plain.work[unit].halves
+            )
+            lost = sum(durations(getattr(slowed, way)(unit), "compute")) - sum(
+                durations(getattr(plain, way)(unit), "compute")
+            )
+            assert (multiplied * 1e12 / (1 - share) < hidden) == is_long
+            wanted = multiplied * 1e12 * share / (1 - share) if is_long else taken * hidden
+            assert lost == pytest.approx(wanted, abs=2)
+
+
+def test_an_exchange_that_does_not_hide_takes_nothing() -> None:
+    plan = plan_on_paper(**SPREAD, overlap={"expert": 0, "context": 0})
+    taken = COUNTING.model_copy(update={"exchange_multiprocessors": 1})
+    on = ONE_FLOP_A_PS.model_copy(update={"streaming_multiprocessors": 2})
+    unit = Unit(part="layer", layer=LAYERS["experts"][0])
+    plain, slowed = (operations(MIXED, plan, on=on, software=one) for one in (COUNTING, taken))
+    assert slowed.forward(unit) == plain.forward(unit)
+    assert slowed.backward(unit) == plain.backward(unit)
+
+
+# What is computed again
+
+
+def test_experts_that_are_computed_again_exchange_their_tokens_once_more() -> None:
+    """There and back around computing that is labelled as done again; a layer without experts exchanges nothing."""
+    modules = {"recompute": "selective", "recompute_modules": ["moe", "layernorm", "moe_act"]}
+    for hidden in (0.0, 0.75):
+        plan = plan_on_paper(**SPREAD, **modules, overlap={"expert": hidden, "context": 0})
+        units = operations(MIXED, plan)
+        unit = Unit(part="layer", layer=LAYERS["experts"][0])
+        plain = operations(MIXED, plan.model_copy(update={"recompute": "none"}))
+        more = [one for one in units.backward(unit) if isinstance(one, Collect)]
+        usual = [one for one in plain.backward(unit) if isinstance(one, Collect)]
+        size = sum(one.size_bytes for one in more) - sum(one.size_bytes for one in usual)
+        tensor = sum(one.size_bytes for one in more if one.channel == TENSOR)
+        tensor -= sum(one.size_bytes for one in usual if one.channel == TENSOR)
+        assert size - tensor == 2 * (470_016 + 940_032)  # nothing computes beside it: all of it
+        assert tensor == 2 * STREAM  # of the shared expert
+        mlp = dict(units.work[unit].halves)["mlp"]
+        norm = 4 * 816 * 96 / 1e40 * 1e12  # of attention alone: the mixture has its own, and its activations, inside
+        assert sum(durations(units.backward(unit), "recompute")) == pytest.approx(mlp.forward_s * 1e12 + norm, abs=2)
+        dense = Unit(part="layer", layer=LAYERS["dense"][0])
+        assert not any(isinstance(one, Collect) and one.channel == EXPERT for one in units.backward(dense))
 
 
 @pytest.mark.parametrize(("recompute", "kernels", "more"), [("none", 24, 0), ("selective", 25, 0), ("full", 33, 26)])
@@ -409,11 +546,14 @@ def test_what_the_gpu_computes_is_no_launch_and_both_passes_share_the_rest(
 
 
 def test_what_the_network_takes_is_no_launch_as_far_as_it_does_not_hide() -> None:
-    """Two tensor ranks exchange half of the stream in each of eight collectives of a layer, a byte in 1 ps."""
+    """Two tensor ranks exchange half of the stream in each of eight collectives of a layer, a byte in 1 ps.
+
+    NCCL takes LL at this size, in which a byte is two.
+    """
     kind = LAYERS["dense"][0]
-    exposed = 8 * STREAM // 2
+    exposed = 2 * 8 * STREAM // 2
     assert sum(launches(DENSE, kind, plan_on_paper())) == 71 * LAUNCH - exposed
-    again = 12 * STREAM // 2
+    again = 2 * 12 * STREAM // 2
     assert sum(launches(DENSE, kind, plan_on_paper(recompute="full"))) == 97 * LAUNCH - again
     # all of it may hide and the products take no time: it outlasts them, and is exposed all the same
     hiding = plan_on_paper(overlap={"tensor": 1, "context": 0})

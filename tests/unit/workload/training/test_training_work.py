@@ -109,24 +109,32 @@ def layer_of_experts(plan: Parallelism, software: Software = EXACT) -> UnitWork:
 
 def test_experts_one_after_the_other_are_slower() -> None:
     plan = Parallelism(global_batch=1)
-    apart = layer_of_experts(plan, Software(has_fused_experts=False))
+    apart = layer_of_experts(plan, Software(expert_streams=1))
     fused = layer_of_experts(plan, Software())
     assert apart.forward_s > fused.forward_s + 2 * 15 * 2.9e-6  # fifteen more tails for each of two products
-    assert apart.operations == fused.operations + 2 * 16
+    assert apart.operations == fused.operations
+    assert fused.loops_s == (0, 0)
+    assert apart.loops_s == pytest.approx((16 * 4 * 5e-6, 16 * 6 * 5e-6))  # casts and products of each expert
+    streams = layer_of_experts(plan, Software(expert_streams=4))
+    assert fused.forward_s < streams.forward_s < apart.forward_s
 
 
 def test_attention_without_flash_writes_its_scores() -> None:
     plan = Parallelism(global_batch=1, sequence=8192)
     flash = layer_of(SMALL, plan)
     plain = layer_of(SMALL, plan, EXACT.model_copy(update={"has_flash_attention": False}))
-    assert plain.core_s > 3 * flash.core_s
+    assert plain.again_s({"core_attn"}) > 3 * flash.again_s({"core_attn"})
     assert plain.parameters == flash.parameters
 
 
 def test_windows_make_attention_cheap() -> None:
     plan = Parallelism(global_batch=1, sequence=8192)
     found = work(model("gpt-oss-120b"), plan)
-    cores = {unit.layer.mixer: one.core_s for unit, one in found.items() if unit.part == "layer" and unit.layer}
+    cores = {
+        unit.layer.mixer: one.again_s({"core_attn"})
+        for unit, one in found.items()
+        if unit.part == "layer" and unit.layer
+    }
     assert cores["window"] < cores["attention"] / 2
 
 
@@ -152,32 +160,59 @@ def test_sequence_parallelism_shares_what_memory_bounds() -> None:
 def test_context_ranks_share_a_sequence() -> None:
     plan = Parallelism(global_batch=1, sequence=32_768)
     one, four = (layer_of(SMALL, plan.model_copy(update={"context": context})) for context in (1, 4))
-    assert four.core_s == pytest.approx(one.core_s / 4)
+    assert four.again_s({"core_attn"}) == pytest.approx(one.again_s({"core_attn"}) / 4)
     assert four.parameters == one.parameters
 
 
 @pytest.mark.parametrize(
-    ("domain", "efficiency", "share"),
+    ("domain", "efficiency", "local", "network"),
     [
-        (4, 1.0, 1.0),  # groups are inside
-        (2, 0.96, 0.75),  # two choices: the other half gets 1 copy on average, and needs one in 3 of 4 cases
-        (6, 0.96, 0.75),  # every third group is cut in the middle, and the same holds for it
-        (7, 0.96, 0.875),  # 3 + 1: the member alone gets half a copy, and 1 - (3 / 4)^2 of one is needed
+        # two choices: a rank gets 1 / 2 of a copy of a token, and needs one in 1 - (3 / 4)^2 = 7 / 16 of all cases
+        (4, 1.0, 0.875, None),  # groups are inside
+        # the other half gets 1 copy on average, and needs one in 3 of 4 cases; of the two ranks of the other half each
+        # token comes to the member at the same place, so that one in two goes on over NVLink, as all of the own half do
+        (2, 0.96, 2 * 0.875, 0.75),
+        (6, 0.96, 2 * 0.875, 0.75),  # every third group is cut in the middle, and the same holds for it
+        (7, 0.96, 0.875, 0.875),  # 3 + 1: the member alone gets half a copy, needs 7 / 16 and has nobody to pass it to
     ],
 )
 def test_the_group_of_experts_that_is_spread_most_says_what_an_exchange_costs(
-    domain: int, efficiency: float, share: float
+    domain: int, efficiency: float, local: float, network: float | None
 ) -> None:
     plan = Parallelism(data=84, expert=4, global_batch=84)
-    software = Software(has_deduplicated_experts=True)
     figures = collective_figures(node("dgx-h100").server, nic_port_rate_bps=400_000_000_000)
-    between = Communication(
-        model=EXPERTS,
-        plan=plan,
-        software=software,
-        cluster=GpuCluster(domain_gpus=domain, figures=figures),
-        placement=packed(plan.ranks, domain),
+    copies, once = (
+        Communication(
+            model=EXPERTS,
+            plan=plan,
+            software=Software(has_deduplicated_experts=is_on),
+            cluster=GpuCluster(domain_gpus=domain, figures=figures),
+            placement=packed(plan.ranks, domain),
+        ).exchange[0].collect
+        for is_on in (False, True)
+    )  # fmt: skip
+    # bytes over a rate are what counts: NVLink gets all bytes of the call at its efficiency, NICs their share of them
+    busy = [one.amount_bytes / one.local_efficiency for one in (copies, once)]
+    assert busy[1] / busy[0] == pytest.approx(local, rel=1e-6)
+    assert once.network_efficiency == efficiency
+    assert once.size_bytes == copies.size_bytes
+    if network is not None:
+        sent = [one.amount_bytes * one.network_share for one in (copies, once)]
+        assert sent[1] / sent[0] == pytest.approx(network, rel=1e-6)
+
+
+def test_a_dispatcher_gets_its_share_of_nvlink_and_all_of_the_network() -> None:
+    plan = Parallelism(data=4, expert=4, global_batch=4)
+    figures = collective_figures(node("dgx-h100").server, nic_port_rate_bps=400_000_000_000)
+    whole, part = (
+        Communication(
+            model=EXPERTS,
+            plan=plan,
+            software=Software(exchange_efficiency=share),
+            cluster=GpuCluster(domain_gpus=4, figures=figures),
+            placement=packed(plan.ranks, 4),
+        ).exchange[0]
+        for share in (1.0, 0.4)
     )
-    (exchange,) = between.exchange
-    assert exchange.collect.network_share == pytest.approx(share)
-    assert exchange.collect.network_efficiency == efficiency
+    moved = [one.alone_ps - one.collect.overhead_ps - one.path_ps for one in (whole, part)]
+    assert moved[1] == pytest.approx(moved[0] / 0.4, rel=1e-6)

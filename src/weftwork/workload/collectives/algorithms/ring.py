@@ -1,7 +1,8 @@
 """Ring: every rank sends to the next one only; n - 1 steps reduce and scatter, n - 1 steps gather.
 
 In step i rank r of n sends the part r - i (mod n) of n. Broadcast and reduce are a chain along the ring, in pieces.
-Over several servers each channel passes all GPUs of a server before it crosses to the next, as in NCCL. Channel c
+With `Call.round_bytes` so much of each part goes around first, then the next: the rounds of NCCL, whose buffers hold no
+more. Over several servers each channel passes all GPUs of a server before it crosses to the next, as in NCCL. Channel c
 enters a server at GPU c mod D of D and crosses on that GPU's rail at both ends. NCCL's rings keep to one NIC where a
 server has one for each rail (search in src/graph/search.cc; NCCL_CROSS_NIC in its user guide lets them change).
 Source: Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002.
@@ -62,9 +63,18 @@ def _shares(call: Call) -> list[Share]:
         elif call.operation in _CHAINS:
             shares.append(Share(total_bytes=size_bytes, parts=call.pieces(size_bytes)))
         else:
-            parts = call.ranks * call.pieces(size_bytes // call.ranks)
-            shares.append(Share(total_bytes=size_bytes, parts=parts, owners=_order(call, channel)))
+            rounds, pieces = _cut(call, size_bytes)
+            shares.append(
+                Share(total_bytes=size_bytes, parts=call.ranks * rounds * pieces, owners=_order(call, channel))
+            )
     return shares
+
+
+def _cut(call: Call, share_bytes: int) -> tuple[int, int]:
+    """Rounds of a share, and pieces of a part that follow each other in one."""
+    part = share_bytes // call.ranks
+    rounds = call.rounds(part)
+    return rounds, call.pieces(part // rounds)
 
 
 def _lane(call: Call, share: Share, channel: int, rank: int) -> Lane:
@@ -92,13 +102,22 @@ def _round(call: Call) -> Schedule:
     def streams(rank: int) -> list[tuple[Operation, ...]]:
         found = Streams()
         for channel, share in enumerate(shares):
-            pieces = max(1, share.parts // call.ranks)
+            rounds, pieces = _cut(call, share.total_bytes) if share.parts else (1, 1)
             group = _group(call, channel)
-            lane, moving = _lane(call, share, channel, rank), Digit(group=group, weight=pieces)
-            tokens = (found.at_start(), found.token(), found.before_end())
-            cut = Cut(offsets=range(pieces))
-            pair = ring(lane, group, moving, cut, first=first, reduces=reduces, stores=stores, tokens=tokens)
-            found.add(*pair)
+            lane, moving = _lane(call, share, channel, rank), Digit(group=group, weight=rounds * pieces)
+            go, data, end = found.at_start(), found.token(), found.before_end()
+            sending: list[Operation] = []
+            receiving: list[Operation] = []
+            for index in range(rounds):
+                done = found.token() if index < rounds - 1 else end
+                cut = Cut(offsets=range(index * pieces, (index + 1) * pieces))
+                pair = ring(
+                    lane, group, moving, cut, first=first, reduces=reduces, stores=stores, tokens=(go, data, done)
+                )
+                sending += pair[0]
+                receiving += pair[1]
+                go = done
+            found.add(sending, receiving)
         return found.of_gpu(call)
 
     return _schedule(call, shares, streams, lambda _: ())
@@ -197,8 +216,10 @@ def _chain(call: Call) -> list[Hop]:
     else:
         loops = _LOOPS[call.operation]
         steps = loops * (call.ranks - 1)
+        rounds = min(_cut(call, share.total_bytes)[0] if share.parts else 1 for share in _shares(call))
         # A piece takes all edges of the ring but `loops` neighbours; with few GPUs a server one of those has to cross.
         crossings = servers * loops - max(0, loops - size + 1) if servers else 0
+        steps, crossings = rounds * steps, rounds * crossings
     return [
         Hop(count=crossings, size_bytes=piece_bytes),
         Hop(count=steps - crossings, size_bytes=piece_bytes, is_local=True),

@@ -1,0 +1,113 @@
+"""The options of the commands about measurements: ``validate`` and ``calibrate``.
+
+What a command needs is imported when it runs, so that ``weftwork --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weftwork.cli.options import Json
+
+__all__ = ["calibrate_command", "validate_command"]
+
+Sets = Annotated[
+    list[str] | None, typer.Argument(metavar="SET", help="Such as sc21; all by default.", show_default=False)
+]
+
+
+def validate_command(  # noqa: PLR0913 - the options, all by name
+    *,
+    sets: Sets = None,
+    is_full: Annotated[bool, typer.Option("--full", help="All rows; takes more than a minute.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Score the rows of this file of yours, CSV with the columns of a set."),
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "--template", metavar="SET", help="Print a table of a set's columns, or of iterations or curves, and stop."
+        ),
+    ] = None,
+    calibration: Annotated[
+        Path | None, typer.Option("--calibration", help="With --data: constants of `weftwork calibrate`.")
+    ] = None,
+    tolerance: Annotated[
+        str | None,
+        typer.Option("--tolerance", help="Mean absolute error such as 10%; the exit code is 1 where a set is beyond."),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="Also write it as a page, in Markdown, to this file.")
+    ] = None,
+    scenarios: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-scenarios", help="Predict nothing; write the scenario of every row into this folder, to be run."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Hold predictions against published measurements, or against your own."""
+    from weftwork.cli import validate as command
+
+    keys = sets or []
+    if template is not None:
+        command.print_template(template)
+        return 0
+    if data is None and calibration is not None:
+        command.refuse_calibration()
+    if scenarios is not None and data is not None:
+        command.write_own_rows(keys, data=data, calibration=calibration, as_json=as_json, folder=scenarios)
+        return 0
+    if scenarios is not None:
+        command.write_rows(keys, is_full=is_full, as_json=as_json, folder=scenarios)
+        return 0
+    if data is not None:
+        return command.validate_own(
+            keys, data=data, calibration=calibration, as_json=as_json, to=page, tolerance=tolerance
+        )
+    return command.validate_sets(keys, is_full=is_full, as_json=as_json, to=page, tolerance=tolerance)
+
+
+def calibrate_command(  # noqa: PLR0913 - the options, all by name
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Timed matrix products, iterations or curves as CSV, or what nccl-tests printed."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("calibration.toml"),
+    template: Annotated[
+        str | None,
+        typer.Option("--template", metavar="SET", help="Print a table of gemm, iterations, curves or a set, and stop."),
+    ] = None,
+    like: Annotated[
+        str | None, typer.Option("--like", metavar="SET", help="The set whose columns it has, where they tell no more.")
+    ] = None,
+    constants: Annotated[
+        str | None, typer.Option("--constants", help="Names with commas between; by default what such rows tell.")
+    ] = None,
+    operation: Annotated[
+        str | None, typer.Option("--operation", help="Of nccl-tests' text, such as all-reduce.")
+    ] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", min=2, help="Of nccl-tests' text.")] = None,
+    node: Annotated[str | None, typer.Option("--node", help="Server that nccl-tests ran on, of the catalogue.")] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="GPU of matrix products that name none.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit Weftwork's constants on your own measurements."""
+    from weftwork.cli import calibrate as command
+
+    if template is not None:
+        command.print_template(template)
+        return
+    if file is None:
+        command.refuse_nothing()
+        return
+    command.calibrate_file(
+        file, out=out, like=like, constants=constants, operation=operation, gpus=gpus, node=node, usual_gpu=gpu,
+        as_json=as_json,
+    )  # fmt: skip

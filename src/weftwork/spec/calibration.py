@@ -1,0 +1,298 @@
+"""Constants that were fitted on a user's own measurements, as a file that a scenario names.
+
+TOML: ``version``, what it was fitted on and how well, a table of each constant, and joint draws of the bootstrap, from
+which a run makes an interval. Leaves out: the fit (`weftwork.study.calibrate`), and what a run makes of the constants
+(`weftwork.study.prepare.calibrated`).
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.base.plain_file import read_plain
+
+__all__ = ["CONSTANTS", "VERSION", "Calibration", "Constant", "parse_calibration", "read_calibration", "shown"]
+
+VERSION: Final = 1
+_MOST_BYTES: Final = 1 << 20  # chosen: a file of all constants with a thousand draws is smaller
+_MOST_DRAWS: Final = 1_000
+_SECTIONS: Final = ("version", "written", "fitted_on", "quality", "constants", "refused", "draws")
+_TRAINING: Final = "training"
+_COLLECTIVE: Final = "collective"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Constant:
+    """A constant that may be fitted.
+
+    Attributes
+    ----------
+    name : with its unit
+    unit : for people
+    low, high : between which it is looked for, and may be
+    workloads : sections of a scenario that it means something for
+    key : of the scenario whose value goes before it; empty where there is none
+    text : a sentence
+    """
+
+    name: str
+    unit: str
+    low: float
+    high: float
+    workloads: tuple[str, ...]
+    key: str
+    text: str
+
+
+# chosen: bounds are those of the keys, narrowed to what hardware and software can be
+CONSTANTS: Final[dict[str, Constant]] = {
+    made.name: made
+    for made in (
+        Constant(
+            name="matmul_efficiency", unit="share", low=0.1, high=1.2, workloads=(_TRAINING,),
+            key="training.software.matmul_efficiency",
+            text="Share of the best measured matrix product that large products reach.",
+        ),
+        Constant(
+            name="fp8_efficiency", unit="share", low=0.1, high=1.0, workloads=(_TRAINING,),
+            key="training.software.fp8_efficiency",
+            text="What is left of that share in FP8, and its square in FP4.",
+        ),
+        Constant(
+            name="kernel_tail_us", unit="us", low=0.0, high=100.0, workloads=(_TRAINING,),
+            key="training.software.kernel_tail",
+            text="Time in which a kernel fills and empties the GPU.",
+        ),
+        Constant(
+            name="launch_us", unit="us", low=0.0, high=1_000.0, workloads=(_TRAINING,),
+            key="training.software.launch",
+            text="CPU time to launch one operation.",
+        ),
+        Constant(
+            name="collective_launch_us", unit="us", low=0.0, high=1_000.0, workloads=(_TRAINING, _COLLECTIVE), key="",
+            text="Time of any collective besides the latencies of its protocol.",
+        ),
+        Constant(
+            name="network_efficiency", unit="share", low=0.1, high=1.0, workloads=(_TRAINING, _COLLECTIVE),
+            key="training.software.network_efficiency",
+            text="Share of a NIC that collectives reach, beyond headers.",
+        ),
+        Constant(
+            name="latency_scale", unit="ratio", low=0.05, high=50.0, workloads=(_TRAINING, _COLLECTIVE),
+            key="training.software.latency_scale",
+            text="Factor of all latencies of NCCL: launches, steps and ramps.",
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calibration:
+    """Constants by name, in the units of `CONSTANTS`.
+
+    Attributes
+    ----------
+    file, digest : where it was read, and the SHA-256 of its text
+    values : of the constants
+    intervals : 5 % and 95 % of the bootstrap, of each
+    draws : joint values of the bootstrap; every draw has all constants
+    fitted_on : file, SHA-256 of its text, number of rows and kind of rows, as the file says
+    quality : mean absolute errors, as the file says
+    refused : constants that were not fitted, with reasons
+    text : of the file
+    """
+
+    file: str
+    digest: str
+    values: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    draws: tuple[Mapping[str, float], ...]
+    fitted_on: Mapping[str, Any]
+    quality: Mapping[str, Any]
+    refused: Mapping[str, str]
+    text: str
+
+    @property
+    def words(self) -> str:
+        """What it was fitted on, for people."""
+        return f"{self.fitted_on['rows']} rows of {self.fitted_on['file']}"
+
+    def constants_of(self, workload: str) -> str:
+        """Its constants that mean something for ``training`` or ``collective``, for people."""
+        used = (item for item in self.values.items() if workload in CONSTANTS[item[0]].workloads)
+        return ", ".join(shown(name, value) for name, value in used)
+
+
+def shown(name: str, value: float) -> str:
+    """A constant as people read it.
+
+    Examples
+    --------
+    >>> shown("launch_us", 31.25), shown("matmul_efficiency", 0.8333)
+    ('launch 31.2 us', 'matmul_efficiency 0.833')
+    """
+    unit = CONSTANTS[name].unit
+    return f"{name.removesuffix('_us')} {value:.3g} us" if unit == "us" else f"{name} {value:.3g}"
+
+
+def read_calibration(path: Path) -> Calibration:
+    """Read a file of constants.
+
+    Parameters
+    ----------
+    path : that `weftwork calibrate` wrote, or somebody by hand
+
+    Raises
+    ------
+    ConfigError : it cannot be read; with all its mistakes
+    """
+    try:
+        raw = read_plain(path, _MOST_BYTES + 1)
+        text = raw.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not text in UTF-8"
+        raise ConfigError(str(path), [Mistake(path="file", text=f"cannot be read: {reason}")]) from error
+    return parse_calibration(text, str(path))
+
+
+def parse_calibration(text: str, source: str) -> Calibration:
+    """Read constants from text; as `read_calibration`.
+
+    Parameters
+    ----------
+    text : TOML
+    source : what errors call it
+    """
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(source, [Mistake(path="file", text=f"is no TOML: {error}")]) from error
+    mistakes = [
+        Mistake(path=key, text=f"unknown key; wanted {', '.join(_SECTIONS)}", fix=nearest(key, _SECTIONS))
+        for key in tree
+        if key not in _SECTIONS
+    ]
+    version = tree.get("version")
+    if version != VERSION or isinstance(version, bool):
+        found = "missing" if version is None else f"found {version!r}"
+        mistakes.append(Mistake(path="version", text=f"{found}, wanted {VERSION}: fit again with this Weftwork"))
+    values, intervals, wrong = _constants(tree.get("constants"))
+    mistakes += wrong
+    draws, wrong = _draws(tree.get("draws", {}), values)
+    mistakes += wrong
+    fitted_on, wrong = _fitted_on(tree.get("fitted_on"))
+    mistakes += wrong
+    for key in ("quality", "refused"):
+        if not isinstance(tree.get(key, {}), dict):
+            mistakes.append(Mistake(path=key, text=f"found {tree[key]!r}, wanted a table"))
+    if mistakes:
+        raise ConfigError(source, mistakes)
+    return Calibration(
+        file=source,
+        digest=sha256(text.encode()).hexdigest(),
+        values=values,
+        intervals=intervals,
+        draws=draws,
+        fitted_on=fitted_on,
+        quality=tree.get("quality", {}),
+        refused={str(key): str(value) for key, value in tree.get("refused", {}).items()},
+        text=text,
+    )
+
+
+def _constants(table: Any) -> tuple[dict[str, float], dict[str, tuple[float, float]], list[Mistake]]:  # noqa: ANN401 - of TOML
+    if not isinstance(table, dict) or not table:
+        text = f"missing, wanted a table of at least one of {', '.join(CONSTANTS)}"
+        return {}, {}, [Mistake(path="constants", text=text)]
+    values: dict[str, float] = {}
+    intervals: dict[str, tuple[float, float]] = {}
+    mistakes: list[Mistake] = []
+    for name, given in table.items():
+        path = f"constants.{name}"
+        if name not in CONSTANTS:
+            text = f"unknown constant; wanted {', '.join(CONSTANTS)}"
+            mistakes.append(Mistake(path=path, text=text, fix=nearest(name, CONSTANTS)))
+            continue
+        fields = given if isinstance(given, dict) else {"value": given}
+        found: dict[str, Any] = {key: fields.get(key, fields.get("value")) for key in ("value", "low", "high")}
+        wrong = [
+            Mistake(
+                path=f"{path}.{key}" if isinstance(given, dict) and key in fields else path, text=_beyond(name, value)
+            )
+            for key, value in found.items()
+            if (key in fields or key == "value") and not _is_within(name, value)
+        ]
+        if not wrong and not found["low"] <= found["value"] <= found["high"]:
+            text = (
+                f"found {found['value']} outside of {found['low']} to {found['high']}, wanted it between low and high"
+            )
+            wrong.append(Mistake(path=f"{path}.value", text=text))
+        mistakes += wrong
+        if not wrong:
+            values[name] = float(found["value"])
+            intervals[name] = (float(found["low"]), float(found["high"]))
+    return values, intervals, mistakes
+
+
+def _draws(
+    table: Any,  # noqa: ANN401 - of TOML
+    values: Mapping[str, float],
+) -> tuple[tuple[dict[str, float], ...], list[Mistake]]:
+    if not isinstance(table, dict):
+        return (), [Mistake(path="draws", text=f"found {table!r}, wanted a table with a list of each constant")]
+    mistakes = [
+        Mistake(path=f"draws.{name}", text="is of no constant of this file", fix=nearest(name, values))
+        for name in table
+        if name not in values
+    ]
+    if table:
+        mistakes += [
+            Mistake(path=f"draws.{name}", text="missing, wanted a list as long as those of the other constants")
+            for name in values
+            if name not in table
+        ]
+    known = {name: found for name, found in table.items() if name in values}
+    for name, found in known.items():
+        if not isinstance(found, list) or not 0 < len(found) <= _MOST_DRAWS:
+            mistakes.append(Mistake(path=f"draws.{name}", text=f"wanted a list of 1 to {_MOST_DRAWS} numbers"))
+        else:
+            wrong = next((value for value in found if not _is_within(name, value)), None)
+            mistakes += [] if wrong is None else [Mistake(path=f"draws.{name}", text=_beyond(name, wrong))]
+    if not mistakes and len({len(found) for found in known.values()}) > 1:
+        mistakes.append(Mistake(path="draws", text="lists are not equally long, wanted a value of each in every draw"))
+    if mistakes or not known:
+        return (), mistakes
+    count = len(next(iter(known.values())))
+    return tuple({name: float(found[at]) for name, found in known.items()} for at in range(count)), []
+
+
+def _fitted_on(table: Any) -> tuple[dict[str, Any], list[Mistake]]:  # noqa: ANN401 - of TOML
+    if not isinstance(table, dict):
+        return {}, [Mistake(path="fitted_on", text="missing, wanted a table with file and rows: where it comes from")]
+    mistakes = []
+    for key, kind, wanted in (("file", str, "the name of a file"), ("rows", int, "a number of rows")):
+        if not isinstance(table.get(key), kind) or isinstance(table.get(key), bool):
+            mistakes.append(Mistake(path=f"fitted_on.{key}", text=f"found {table.get(key)!r}, wanted {wanted}"))
+    return dict(table), mistakes
+
+
+def _is_within(name: str, value: Any) -> bool:  # noqa: ANN401 - of TOML
+    known = CONSTANTS[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return False
+    return known.low <= value <= known.high
+
+
+def _beyond(name: str, value: Any) -> str:  # noqa: ANN401 - of TOML
+    known = CONSTANTS[name]
+    unit = "" if known.unit in {"share", "ratio"} else f" {known.unit}"
+    found = "missing" if value is None else f"found {value!r}"
+    return f"{found}, wanted a number from {known.low:g} to {known.high:g}{unit}"

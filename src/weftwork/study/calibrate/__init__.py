@@ -1,0 +1,1 @@
+"""Fitting Weftwork's few constants on measurements of a user's own."""

@@ -1,0 +1,170 @@
+"""The interval that a calibration gives to the time of a run: what its bootstrap draws make of it.
+
+The run itself has the fitted values. Its time is multiplied by the 5 % and the 95 % quantile of closed form with a draw
+over closed form with the fitted values: draws are joint, so that constants that stand in for each other do so here, and
+no run is repeated. Source: docs/models/calibration.md.
+Leaves out: what the model itself leaves out, which the error of the rows that were fitted tells; contention, of which
+the closed form knows nothing; operations and algorithms without a closed form, which have no interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.spec.result import Quantity
+from weftwork.study.prepare.calibrated import (
+    calibrated_figures,
+    calibrated_software,
+    calibration_of,
+    latency_scale,
+    network_efficiency,
+)
+from weftwork.study.prepare.collective import domain_ranks, fabric_figures, method_used
+from weftwork.study.prepare.engine_settings import transport_of
+from weftwork.study.prepare.training import training_setting
+from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, alone, methods
+from weftwork.workload.collectives.tuner import chosen_method
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from weftwork.spec.calibration import Calibration
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.scenario.training import TrainingSection
+    from weftwork.spec.training import Parallelism
+    from weftwork.study.prepare.prepared import Prepared
+
+__all__ = ["calibrated_summary", "collective_ratios", "training_ratios"]
+
+LOW, HIGH = 0.05, 0.95
+_TEXT: Final = "{what} with the {share} % quantile of the calibration's draws, by the ratio of closed forms."
+
+
+def calibrated_summary(prepared: Prepared, summary: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    """Lower and upper end of the time of a run; empty without a calibration or without draws.
+
+    Parameters
+    ----------
+    prepared : what was run
+    summary : its numbers, with the time
+    """
+    calibration = calibration_of(prepared.scenario)
+    if calibration is None or not calibration.draws:
+        return {}
+    found: dict[str, Quantity] = {}
+    for place, job in enumerate(prepared.jobs):
+        lead = f"{job.name}." if place else ""
+        path = "training" if prepared.scenario.training is not None else f"jobs.{place}"
+        ratios = training_ratios(prepared.scenario, prepared.fabric, job.section, job.plan, calibration, path=path)
+        found |= _ends(summary, f"{lead}iteration", "iteration_ps", "The iteration", ratios, lead)
+    if prepared.scenario.collective is not None:
+        of_collective = collective_ratios(prepared, calibration)
+        if of_collective is not None:
+            name = "collective_duration"
+            found |= _ends(summary, name, f"{name}_ps", "The collective", of_collective, "")
+    return found
+
+
+def _ends(
+    summary: Mapping[str, Quantity], name: str, of: str, what: str, ratios: tuple[float, float], lead: str
+) -> dict[str, Quantity]:
+    time = summary.get(f"{lead}{of}")
+    if time is None:
+        return {}
+    ends = (("low", LOW, ratios[0]), ("high", HIGH, ratios[1]))
+    return {
+        f"{name}_{end}_ps": Quantity(
+            value=None if time.value is None else round(time.value * ratio),
+            unit="ps",
+            text=_TEXT.format(what=what, share=round(100 * share)),
+        )
+        for end, share, ratio in ends
+    }
+
+
+def training_ratios(
+    scenario: Scenario,
+    fabric: Fabric,
+    section: TrainingSection,
+    plan: Parallelism,
+    calibration: Calibration,
+    *,
+    path: str = "training",
+) -> tuple[float, float]:
+    """Quantiles of the iteration time of a plan with a draw over that with the fitted values.
+
+    Parameters
+    ----------
+    scenario, fabric : of the job
+    section, path : of the job in the scenario
+    plan : of the job
+    calibration : with draws
+    """
+    setting = training_setting(scenario, fabric, section, path)
+
+    def time_ps(drawn: Calibration) -> float:
+        figures = calibrated_figures(setting.cluster.figures, drawn)
+        made = replace(
+            setting,
+            software=calibrated_software(setting.software, section.software, drawn),
+            cluster=replace(setting.cluster, figures=figures),
+        )
+        return float(made.closed_forms().iteration(plan, follows=True).total_ps)
+
+    return _quantiles(calibration, time_ps)
+
+
+def collective_ratios(prepared: Prepared, calibration: Calibration) -> tuple[float, float] | None:
+    """The same of the collective of a scenario; None where its operation or algorithm has no closed form.
+
+    Parameters
+    ----------
+    prepared : of the scenario
+    calibration : with draws
+    """
+    section, fabric = prepared.scenario.collective, prepared.fabric
+    if section is None or section.operation not in OPERATIONS or len(fabric.servers) > 1:
+        return None
+    placement = prepared.job.placement
+    server = fabric.servers[0]
+    ranks = fabric.gpus if section.gpus is None else section.gpus
+    if len(placement.host) > ranks:  # with a rank for each NVLink switch behind those of the GPUs
+        gpus = None if placement.gpu is None else placement.gpu[:ranks]
+        placement = replace(placement, host=placement.host[:ranks], nics=placement.nics[:ranks], gpu=gpus)
+    domain = domain_ranks(fabric, placement)
+    payload_share = transport_of(prepared.scenario.transport).payload_share
+    figures = replace(fabric_figures(fabric), payload_share=payload_share)
+    group = GroupShape(members=ranks, per_domain=domain, domain_gpus=max(domain, server.nvlink_domain_gpus))
+    if ranks < 2:
+        return None
+    used = method_used(section, fabric, seed=prepared.scenario.engine.seed, calibration=calibration)
+    ways = [way for way in methods(section.operation, group, figures) if (way.algorithm, way.protocol) == used]
+    if section.algorithm == "auto":
+        known = calibrated_figures(figures, calibration)
+        ways = [chosen_method(section.operation, group, section.size_bytes, known)]
+    if not ways:
+        return None
+
+    def time_ps(drawn: Calibration) -> float:
+        return alone(
+            section.operation,
+            ways[0],
+            group,
+            section.size_bytes,
+            calibrated_figures(figures, drawn),
+            network_efficiency=network_efficiency(drawn),
+            latency_scale=latency_scale(drawn),
+        ).time_ps
+
+    return _quantiles(calibration, time_ps)
+
+
+def _quantiles(calibration: Calibration, time_ps: Callable[[Calibration], float]) -> tuple[float, float]:
+    usual = time_ps(calibration)
+    ratios = [time_ps(replace(calibration, values=values)) / usual for values in calibration.draws]
+    low, high = np.quantile(ratios, [LOW, HIGH])
+    return float(low), float(high)

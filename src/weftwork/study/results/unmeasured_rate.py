@@ -1,0 +1,61 @@
+"""How much longer an iteration may take where nobody has timed the GPU's matrix products.
+
+A GPU may have two figures for eight bits: what its matrix products are taken to reach, and what they reach at least
+(hardware/gpus.toml). The run has the first; its time with the second follows by the ratio of closed forms.
+Leaves out: scenarios with a calibration, whose efficiency of products stands in the place of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from weftwork.spec.result import Quantity
+from weftwork.study.prepare.training import training_setting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weftwork.spec.training import Gpu, Parallelism
+    from weftwork.study.prepare.prepared import Prepared
+
+__all__ = ["unmeasured_summary"]
+
+_EIGHT_BITS: Final = frozenset({"fp8", "mxfp8"})
+_TEXT: Final = (
+    "The iteration if matrix products in eight bits, which nobody has timed on this GPU, get the least of what is "
+    "plausible; by the ratio of closed forms."
+)
+
+
+def unmeasured_summary(prepared: Prepared, summary: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    """The longest plausible iteration of each job whose GPU has an unmeasured rate; empty without one.
+
+    Parameters
+    ----------
+    prepared : what was run
+    summary : its numbers, with the time
+    """
+    found: dict[str, Quantity] = {}
+    if prepared.scenario.calibration is not None:
+        return found
+    for place, job in enumerate(prepared.jobs):
+        lead = f"{job.name}." if place else ""
+        time = summary.get(f"{lead}iteration_ps")
+        path = "training" if prepared.scenario.training is not None else f"jobs.{place}"
+        setting = training_setting(prepared.scenario, prepared.fabric, job.section, path)
+        if time is None or not _is_unmeasured(setting.gpu, job.plan):
+            continue
+        slow = replace(setting, gpu=_slowest(setting.gpu))
+        usual_ps, slow_ps = (one.closed_forms().iteration(job.plan, follows=True).total_ps for one in (setting, slow))
+        value = None if time.value is None else round(time.value * slow_ps / usual_ps)
+        found[f"{lead}iteration_unmeasured_ps"] = Quantity(value=value, unit="ps", text=_TEXT)
+    return found
+
+
+def _is_unmeasured(gpu: Gpu, plan: Parallelism) -> bool:
+    return plan.precision in _EIGHT_BITS and gpu.achieved_fp8_low_share < gpu.achieved_fp8_share
+
+
+def _slowest(gpu: Gpu) -> Gpu:
+    return gpu.model_copy(update={"achieved_fp8_share": gpu.achieved_fp8_low_share})

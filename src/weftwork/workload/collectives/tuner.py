@@ -1,0 +1,216 @@
+"""Which method NCCL takes at a size: what its tuner expects of each, or what the tuner of a network's plugin says.
+
+NCCL expects latency + bytes / bandwidth of every method and takes the least. It can be wrong, and the curves of
+nccl-tests show it: an all-gather on AWS p5 dips where the tuner leaves LL128 for Simple too early. So the choice is
+NCCL's, and what the method then takes is `closed_form`'s. On EFA the plugin aws-ofi-nccl overrides it for all-reduces
+of three servers or more (regions.toml).
+Source: NVIDIA/nccl, src/graph/tuning.cc, ncclTopoTuneModel and ncclTopoGetAlgoTime; aws/aws-ofi-nccl, src/tuner.
+Leaves out: CollNet, since no network here reduces; trees inside one server; the search for channels, of which there is
+one for each GPU of a domain between domains and 12 inside one, with 0.96 of the NIC's rate (48 of 50 GB/s, 24 of 25).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import log2
+from pathlib import Path
+from typing import Final
+
+from weftwork.base.catalogue import Catalogue, Row
+from weftwork.base.clock import SECOND_PS
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.workload.collectives.closed_form import Alone, GroupShape, Method, alone, methods
+from weftwork.workload.collectives.figures import CollectiveFigures
+from weftwork.workload.collectives.method_bytes import TIMES_AROUND
+from weftwork.workload.collectives.program import NVLS_CHANNELS
+from weftwork.workload.collectives.protocols import software
+
+__all__ = ["REGIONS", "TUNER", "chosen", "chosen_method", "estimate_ps"]
+
+TUNER: Final = Catalogue("limits of NCCL's tuner", Path(__file__).with_name("tuner.toml"))
+REGIONS: Final = Catalogue("regions of a tuner", Path(__file__).with_name("regions.toml"))
+SEARCH_SHARE: Final = 0.96  # NCCL, src/graph/search.cc, speeds between servers: 48 of 50 GB/s, 24 of 25
+CHANNELS_INSIDE: Final = 12  # chosen: 12 x 20 GB/s of an A100, 12 x 30 of an H100, from memory of its logs
+PLATEAU: Final = 1.4  # NCCL, ncclTopoGetAlgoTime: latency of a Simple ring of an all-reduce over servers, "plateau"
+PLATEAU_BYTES: Final = 64  # of a part of a channel, from which on
+# NCCL, treeCorrectionFactor, from 64 B on by powers of two (commit b647562)
+TREE_CORRECTION: Final = {
+    "ll": (1, 1, 1, 1, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1, 1, 1),
+    "ll128": (1, 1, 1, 1, 1, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1, 1),
+    "simple": (
+        0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9,
+        0.9,
+    ),
+}  # fmt: skip
+
+
+def chosen(
+    operation: str,
+    group: GroupShape,
+    size_bytes: float,
+    figures: CollectiveFigures,
+    *,
+    network_efficiency: float = 1.0,
+    latency_scale: float = 1.0,
+) -> Alone:
+    """The method that NCCL takes at a size, and what it takes alone.
+
+    Parameters
+    ----------
+    operation, group, size_bytes, figures, network_efficiency, latency_scale : as for `alone`
+
+    Raises
+    ------
+    ConfigError : there is no closed form of the operation
+    """
+    method = chosen_method(operation, group, size_bytes, figures)
+    return alone(
+        operation, method, group, size_bytes, figures, network_efficiency=network_efficiency,
+        latency_scale=latency_scale,
+    )  # fmt: skip
+
+
+def chosen_method(
+    operation: str, group: GroupShape, size_bytes: float, figures: CollectiveFigures, *, protocol: str | None = None
+) -> Method:
+    """The method that NCCL takes at a size; of equals the first of `methods`.
+
+    Parameters
+    ----------
+    operation, group, size_bytes, figures : as for `alone`
+    protocol : to which NCCL is held, as by NCCL_PROTO; None for none
+
+    Raises
+    ------
+    ConfigError : NCCL does the operation by no method of that protocol
+    """
+    ways = [way for way in methods(operation, group, figures) if protocol in {None, way.protocol}]
+    if not ways:
+        text = f"found '{protocol}', wanted simple: NCCL has no other protocol for {operation}"
+        raise ConfigError("collective", [Mistake(path="collective.protocol", text=text, fix="simple")])
+    if len(ways) == 1:
+        return ways[0]
+    named = _of_region(operation, group, size_bytes, figures)
+    if named in ways:
+        return named
+    return min(ways, key=lambda way: estimate_ps(operation, way, group, size_bytes, figures))
+
+
+def estimate_ps(
+    operation: str, method: Method, group: GroupShape, size_bytes: float, figures: CollectiveFigures
+) -> float:
+    """What NCCL's tuner expects of a method: latency + bytes / bandwidth.
+
+    Parameters
+    ----------
+    operation, group, size_bytes, figures : as for `alone`
+    method : one of `methods` of an all-reduce, all-gather or reduce-scatter
+    """
+    return _latency_ps(operation, method, group, size_bytes, figures) + size_bytes * 8 * SECOND_PS / _bandwidth_bps(
+        operation, method, group, size_bytes, figures
+    )
+
+
+def _of_region(operation: str, group: GroupShape, size_bytes: float, figures: CollectiveFigures) -> Method | None:
+    """What the tuner of AWS's plugin says; None where it leaves the choice to NCCL."""
+    if figures.network != "efa-v2" or operation != "all-reduce" or group.per_domain != 8 or group.domains < 3:
+        return None
+    rows = sorted(REGIONS.values(), key=lambda row: int(row.value("gpus")))
+    if group.members > int(rows[-1].value("gpus")):
+        return None
+
+    def bound(key: str) -> float:
+        return _on_line(rows, key, group.members)
+
+    if size_bytes <= bound("tree_ll128_bytes"):
+        return Method(algorithm="tree", protocol="ll128")
+    if size_bytes <= bound("ring_ll128_bytes"):
+        return Method(algorithm="ring", protocol="ll128")
+    has_tree = group.members == int(rows[-1].value("gpus")) and size_bytes <= int(rows[-1].value("nvls_tree_bytes"))
+    return Method(algorithm="nvls-tree", inner="nvls") if has_tree else Method(algorithm="ring", protocol="simple")
+
+
+def _on_line(rows: list[Row], key: str, members: int) -> float:
+    """A bound between two rows, on a line in the logarithms of GPUs and bytes; below the first row as there."""
+    for low, high in pairwise(rows):
+        first, last = int(low.value("gpus")), int(high.value("gpus"))
+        if members <= last:
+            place = max(0.0, (log2(members) - log2(first)) / (log2(last) - log2(first)))
+            return float(low.value(key) ** (1 - place) * high.value(key) ** place)
+    return float(rows[-1].value(key))
+
+
+def _bandwidth_bps(
+    operation: str, method: Method, group: GroupShape, size_bytes: float, figures: CollectiveFigures
+) -> float:
+    """Bytes of the buffer by time, without latencies, as NCCL expects it."""
+    row = TUNER.get(figures.name, TUNER["h100"])
+    scale = 1 if group.domains == 1 else 2 if group.domains == 2 else 4
+    channels = CHANNELS_INSIDE if group.domains == 1 else group.per_domain
+    ring_bps = _ring_bps(group, figures)
+    times = TIMES_AROUND[operation]
+    around = group.members / (times * (group.members - 1))
+
+    def limit_bps(name: str) -> float:
+        return float(row.value(f"{name}_{scale}_bps"))
+
+    if method.algorithm == "ring":
+        bus_bps = {
+            "simple": ring_bps,
+            "ll128": min(ring_bps * 0.92, channels * limit_bps("ring_ll128")),
+            "ll": min(ring_bps / 2, limit_bps("ll")),
+        }[method.protocol]
+        return bus_bps * around
+    if method.algorithm == "tree":
+        tree_bps = min(ring_bps * 0.92, channels * limit_bps("tree"))
+        bus_bps = {
+            "simple": tree_bps,
+            "ll128": min(tree_bps * 120 / 128, channels * limit_bps("tree_ll128")),
+            "ll": min(tree_bps / 3.8, limit_bps("ll")),
+        }[method.protocol]
+        place = int(log2(max(1, int(size_bytes) >> 6)))
+        factors = TREE_CORRECTION[method.protocol]
+        return bus_bps / 2 * (factors[place] if place < len(factors) else 1)
+    if method.algorithm == "pat":
+        return ring_bps * 0.75
+    share = (NVLS_CHANNELS - 1) / NVLS_CHANNELS * float(row.value("nvls_efficiency"))
+    switch_bps = 2 * share * figures.nvlink_rate_bps
+    if method.algorithm == "nvls":
+        return switch_bps * around
+    between_bps = ring_bps * (2 if group.domains == 2 else 1)
+    return min(switch_bps, between_bps, NVLS_CHANNELS * limit_bps("nvls_tree")) * around
+
+
+def _ring_bps(group: GroupShape, figures: CollectiveFigures) -> float:
+    """Of all rings together: NVLink in one domain, else the NICs of a domain, or its NVLink where that is slower."""
+    if group.domains == 1:
+        return float(figures.nvlink_rate_bps)
+    nics_bps = SEARCH_SHARE * figures.network_rate_bps * group.per_domain
+    if group.per_domain == 1:
+        return nics_bps
+    return min(nics_bps, figures.nvlink_rate_bps * group.per_domain / (group.per_domain - 1))
+
+
+def _latency_ps(
+    operation: str, method: Method, group: GroupShape, size_bytes: float, figures: CollectiveFigures
+) -> float:
+    own = software(method.protocol, method.algorithm)
+    is_simple = method.protocol == "simple"
+    levels = (group.domains - 1).bit_length()
+    inside_ps: float = own.local_step_latency_ps
+    across_ps: float = own.step_latency_ps + figures.nic_latency_ps + (figures.nic_latency_ps if is_simple else 0)
+    if method.algorithm == "ring":
+        times = TIMES_AROUND[operation]
+        steps, crossings = times * (group.members - 1), times * (group.domains - 1)
+        if group.domains > 1:
+            inside_ps = max(inside_ps, figures.post_ps * (3 if is_simple else 1))
+        found = own.base_latency_ps + (steps - crossings) * inside_ps + crossings * across_ps
+        part = size_bytes / (2 * group.per_domain * group.members)
+        has_plateau = is_simple and group.domains > 1 and operation == "all-reduce" and part >= PLATEAU_BYTES
+        return found * (PLATEAU if has_plateau else 1)
+    if method.algorithm == "tree":
+        return own.base_latency_ps + 2 * ((group.per_domain - 1) * inside_ps + levels * across_ps)
+    if method.algorithm == "pat":
+        pat_ps = own.step_latency_ps + 2 * figures.nic_latency_ps / 3.5
+        return own.base_latency_ps + levels * pat_ps + group.members * 2_800_000
+    return own.base_latency_ps + 2 * inside_ps + (2 * levels * across_ps if group.domains > 1 else 0)

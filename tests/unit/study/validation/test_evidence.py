@@ -1,0 +1,116 @@
+"""Sets that came later: rules that make cases of rows, comparisons by sign, and that nothing of them is calibrated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weftwork.data.measured import measured
+from weftwork.spec.scenario.yaml_tree import write_tree
+from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.validation.evidence import EVIDENCE
+from weftwork.study.validation.llm_foundry import llm_foundry
+from weftwork.study.validation.mlperf import mlperf
+from weftwork.study.validation.predict import predict
+from weftwork.study.validation.published_cases import Case
+from weftwork.study.validation.row_scenario import write_row
+from weftwork.study.validation.scorecard import Point, Score
+from weftwork.study.validation.scorecard_page import document, page, sign_line
+from weftwork.study.validation.signs import comparisons
+from weftwork.study.validation.training_runs import deepseek_v3, lumi
+from weftwork.study.validation.validate import SETS, validate
+from weftwork.topology.measures import measure
+from weftwork.workload.models.huggingface import model_of
+from weftwork.workload.models.software import software
+
+
+def every_case() -> list[Case]:
+    foundry = [*llm_foundry("H100", "BF16"), *llm_foundry("H100", "FP8"), *llm_foundry("A100", "BF16")]
+    return [*mlperf("gpt3-175b"), *mlperf("llama3.1"), *mlperf("llama2-70b-lora"), *foundry, *lumi(), *deepseek_v3()]
+
+
+def test_every_row_is_a_case_of_one_set() -> None:
+    rows = sum(measured(name).num_rows for name in ("mlperf-training", "llm-foundry", "training-runs"))
+    assert len(every_case()) == rows
+    cases = [case for made in EVIDENCE if made.cases is not None for case in made.cases(True)[0]]  # noqa: FBT003
+    assert sorted(case.name for case in cases) == sorted(case.name for case in every_case())
+    assert len({case.name for case in cases}) == rows
+
+
+def test_nothing_is_calibrated_on_them_and_all_are_sets() -> None:
+    for made in EVIDENCE:
+        assert made.role in {"blind", "declared"}, made.key
+        assert SETS[made.key] is made
+        assert made.source
+        assert made.notes
+
+
+@pytest.mark.parametrize("case", every_case()[::8], ids=lambda case: case.name)
+def test_the_scenario_of_a_row_says_what_its_table_says(case: Case, tmp_path: Path) -> None:
+    section = read_scenario(write_row(case, tmp_path)).trainings[0]
+    made = model_of(section.model)
+    plan = section.parallelism(made).model_copy(update={"has_prefetch": case.plan.has_prefetch})  # of ZeRO 3 alone
+    assert (made, plan) == (case.model, case.plan)
+    assert section.software.on(software(section.software.model)) == case.software
+    assert plan.ranks == section.gpus == case.cluster.gpus
+    assert plan.global_batch == plan.micro_batches * plan.data * plan.micro_batch
+
+
+def test_deepseek_v3_runs_both_ways_through_its_pipeline(tmp_path: Path) -> None:
+    (case,) = deepseek_v3()
+    plan = read_scenario(write_row(case, tmp_path)).trainings[0].parallelism(case.model)
+    assert (plan.schedule, plan.pipeline, plan.expert, plan.data) == ("dualpipe", 16, 64, 128)
+
+
+def test_more_servers_than_a_leaf_has_room_for_meet_without_a_bottleneck(tmp_path: Path) -> None:
+    (case,) = (case for case in mlperf("gpt3-175b") if case.cluster.gpus == 11_616)
+    fabric = prepare(read_scenario(write_row(case, tmp_path))).fabric
+    assert len(fabric.hosts) == 1_452
+    assert measure(fabric).oversubscription_by_tier[1] == 1
+
+
+@pytest.mark.parametrize(("case", "least", "most"), [(mlperf("llama3.1")[1], 0.5, 2.0), (lumi()[0], 0.5, 2.0)])
+def test_a_row_is_predicted_within_a_factor_of_two(case: Case, least: float, most: float) -> None:
+    assert least < predict(case).iteration_s / case.measured_s < most
+
+
+def test_comparisons_differ_in_their_fabric_and_can_be_read(tmp_path: Path) -> None:
+    rows, excluded = comparisons()
+    assert len(rows) == measured("fabric-comparisons").num_rows
+    assert all(row.reason for row in excluded)
+    for row in rows:
+        assert row.own["fabric"] != row.other["fabric"]
+        for name, tree in row.scenarios().items():
+            if "training" in tree:
+                file = tmp_path / "one.yaml"
+                file.write_text(write_tree(tree), encoding="utf-8")
+                assert read_scenario(file).trainings[0].gpus == tree["training"]["gpus"], name
+
+
+def test_a_comparison_runs_on_both_fabrics() -> None:
+    row = comparisons()[0][0]
+    point = row.point()
+    assert (point.measured_s, point.naive_s) == (1.079, 1.0)
+    assert 0.9 < point.predicted_s < 1.5
+
+
+def test_signs_are_counted_with_ties() -> None:
+    ratios = [(1.1, 1.05), (1.1, 1.01), (1.0, 1.019), (0.9, 0.97), (0.9, 1.1)]
+    points = [Point(name=f"row {i}", measured_s=a, predicted_s=b, naive_s=1.0) for i, (a, b) in enumerate(ratios)]
+    score = Score(
+        key="k", title="t", role="blind", calibrated_on="nothing", source="s", naive="n", tolerance=None,
+        points=tuple(points), is_ratio=True,
+    )  # fmt: skip
+    assert [point.has_same_sign for point in points] == [True, False, True, True, False]
+    assert sign_line(score).startswith("3 of 5 comparisons")
+    assert "| row 1 | 1.100 | 1.010 |" in page([score])
+    assert document([score])[0]["same_signs"] == 3
+
+
+@pytest.mark.deep
+def test_all_sets_of_iterations_are_predicted_and_beat_or_lose_as_their_notes_say() -> None:
+    keys = [made.key for made in EVIDENCE if made.cases is not None]
+    found = {score.key: score for score in validate(keys, is_full=True)}
+    assert {key for key, score in found.items() if not score.beats_naive} == {"foundry-h100"}
+    assert {key for key, score in found.items() if score.is_reached} == {"mlperf-gpt3", "mlperf-llama3", "foundry-a100"}

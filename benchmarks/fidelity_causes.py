@@ -67,6 +67,12 @@ def _model(**fields: object) -> _Change:
     return lambda job, plan: (replace(job, model=job.model.model_copy(update=fields)), plan)
 
 
+def _no_prediction(job: TrainingSetting, plan: Parallelism) -> tuple[TrainingSetting, Parallelism]:
+    if plan.layout:  # which places the layers of prediction
+        return job, plan
+    return replace(job, model=job.model.model_copy(update={"prediction_layers": 0})), plan
+
+
 def _old_scan(job: TrainingSetting, plan: Parallelism) -> tuple[TrainingSetting, Parallelism]:
     rate = _BEFORE_SCAN * job.gpu.memory_copy_bytes_per_s
     return replace(job, gpu=job.gpu.model_copy(update={"scan_flops": rate})), plan
@@ -102,7 +108,7 @@ CAUSES: Final = (
         name="numbers by module and layer",
         change=_plan(module_precision=ModulePrecision(), bf16_first_layers=0, bf16_last_layers=0),
     ),
-    Cause(name="prediction layers", change=_model(prediction_layers=0)),
+    Cause(name="prediction layers of Nemotron 3 Super", change=_no_prediction),
     Cause(
         name="tokens once to each rank, at the dispatcher's rate",
         change=_software(has_deduplicated_experts=False, exchange_efficiency=1.0),

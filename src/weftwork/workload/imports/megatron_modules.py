@@ -14,14 +14,13 @@ from weftwork.base.nearest import nearest
 from weftwork.spec.training import GraphModule, RecomputeModule
 from weftwork.workload.imports.shell import without_value
 from weftwork.workload.parallelism.layout_text import layout_parts
-from weftwork.workload.recipes.catalogue import EXPERT_STREAMS, exchange_share
+from weftwork.workload.recipes.catalogue import DEEPEP_MULTIPROCESSORS, EXPERT_STREAMS, exchange_share
 
 if TYPE_CHECKING:
     from weftwork.workload.imports.megatron_keys import ScenarioKeys
 
-__all__ = ["DEEPEP_MULTIPROCESSORS", "read_bf16_layers", "read_layout", "read_recomputation", "read_software"]
+__all__ = ["read_bf16_layers", "read_layout", "read_recomputation", "read_software"]
 
-DEEPEP_MULTIPROCESSORS: Final = 20  # megatron/core/transformer/transformer_config.py: moe_deepep_num_sms
 _OTHER_MODULES: Final = ("mhc", "gdn", "gdn_norm_out")  # of Megatron-LM, without a key
 _LAYOUT: Final = "--pipeline-model-parallel-layout"
 _SCOPES: Final = ("--cuda-graph-scope", "--cuda-graph-modules")  # the later name last

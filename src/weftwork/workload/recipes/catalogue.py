@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "EXPERT_STREAMS", "RELEASES", "Recipe", "exchange_share", "recipe_named", "recipe_names", "recipes",
+    "DEEPEP_MULTIPROCESSORS", "EXPERT_STREAMS", "RELEASES", "Recipe", "exchange_share", "recipe_named", "recipe_names",
+    "recipes",
 ]  # fmt: skip
 
 # docs/versions1.json at v0.6.0: containers of the releases
@@ -48,9 +49,8 @@ RELEASES: Final = {
     "26.08": "v0.6.0",
 }
 _FOLDERS: Final = {"configs": "scripts/performance/configs", "perf_recipes": "src/megatron/bridge/perf_recipes"}
-EXPERT_STREAMS: Final = (
-    4  # NVIDIA/TransformerEngine, grouped GEMM on several streams of cuBLAS (multi_stream_cublas_gemm)
-)
+DEEPEP_MULTIPROCESSORS: Final = 20  # NVIDIA/Megatron-LM, transformer_config.py: moe_deepep_num_sms, unless set
+EXPERT_STREAMS: Final = 4  # NVIDIA/TransformerEngine, multi_stream_cublas_gemm
 _GRADIENT_BYTES: Final = 2  # grad_reduce_in_fp32 is false in almost all of them
 # Priors, never fitted: what a recipe overlaps is hidden but for the first and last of a row of operations
 _HIDDEN_TENSOR: Final = 0.7
@@ -324,6 +324,8 @@ def _recipe(row: dict[str, str]) -> Recipe:
     values: dict[str, Any] = {
         field.name: read.get(str(field.type), str)(row[field.name]) for field in fields(Recipe) if field.name != "tags"
     }
+    if values["dispatcher"] == "deepep":
+        values["dispatcher_multiprocessors"] = values["dispatcher_multiprocessors"] or DEEPEP_MULTIPROCESSORS
     folder, _, name = str(values.pop("file")).partition("/")
     return Recipe(tags=tuple(row["tags"].split()), file=f"{_FOLDERS[folder]}/{name}", **values)
 

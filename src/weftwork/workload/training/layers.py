@@ -80,10 +80,15 @@ CAST_OPERATIONS: Final[dict[Precision, tuple[int, int]]] = {
 # rest (the same, sections 2.1.4 and 2.2.1). chosen: backward passes have as many
 ROUTER_OPERATIONS: Final = {False: 58, True: 17}  # by whether the router is fused
 PREPROCESS_OPERATIONS: Final = {False: 14, True: 0}  # by whether the dispatcher does it
-EXCHANGE_OPERATIONS: Final = (
-    37,
-    67,
-)  # chosen: 45 and 81 with two products that were counted: dispatch, experts, combine
+# chosen: 45 and 81 with two products that were counted: dispatch, experts, combine
+EXCHANGE_OPERATIONS: Final = (37, 67)
+# Without flash attention softmax is one kernel where heads of a rank times sequences of a pass are a multiple of four,
+# and rows have 17 to 4,096 scores; else it is a cast, a scale, a mask, softmax and a cast back, each over all scores.
+# More operations, and more bytes of a score, forward and backward. Source: NVIDIA/Megatron-LM, FusedScaleMaskSoftmax
+SOFTMAX_GROUP: Final = 4
+SOFTMAX_ROWS: Final = range(17, 4_097)
+LOOSE_SOFTMAX_OPERATIONS: Final = (4, 4)
+LOOSE_SOFTMAX_BYTES: Final = (33, 35)
 # Of each expert on a stream: 2 products forward and 4 backward, as many casts of what they take (2 and 2), launched by
 # one call of the CPU. chosen: 5 us of the CPU each, several microseconds (the same, section 2.1.2)
 EXPERT_KERNELS: Final = (4, 6)
@@ -236,7 +241,12 @@ class _Shapes:
         if kind.mixer != "none":
             mixer, parameters = self._mixer(kind)
             halves.append(("mixer", mixer))
-            operations.append((_GRAPHED[kind.mixer], *self._operations(MIXER_OPERATIONS, self._products_of(kind))))
+            base = (
+                (MIXER_OPERATIONS[0] + LOOSE_SOFTMAX_OPERATIONS[0], MIXER_OPERATIONS[1] + LOOSE_SOFTMAX_OPERATIONS[1])
+                if self._has_loose_softmax(kind)
+                else MIXER_OPERATIONS
+            )
+            operations.append((_GRAPHED[kind.mixer], *self._operations(base, self._products_of(kind))))
             dense += parameters / plan.tensor
         if kind.mlp == "dense":
             halves.append(("mlp", self._dense()))
@@ -397,8 +407,19 @@ class _Shapes:
         products_s += kernels.matmul_s(rows, value, plan.sequence, batch=batch, precision="bf16")
         scores = batch * rows * plan.sequence
         dropout = 5 if model.has_dropout else 0
-        forward_s = products_s + kernels.memory_s((4 + dropout) * scores, 2)
-        return forward_s, 2 * products_s + kernels.memory_s((6 + dropout) * scores, 2)
+        more, steps = (
+            (LOOSE_SOFTMAX_BYTES, LOOSE_SOFTMAX_OPERATIONS) if self._has_loose_softmax(kind) else ((0, 0), (0, 0))
+        )
+        forward_s = products_s + kernels.memory_s((4 + dropout + more[0]) * scores, 2 + steps[0])
+        return forward_s, 2 * products_s + kernels.memory_s((6 + dropout + more[1]) * scores, 2 + steps[1])
+
+    def _has_loose_softmax(self, kind: LayerKind) -> bool:
+        """Whether scores are in memory, and no kernel does all of their softmax."""
+        plan, model = self.plan, self.model
+        if kind.mixer not in {"attention", "window"} or self.kernels.software.has_flash_attention:
+            return False
+        is_group = model.heads // plan.tensor * plan.micro_batch % SOFTMAX_GROUP == 0
+        return not is_group or plan.sequence not in SOFTMAX_ROWS
 
     def _state_space(self) -> Half:
         """Mamba-2: two products, a convolution, and a scan in blocks that is made of products."""

@@ -83,19 +83,35 @@ def test_causal_attention_is_two_products_over_half_of_the_sequence() -> None:
     assert ps(split.core_s) == near(flops / 2 / rate)
 
 
-def test_attention_without_flash_is_two_products_and_the_square_of_scores() -> None:
+@pytest.mark.parametrize(("micro", "more"), [(3, (33, 35)), (4, (0, 0))])
+def test_attention_without_flash_is_two_products_and_the_square_of_scores(micro: int, more: tuple[int, int]) -> None:
+    """Five heads of a rank times three sequences are no multiple of four, so that no kernel does all of the softmax."""
     plain = COUNTING.model_copy(update={"has_flash_attention": False})
-    products = 15 * (product(544, 544, 28) + product(544, 28, 544))
-    ((_, of_flops),) = work(DENSE, ATTENTION, ONE_FLOP_A_PS, software=plain).halves
+    plan, batch = plan_on_paper(micro_batch=micro, global_batch=micro), 5 * micro
+    products = batch * (product(544, 544, 28) + product(544, 28, 544))
+    ((_, of_flops),) = work(DENSE, ATTENTION, ONE_FLOP_A_PS, plan, software=plain).halves
     assert ps(of_flops.core_s) == near(products)
     assert ps(of_flops.core_backward_s) == near(2 * products)
     dropping = DENSE.model_copy(update={"has_dropout": True})
-    scores = 15 * 544 * 544
-    operands = 15 * 2 * (28 * (544 + 544) + 544 * 544) + 15 * 2 * (544 * (544 + 28) + 544 * 28)
+    scores = batch * 544 * 544
+    operands = batch * 2 * (28 * (544 + 544) + 544 * 544) + batch * 2 * (544 * (544 + 28) + 544 * 28)
     for model, forward, backward in ((DENSE, 4, 6), (dropping, 4 + 5, 6 + 5)):
-        ((_, of_bytes),) = work(model, ATTENTION, ONE_BYTE_A_PS, software=plain).halves
-        assert ps(of_bytes.core_s) == near(operands + forward * scores)
-        assert ps(of_bytes.core_backward_s) == near(2 * operands + backward * scores)
+        ((_, of_bytes),) = work(model, ATTENTION, ONE_BYTE_A_PS, plan, software=plain).halves
+        assert ps(of_bytes.core_s) == near(operands + (forward + more[0]) * scores)
+        assert ps(of_bytes.core_backward_s) == near(2 * operands + (backward + more[1]) * scores)
+
+
+def test_a_softmax_without_a_kernel_has_four_more_operations_each_way_and_flash_attention_none() -> None:
+    """NVIDIA/Megatron-LM, FusedScaleMaskSoftmax: cast, scale, mask, softmax and cast back in place of one kernel."""
+    plain = COUNTING.model_copy(update={"has_flash_attention": False})
+    plans = [plan_on_paper(micro_batch=micro, global_batch=micro) for micro in (3, 4)]
+    loose, fused = (work(DENSE, ATTENTION, ONE_BYTE_A_PS, plan, software=plain).operations for plan in plans)
+    assert [(back[0], back[1] - own[1], back[2] - own[2]) for back, own in zip(loose, fused, strict=True)] == [
+        ("attn", 4, 4)
+    ]
+    assert work(DENSE, ATTENTION, ONE_BYTE_A_PS, plans[0]).operations == fused
+    longer = plan_on_paper(micro_batch=4, global_batch=4, sequence=8192)
+    assert work(DENSE, ATTENTION, ONE_BYTE_A_PS, longer, software=plain).operations == loose
 
 
 def test_products_of_latent_attention() -> None:

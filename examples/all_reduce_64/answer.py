@@ -21,7 +21,7 @@ SIZES_MIB = (1, 4, 16, 64, 256, 1024)
 CASES = {
     "hierarchical, NVLS": {},
     "ring": {"collective.algorithm": "ring", "collective.inner": "null", "collective.chunks": "4"},
-    "double binary tree": {"collective.algorithm": "tree", "collective.inner": "null"},
+    "double binary tree": {"collective.algorithm": "tree", "collective.inner": "null", "collective.chunks": "64"},
     "halving and doubling": {
         "collective.algorithm": "halving-doubling",
         "collective.inner": "null",

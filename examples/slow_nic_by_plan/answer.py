@@ -1,4 +1,4 @@
-"""What a slow NIC costs under each of the five best plans: prints the table of README.md and draws its figure.
+"""What a slow NIC costs under each of five plans: prints the table of README.md and draws its figure.
 
 python -m examples.slow_nic_by_plan.answer
 """

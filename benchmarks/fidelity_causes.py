@@ -100,6 +100,7 @@ def _free_peers(job: TrainingSetting, plan: Parallelism) -> tuple[TrainingSettin
 
 
 CAUSES: Final = (
+    Cause(name="the CPU time that was fitted, but 36 us", change=_software(launch_ps=36_000_000)),
     Cause(name="graphs by module, from the recipe", change=_software(graphs=())),
     Cause(name="recomputation from the recipe", change=_plan(recompute="none")),
     Cause(name="exchange hidden where the recipe hides it", change=_shown_exchange),

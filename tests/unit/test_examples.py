@@ -235,7 +235,10 @@ def _of_reps_link_fails(cases: dict) -> None:
 
 def _of_own_measurements(cases: dict) -> None:
     usual, fitted = cases["Weftwork's"], cases["calibrated"]
-    assert (usual.judged_error, fitted.judged_error) == (pytest.approx(0.373, abs=0.005), pytest.approx(0.082, abs=0.005))
+    assert (usual.judged_error, fitted.judged_error) == (
+        pytest.approx(0.373, abs=0.005),
+        pytest.approx(0.082, abs=0.005),
+    )
     value, low, high = fitted.values["launch_us"]
     assert value == pytest.approx(37, abs=0.5)
     assert (high - low) / value < 0.08

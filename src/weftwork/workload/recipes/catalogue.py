@@ -51,6 +51,7 @@ RELEASES: Final = {
 _FOLDERS: Final = {"configs": "scripts/performance/configs", "perf_recipes": "src/megatron/bridge/perf_recipes"}
 DEEPEP_MULTIPROCESSORS: Final = 20  # NVIDIA/Megatron-LM, transformer_config.py: moe_deepep_num_sms, unless set
 EXPERT_STREAMS: Final = 4  # NVIDIA/TransformerEngine, multi_stream_cublas_gemm
+_WHOLE: Final = "full uniform 1"  # every layer is computed again by itself
 _GRADIENT_BYTES: Final = 2  # grad_reduce_in_fp32 is false in almost all of them
 # Priors, never fitted: what a recipe overlaps is hidden but for the first and last of a row of operations
 _HIDDEN_TENSOR: Final = 0.7
@@ -186,7 +187,7 @@ class Recipe:
     def plan(self, model: Model) -> Parallelism:
         """The plan of the recipe for a model, which decides whether a format of prediction layers means anything.
 
-        Recomputation of whole layers, and layouts that only say how many layers the ends have, are no plan of
+        Recomputation of some layers, and layouts that only say how many layers the ends have, are no plan of
         Weftwork's: `unplanned` names them.
         """
         modules = self.modules if model.prediction_layers else self.modules.model_copy(update={"prediction": None})
@@ -204,7 +205,7 @@ class Recipe:
             sequence=self.sequence,
             is_sequence_parallel=self.tensor > 1,
             zero=3 if self.fsdp else 1,
-            recompute="selective" if self.recompute_modules else "none",
+            recompute="full" if self.recompute == _WHOLE else "selective" if self.recompute_modules else "none",
             recompute_modules=self.recompute_modules or ("core_attn",),
             offloaded_layers=self.offloaded_layers,
             precision=self.precision,
@@ -225,7 +226,10 @@ class Recipe:
         return tuple(
             words
             for words, is_there in (
-                (f"recomputation of whole layers ({self.recompute})", self.recompute.startswith("full")),
+                (
+                    f"recomputation of some whole layers ({self.recompute})",
+                    self.recompute.startswith("full") and self.recompute != _WHOLE,
+                ),
                 (f"layers of the first and last stage ({self.layout})", self.layout.startswith("first=")),
                 (f"activations kept by the host ({self.offload})", bool(self.offload) and not self.offloaded_layers),
                 (f"buffers of experts of {self.capacity_factor:g} times their share", self.capacity_factor > 0),

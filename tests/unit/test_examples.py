@@ -417,7 +417,12 @@ def _of_plan_405b(cases: dict) -> None:
     assert times[-1] / best.took_s == pytest.approx(1.023, abs=0.001)
     assert paper.took_s / best.took_s == pytest.approx(1.165, abs=0.001)
     assert paper.mfu == pytest.approx(0.46, abs=0.001)
-    for kind, lost_s in (("bubble", 0.444), ("tensor traffic", 0.432), ("stage messages", 0.041), ("computing", -0.115)):
+    for kind, lost_s in (
+        ("bubble", 0.444),
+        ("tensor traffic", 0.432),
+        ("stage messages", 0.041),
+        ("computing", -0.115),
+    ):
         assert paper.spent_s[kind] - best.spent_s[kind] == pytest.approx(lost_s, abs=0.005)
     for case in cases.values():
         assert case.spent_s["tensor traffic"] < 0.5 * paper.spent_s["tensor traffic"]

@@ -42,10 +42,10 @@ def unmeasured_summary(prepared: Prepared, summary: Mapping[str, Quantity]) -> d
     for place, job in enumerate(prepared.jobs):
         lead = f"{job.name}." if place else ""
         time = summary.get(f"{lead}iteration_ps")
+        if time is None or not _is_unmeasured(job.gpu, job.plan):
+            continue
         path = "training" if prepared.scenario.training is not None else f"jobs.{place}"
         setting = training_setting(prepared.scenario, prepared.fabric, job.section, path)
-        if time is None or not _is_unmeasured(setting.gpu, job.plan):
-            continue
         slow = replace(setting, gpu=_slowest(setting.gpu))
         usual_ps, slow_ps = (one.closed_forms().iteration(job.plan, follows=True).total_ps for one in (setting, slow))
         value = None if time.value is None else round(time.value * slow_ps / usual_ps)

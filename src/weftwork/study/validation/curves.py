@@ -118,9 +118,9 @@ class CurveRow:
 
     def scenario(self) -> dict[str, Any]:
         """The scenario of the row, as the tree of a YAML file that `weftwork run` takes."""
-        figures = self.figures
-        found = program(self.method, self.group, self.size_bytes, figures)
-        own = latencies(self.method, self.operation, self.group, self.size_bytes, figures)
+        figures, method = self.figures, self.method
+        found = program(method, self.group, self.size_bytes, figures)
+        own = latencies(method, self.operation, self.group, self.size_bytes, figures)
         rate_bps = round(float(SERVERS[self.server].value("nic_port_rate_bps")) * figures.network_share)
         scale = latency_scale(self._own)
         hosts = max(2, -(-self.gpus // self.domain_gpus))  # one server alone has no fabric

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.data.measured import measured
-from weftwork.spec.training import Model, Overlap, Parallelism, Precision
-from weftwork.study.validation.published_cases import Case, PublishedCluster
+from weftwork.spec.training import Overlap, Parallelism, Precision
+from weftwork.study.validation.published_cases import Case, PublishedCluster, dense_gpt
 from weftwork.workload.models.software import software
 
 if TYPE_CHECKING:
@@ -56,17 +56,9 @@ def llm_foundry(system: str, precision: str) -> tuple[Case, ...]:
 def foundry_case(row: Mapping[str, Any]) -> Case:
     """One row of the table, or one of a user's in its columns."""
     layers, hidden, heads = SHAPES[row["model"]]
-    made = Model(
-        name=f"mpt-{row['model']}-s{row['sequence']}",
-        layers=layers,
-        hidden=hidden,
-        heads=heads,
-        key_value_heads=heads,
-        head_dim=hidden // heads,
-        ffn=4 * hidden,
-        vocabulary=VOCABULARY,
-        sequence=row["sequence"],
-        has_dropout=False,
+    shape = {"layers": layers, "hidden": hidden, "attention_heads": heads, "sequence": row["sequence"]}
+    made = dense_gpt(shape, VOCABULARY).model_copy(
+        update={"name": f"mpt-{row['model']}-s{row['sequence']}", "has_dropout": False}
     )
     plan = Parallelism(
         data=row["gpus"],

@@ -34,7 +34,6 @@ from weftwork.study.validation.ultra_ethernet import UetRow, permutation_row, sm
 from weftwork.workload.collectives.call import bus_bandwidth_factor
 from weftwork.workload.models.huggingface import model_of
 from weftwork.workload.models.software import software
-from weftwork.workload.parallelism.memory import fullest_stage
 from weftwork.workload.parallelism.refuse import refuse
 
 __all__ = ["OwnRow", "OwnRows", "curve_rows", "format_named", "own_rows", "own_sets"]
@@ -423,14 +422,13 @@ def _feasible(row: TableRow, case: Case) -> Case:
     ------
     ConfigError : with every reason at its column
     """
-    needed = fullest_stage(case.model, case.plan, has_flash_attention=case.software.has_flash_attention).total_bytes
     try:
         refuse(
             case.model,
             case.plan,
             gpus=case.cluster.gpus,
             gpu=case.gpu,
-            memory_bytes=max(needed, case.gpu.memory_bytes),  # as the scenario of a row has it
+            memory_bytes=case.memory_bytes or None,  # as the scenario of a row has it
             has_flash_attention=case.software.has_flash_attention,
         )
     except ConfigError as error:

@@ -36,6 +36,7 @@ __all__ = [
     "bridge_cluster",
     "bridge_family",
     "bridge_of",
+    "dense_gpt",
     "sc21",
     "sc21_case",
     "vtrain_case",
@@ -144,7 +145,7 @@ def vtrain_case(row: Mapping[str, Any], plan_set: str = "") -> Case:
             f"h{row['hidden']} L{row['layers']} s{row['sequence']} batch {row['global_batch']}, {row['gpus']} GPUs"
         )
     padded = _PADDING * row["tensor"]
-    made = _dense_gpt(row, -(-_VTRAIN_WORDS // padded) * padded)
+    made = dense_gpt(row, -(-_VTRAIN_WORDS // padded) * padded)
     plan = Parallelism(
         gradient_bytes=_GRADIENT_BYTES,
         tensor=row["tensor"],
@@ -195,7 +196,7 @@ def sc21_case(row: Mapping[str, Any]) -> Case:
         zero=0,
         recompute="full",
     )
-    made = model(name) if name else _dense_gpt(row, row["vocabulary"])
+    made = model(name) if name else dense_gpt(row, row["vocabulary"])
     return Case(
         source="Narayanan et al., SC 2021, table 1",
         name=f"{name or made.name} on {row['gpus']} GPUs",
@@ -207,8 +208,14 @@ def sc21_case(row: Mapping[str, Any]) -> Case:
     )
 
 
-def _dense_gpt(row: Mapping[str, Any], vocabulary: int) -> Model:
-    """A dense GPT of a row's shape."""
+def dense_gpt(row: Mapping[str, Any], vocabulary: int) -> Model:
+    """A dense GPT of a row's shape.
+
+    Parameters
+    ----------
+    row : with ``layers``, ``hidden``, ``attention_heads`` and ``sequence``
+    vocabulary : words, padding included
+    """
     hidden, heads, sequence = row["hidden"], row["attention_heads"], row["sequence"]
     return Model(
         name=f"gpt-h{hidden}-l{row['layers']}-s{sequence}-v{vocabulary}",

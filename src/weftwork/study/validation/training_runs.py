@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.data.measured import measured
-from weftwork.spec.training import Model, Overlap, Parallelism
-from weftwork.study.validation.published_cases import Case, PublishedCluster
+from weftwork.spec.training import Overlap, Parallelism
+from weftwork.study.validation.published_cases import Case, PublishedCluster, dense_gpt
 from weftwork.workload.models.catalogue import model
 from weftwork.workload.models.software import software
 
@@ -36,18 +36,7 @@ def lumi() -> tuple[Case, ...]:
 def lumi_case(row: Mapping[str, Any]) -> Case:
     """One row of a GPT on LUMI, or one of a user's in its columns."""
     padded = _PADDING * row["tensor"]
-    hidden, heads = row["hidden"], row["attention_heads"]
-    made = Model(
-        name=f"gpt-h{hidden}-l{row['layers']}-t{row['tensor']}",
-        layers=row["layers"],
-        hidden=hidden,
-        heads=heads,
-        key_value_heads=heads,
-        head_dim=hidden // heads,
-        ffn=4 * hidden,
-        vocabulary=-(-_WORDS // padded) * padded,
-        sequence=row["sequence"],
-    )
+    made = dense_gpt(row, -(-_WORDS // padded) * padded)
     plan = Parallelism(
         gradient_bytes=_GRADIENT_BYTES,
         tensor=row["tensor"],

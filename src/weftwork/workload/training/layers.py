@@ -241,11 +241,8 @@ class _Shapes:
         if kind.mixer != "none":
             mixer, parameters = self._mixer(kind)
             halves.append(("mixer", mixer))
-            base = (
-                (MIXER_OPERATIONS[0] + LOOSE_SOFTMAX_OPERATIONS[0], MIXER_OPERATIONS[1] + LOOSE_SOFTMAX_OPERATIONS[1])
-                if self._has_loose_softmax(kind)
-                else MIXER_OPERATIONS
-            )
+            more = LOOSE_SOFTMAX_OPERATIONS if self._has_loose_softmax(kind) else (0, 0)
+            base = (MIXER_OPERATIONS[0] + more[0], MIXER_OPERATIONS[1] + more[1])
             operations.append((_GRAPHED[kind.mixer], *self._operations(base, self._products_of(kind))))
             dense += parameters / plan.tensor
         if kind.mlp == "dense":

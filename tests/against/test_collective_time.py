@@ -46,7 +46,7 @@ OVER: dict[tuple[str, str], tuple[float, float, str]] = {
         0.01,
         "a level of the tree begins before the one below is through, which saves a piece",
     ),
-    ("tree", "p5"): (-0.005, 0.185, "32 channels of small pieces wait for each other on the ports of a GPU"),
+    ("tree", "p5"): (-0.02, 0.185, "32 channels of small pieces wait for each other on the ports of a GPU"),
 }
 
 

@@ -99,7 +99,8 @@ def test_every_one_of_many_requests_ends() -> None:
         works = [here.write(mine, region.remote) for _ in range(6000)]
         here.disconnect()
         ends = await asyncio.gather(*(asyncio.ensure_future(_end(work)) for work in works))
-        assert set(ends) <= {WcStatus.SUCCESS, WcStatus.WR_FLUSH_ERR}
+        busy = {WcStatus.RETRY_EXC_ERR}  # a machine that acknowledges nothing for half a second
+        assert set(ends) <= {WcStatus.SUCCESS, WcStatus.WR_FLUSH_ERR} | busy
 
     async def _end(work: rdma.Work[rdma.Wc]) -> WcStatus:
         try:

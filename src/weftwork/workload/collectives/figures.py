@@ -37,7 +37,7 @@ class CollectiveFigures:
     name : row of figures.toml
     launch_ps : of any collective, besides the latencies of its protocol
     ramp_ps, ramp_bytes, ramp_steps : filling of pipelines: W bytes take ramp_ps W / (W + ramp_bytes) more
-    has_nvls : whether NVLink switches reduce
+    has_nvls : whether NVLink switches reduce, and the GPU has what asks them to
     nvlink_rate_bps, nvlink_latency_ps : of a message of one GPU, one direction; of PCIe where there is no NVLink
     network_rate_bps : of all NIC ports of a GPU together, headers included
     payload_share : of it, that is data
@@ -111,7 +111,7 @@ def collective_figures(
         ramp_ps=int(found.value("ramp_ps")),
         ramp_bytes=int(found.value("ramp_bytes")),
         ramp_steps=RAMP_STEPS,
-        has_nvls=has_nvlink and server.nvls,
+        has_nvls=has_nvlink and server.nvls and bool(found.value("nvls")),
         nvlink_rate_bps=server.nvlink_rate_bps if has_nvlink else server.pcie_rate_bps,
         nvlink_latency_ps=server.nvlink_latency_ps if has_nvlink else server.pcie_latency_ps,
         network_rate_bps=nic_port_rate_bps * server.nic_ports // server.gpus,

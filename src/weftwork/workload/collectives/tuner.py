@@ -7,10 +7,14 @@ of three servers or more (regions.toml).
 Source: NVIDIA/nccl, src/graph/tuning.cc, ncclTopoTuneModel and ncclTopoGetAlgoTime; aws/aws-ofi-nccl, src/tuner.
 Leaves out: CollNet, since no network here reduces; trees inside one server; the search for channels, of which there is
 one for each GPU of a domain between domains and 12 inside one, with 0.96 of the NIC's rate (48 of 50 GB/s, 24 of 25).
+NCCL's limits are constants of a generation of GPUs. On links that no server of the generation has, they grow with the
+links: a constant that does not would make NCCL leave LL128 for a slower Simple because NVLink is faster.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from math import log2
 from pathlib import Path
@@ -19,6 +23,7 @@ from typing import Final
 from weftwork.base.catalogue import Catalogue, Row
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.hardware.catalogue import SERVERS, node
 from weftwork.workload.collectives.closed_form import Alone, GroupShape, Method, alone, methods
 from weftwork.workload.collectives.figures import CollectiveFigures
 from weftwork.workload.collectives.method_bytes import TIMES_AROUND
@@ -150,9 +155,12 @@ def _bandwidth_bps(
     ring_bps = _ring_bps(group, figures)
     times = TIMES_AROUND[operation]
     around = group.members / (times * (group.members - 1))
+    nvlink_bps, network_bps = _rates_bps(str(row.value("server")))
+    usual = replace(figures, nvlink_rate_bps=nvlink_bps, network_rate_bps=network_bps)
+    growth = max(1.0, ring_bps / _ring_bps(group, usual))
 
     def limit_bps(name: str) -> float:
-        return float(row.value(f"{name}_{scale}_bps"))
+        return growth * float(row.value(f"{name}_{scale}_bps"))
 
     if method.algorithm == "ring":
         bus_bps = {
@@ -179,6 +187,13 @@ def _bandwidth_bps(
         return switch_bps * around
     between_bps = ring_bps * (2 if group.domains == 2 else 1)
     return min(switch_bps, between_bps, NVLS_CHANNELS * limit_bps("nvls_tree")) * around
+
+
+@cache
+def _rates_bps(name: str) -> tuple[int, int]:
+    """Of NVLink, and of the NICs of a GPU, of a server of the catalogue."""
+    server, port_bps = node(name).server, int(SERVERS[name].value("nic_port_rate_bps"))
+    return server.nvlink_rate_bps, port_bps * server.nic_ports // server.gpus
 
 
 def _ring_bps(group: GroupShape, figures: CollectiveFigures) -> float:

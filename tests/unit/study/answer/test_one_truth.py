@@ -60,6 +60,10 @@ def known(run: Run) -> set[str]:
     document = json.loads((run.path / "summary.json").read_text(encoding="utf-8"))
     found = {amount(number["value"], number["unit"]) for number in document["numbers"].values()}
     found |= {amount(round(number["value"]), "count") for number in document["numbers"].values() if number["value"]}
+    for name, number in document["numbers"].items():
+        if name.endswith(("_low_ps", "_high_ps")):  # which quantiles they are, told as "5 to 95 %"
+            shares = NUMBER.findall(number["text"])
+            found |= {*shares, *(share.removesuffix(" %") for share in shares)}
     answer = document["answer"]
     for culprit in (answer["culprit"], *answer["others"]):
         found |= {amount((culprit["cost_s"] or 0) * 1e12, "ps"), amount(culprit["cost_share"] or 0, "share")}

@@ -109,8 +109,8 @@ def test_signs_are_counted_with_ties() -> None:
 
 
 @pytest.mark.deep
-def test_all_sets_of_iterations_are_predicted_and_beat_or_lose_as_their_notes_say() -> None:
+def test_all_sets_of_iterations_are_predicted_and_beat_the_naive_line() -> None:
     keys = [made.key for made in EVIDENCE if made.cases is not None]
     found = {score.key: score for score in validate(keys, is_full=True)}
-    assert {key for key, score in found.items() if not score.beats_naive} == {"foundry-h100"}
+    assert all(score.beats_naive for score in found.values())
     assert {key for key, score in found.items() if score.is_reached} == {"mlperf-gpt3", "mlperf-llama3", "foundry-a100"}

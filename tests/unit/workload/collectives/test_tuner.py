@@ -41,6 +41,33 @@ def test_one_server_goes_from_rings_in_ll_to_the_switch_or_to_simple() -> None:
     assert taken("all-reduce", 4, GIB) == "ring simple"  # half a domain: its switch does not reduce
 
 
+def test_a_gpu_without_multicast_uses_no_switch_that_reduces() -> None:
+    model = node("dgx-h100")
+    assert model.nic_port_rate_bps is not None
+    with_a100 = collective_figures(model.server, nic_port_rate_bps=model.nic_port_rate_bps, gpu="a100")
+    for members in (8, 64):
+        ways = methods("all-reduce", group(members), with_a100)
+        assert {way.algorithm for way in ways} == {"ring", "tree"} - ({"tree"} if members == 8 else set())
+        assert any(way.algorithm.startswith("nvls") for way in methods("all-reduce", group(members), figures()))
+
+
+@pytest.mark.parametrize(
+    ("operation", "members"), [("all-reduce", 8), ("all-gather", 8), ("all-gather", 64), ("reduce-scatter", 256)]
+)
+@pytest.mark.parametrize("name", ["dgx-a100", "dgx-h100", "dgx-b300"])
+def test_links_that_no_server_has_do_not_make_nccl_leave_a_protocol_earlier(
+    name: str, operation: str, members: int
+) -> None:
+    own, order = figures(name), ("ll", "ll128", "simple")
+    for size_bytes in (KIB << power for power in range(24)):
+        before = len(order)
+        for factor in (1, 2, 10):
+            rates = {key: factor * getattr(own, key) for key in ("nvlink_rate_bps", "network_rate_bps")}
+            now = order.index(chosen_method(operation, group(members), size_bytes, replace(own, **rates)).protocol)
+            assert now <= before
+            before = now
+
+
 def test_servers_go_from_trees_in_ll_to_trees_of_switches() -> None:
     sizes = (KIB, 4 * MIB, GIB)
     assert [taken("all-reduce", 64, size) for size in sizes] == ["tree ll", "tree ll128", "nvls-tree simple"]

@@ -7,8 +7,9 @@ of three servers or more (regions.toml).
 Source: NVIDIA/nccl, src/graph/tuning.cc, ncclTopoTuneModel and ncclTopoGetAlgoTime; aws/aws-ofi-nccl, src/tuner.
 Leaves out: CollNet, since no network here reduces; trees inside one server; the search for channels, of which there is
 one for each GPU of a domain between domains and 12 inside one, with 0.96 of the NIC's rate (48 of 50 GB/s, 24 of 25).
-NCCL's limits are constants of a generation of GPUs. On links that no server of the generation has, they grow with the
-links: a constant that does not would make NCCL leave LL128 for a slower Simple because NVLink is faster.
+NCCL's limits are constants of a generation of GPUs. On links that no server of the generation has, those of LL128 and
+trees grow with the links: constants would make NCCL leave LL128 for a slower Simple because NVLink is faster. Those of
+LL stay: they come from its small buffers.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ def _bandwidth_bps(
     growth = max(1.0, ring_bps / _ring_bps(group, usual))
 
     def limit_bps(name: str) -> float:
-        return growth * float(row.value(f"{name}_{scale}_bps"))
+        return (1.0 if name == "ll" else growth) * float(row.value(f"{name}_{scale}_bps"))
 
     if method.algorithm == "ring":
         bus_bps = {

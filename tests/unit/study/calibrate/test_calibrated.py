@@ -23,13 +23,19 @@ OTHER = {
     "matmul_efficiency": 0.3, "fp8_efficiency": 0.3, "kernel_tail_us": 40.0, "launch_us": 400.0,
     "collective_launch_us": 300.0, "network_efficiency": 0.3, "latency_scale": 8.0,
 }  # fmt: skip
+# A model whose gradients take little time packet by packet
+SMALL = {
+    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 2048, "num_hidden_layers": 1,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "intermediate_size": 8192, "vocab_size": 1024,
+    "max_position_embeddings": 4096,
+}  # fmt: skip
 
 
 def training(fidelity: str) -> str:
     return f"""\
 schema: 2
 fabric: {FABRIC}
-training: {{model: llama-3-8b, tensor: 4, data: 4, global_batch: 4, sequence: 4096, precision: fp8}}
+training: {{model: ./small.json, tensor: 4, data: 4, global_batch: 4, sequence: 4096, precision: fp8}}
 engine: {{fidelity: {fidelity}}}
 """
 
@@ -45,6 +51,7 @@ engine: {{fidelity: {fidelity}}}
 
 def written(folder: Path, scenario: str, values: dict[str, float] | None, **more: Any) -> Path:
     file = folder / "s.yaml"
+    (folder / "small.json").write_text(json.dumps(SMALL), encoding="utf-8")
     named = "" if values is None else "calibration: my.toml\n"
     file.write_text(scenario + named, encoding="utf-8")
     if values is not None:

@@ -28,7 +28,10 @@ from weftwork.report.words import amount, typeset
 from weftwork.store.runs import Run
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
-SCENARIOS = sorted(EXAMPLES.glob("*.yaml")) + sorted(EXAMPLES.glob("*/scenario.yaml"))
+LONG = ("plan_405b",)  # a minute and more of CPU time, with the tables of goodput_scale
+SCENARIOS = sorted(EXAMPLES.glob("*.yaml")) + [
+    file for file in sorted(EXAMPLES.glob("*/scenario.yaml")) if file.parent.name not in LONG
+]
 # a number with its unit, that is no part of a name such as host0, leaf3->spine1 or llama-3-8b
 NUMBER = re.compile(
     r"(?<![\w.,+>-])[+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?"

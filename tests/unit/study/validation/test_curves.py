@@ -11,7 +11,7 @@ import weftwork
 from weftwork.spec.training import Software
 from weftwork.study.prepare.prepare import prepare
 from weftwork.study.run.collective import collective_scenario, measure_collective
-from weftwork.study.validation.curves import one_server, p5, p5_small, rows_of
+from weftwork.study.validation.curves import one_server, rows_of
 from weftwork.study.validation.network_fit import P5_FITTED, NetworkFit, fit_p5, p5_figures, signed_errors
 from weftwork.study.validation.scorecard import Score
 from weftwork.study.validation.validate import write_scenarios
@@ -86,32 +86,6 @@ def test_curves_of_one_server_are_within_4_percent(of_one_server: tuple[Score, .
     assert fitted.mape < 0.03
     assert other.mape < 0.04
     assert other.median < 0.02
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(
-    ("operation", "blind", "fitted"),
-    [("all-reduce", 0.099, 0.039), ("all-gather", 0.076, 0.046), ("all-to-all", 0.081, 0.023)],
-)
-def test_p5_is_as_far_off_as_the_page_says(operation: str, blind: float, fitted: float) -> None:
-    first, then = (p5(operation, is_calibrated=one) for one in (False, True))  # type: ignore[arg-type]
-    assert (first.tolerance, then.tolerance) == (0.10, 0.06)
-    assert first.mape == pytest.approx(blind, abs=0.005)
-    assert then.mape == pytest.approx(fitted, abs=0.005)
-    assert first.is_reached
-    assert then.is_reached
-    assert first.beats_naive
-    assert then.beats_naive
-    assert all("64 GPUs" in point.name for point in then.points)
-
-
-@pytest.mark.deep
-def test_small_sizes_on_p5_are_as_far_off_as_the_page_says() -> None:
-    blind, fitted = (p5_small(is_calibrated=one) for one in (False, True))
-    assert (len(blind.points), len(fitted.points)) == (18, 9)
-    assert blind.mape == pytest.approx(0.214, abs=0.01)  # not reached, and the page says so
-    assert fitted.mape == pytest.approx(0.104, abs=0.01)
-    assert fitted.is_reached
 
 
 def test_a_figure_moves_training_the_command_and_the_scorecard_alike(monkeypatch: pytest.MonkeyPatch) -> None:

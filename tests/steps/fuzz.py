@@ -2,7 +2,7 @@
 
 Every file ends as a user may expect: a result, or a refusal in words. A traceback, a crash, a hang, and memory above
 the limit are failures; the file of each is kept and its number repeats it.
-Usage: python tests/steps/fuzz.py [--cases 1500] [--seed 1] [--only NUMBER] [--keep FOLDER]
+Usage: python tests/steps/fuzz.py [--cases 1000] [--seed 1] [--only NUMBER] [--keep FOLDER]
 Leaves out: laws that results obey (`tests/property/test_fuzz_scenarios.py`), files that are no YAML at all
 (`tests/property/test_scenario_fuzz.py`).
 """
@@ -270,7 +270,7 @@ def warm() -> None:
 def main() -> int:
     """Try all files; exit code 1 where one failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=1_500)
+    parser.add_argument("--cases", type=int, default=1_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="a number to repeat; prints its file and what the command said")

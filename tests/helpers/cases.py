@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 # `dev` looks elsewhere each time; `ci` and `deep` repeat themselves, so that a red check is the change's doing.
 settings.register_profile("dev", deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
-settings.register_profile("deep", settings.get_profile("ci"), max_examples=140)
+settings.register_profile("deep", settings.get_profile("ci"), max_examples=100)
 settings.register_profile("long", settings.get_profile("dev"), max_examples=5_000)
 TIMES_DEEP = {"deep": 1, "long": 10}  # profiles other than those of the test command
 

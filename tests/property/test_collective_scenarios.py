@@ -20,7 +20,7 @@ from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.results.collective_times import collective_times
 from weftwork.workload.collectives.catalogue import ALGORITHMS
 
-PLANS = case_count(plain=30, deep=300)
+PLANS = case_count(plain=30, deep=150)
 MOST_HOPS = 20_000  # of plans that the reference runs too
 GPUS = {"plain": 1, "dgx-h100": 8, "dgx-a100": 8, "p4d": 8, "p5": 8, "gb200-nvl4": 4}
 FAULTS: tuple[dict[str, Any], ...] = (

@@ -18,7 +18,7 @@ from weftwork.engine.packet_input import PacketInput
 from weftwork.spec.device import Switch
 from weftwork.spec.transport import Transport
 
-PLANS = case_count(plain=20, deep=400)
+PLANS = case_count(plain=20, deep=200)
 LONGER_PS = 20 * MS_PS  # hundreds of pauses, and more than all timeouts of a queue pair take here
 WANTED = PLANS // 6  # of either kind
 

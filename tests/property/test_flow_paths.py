@@ -211,7 +211,7 @@ def cases(
 
 @pytest.mark.parametrize("mode", ["spray", "hashed", "deterministic", "weighted"])
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=case_count(plain=10, deep=120))
+@settings(max_examples=case_count(plain=10, deep=60))
 @given(data=st.data())
 def test_paths_are_those_of_the_packet_engine(name: str, mode: RoutingMode, data: st.DataObject) -> None:
     hashed = data.draw(st.sampled_from(HASHES)) if mode in {"hashed", "weighted"} else HASHES[0]
@@ -221,7 +221,7 @@ def test_paths_are_those_of_the_packet_engine(name: str, mode: RoutingMode, data
 
 
 @pytest.mark.parametrize("mode", ["spray", "hashed", "deterministic", "weighted"])
-@settings(max_examples=case_count(plain=30, deep=300))
+@settings(max_examples=case_count(plain=30, deep=150))
 @given(drawn=random_fabrics(), data=st.data())
 def test_paths_of_any_fabric(mode: RoutingMode, drawn: tuple[Fabric, list[bool]], data: st.DataObject) -> None:
     fabric, up = drawn

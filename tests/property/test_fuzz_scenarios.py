@@ -26,7 +26,7 @@ from weftwork.store.runs import Run
 from weftwork.study.run.execute import Progress
 from weftwork.study.run.run import run_scenario
 
-EXAMPLES = case_count(plain=25, deep=200)
+EXAMPLES = case_count(plain=25, deep=100)
 PATIENCE_S = 120  # the slowest of thousands took two; a machine may be busy
 SMALL_HOPS = 20_000  # up to here the reference runs too
 

@@ -13,8 +13,8 @@ from weftwork.engine.reference.server import ServerLane
 from weftwork.engine.reference.simulation import Simulation, run
 from weftwork.engine.reference.switch import SwitchNode
 
-SEEDS = range(10_000, 10_000 + case_count(plain=40, deep=250))
-CALM_SEEDS = range(20_000, 20_000 + case_count(plain=40, deep=250))
+SEEDS = range(10_000, 10_000 + case_count(plain=40, deep=150))
+CALM_SEEDS = range(20_000, 20_000 + case_count(plain=40, deep=150))
 
 
 def quiet_buffers(switch: SwitchNode) -> None:

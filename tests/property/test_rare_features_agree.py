@@ -24,7 +24,7 @@ from weftwork.engine.packet_input import Instant, PacketInput
 from weftwork.engine.reference import receiver, sender
 from weftwork.engine.reference import simulation as reference
 
-PLANS = case_count(plain=8, deep=300)
+PLANS = case_count(plain=8, deep=200)
 
 
 def changes_between_odd_rates(engine_input: PacketInput, outcome: Outcome) -> int:

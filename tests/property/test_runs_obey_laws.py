@@ -65,7 +65,7 @@ LINKS = st.builds(
 
 
 @given(fabric=FABRICS, links=LINKS, switch=SWITCHES, transport=TRANSPORTS, workload=WORKLOADS, seed=st.integers(0, 99))
-@settings(max_examples=case_count(plain=40, deep=400))
+@settings(max_examples=case_count(plain=40, deep=200))
 def test_a_scenario_is_refused_or_obeys_the_laws(
     fabric: str, links: str, switch: str, transport: str, workload: str, seed: int
 ) -> None:

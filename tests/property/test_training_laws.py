@@ -125,7 +125,7 @@ def within(seed: int, what: str, before_ps: float, now_ps: float) -> None:
 
 def test_faster_links_are_never_slower_and_much_slower_ones_cost(took: Took, saw: Saw) -> None:
     seen = costs = 0
-    for seed, tree, took_ps in plans(took, case_count(plain=5, deep=150)):
+    for seed, tree, took_ps in plans(took, case_count(plain=5, deep=75)):
         for factor in (2, 10):
             within(seed, "nvlink", took_ps, took(faster(tree, nvlink=factor)))
             within(seed, "nic", took_ps, took(faster(tree, nic=factor)))
@@ -146,7 +146,7 @@ def test_more_overlap_is_never_slower(took: Took, saw: Saw) -> None:
         kinds = KINDS if case_count(plain=0, deep=1) else (KINDS[seed % len(KINDS)],)
         for kind in kinds:
             before_ps = None
-            for share in (0, 0.5, 1) if len(kinds) == 1 else (0, 0.25, 0.5, 0.75, 1):
+            for share in (0, 0.5, 1):
                 changed = deepcopy(tree)
                 changed["training"]["overlap"][kind] = share
                 now_ps = took(changed)
@@ -181,7 +181,7 @@ def test_twice_the_rates_halve_communication(took: Took, saw: Saw, monkeypatch: 
     """
     monkeypatch.setattr(tuner, "chosen_method", lambda *call: methods(*call[:2], call[3])[0])
     seen = 0
-    for _, tree, _ in plans(took, case_count(plain=8, deep=150)):
+    for _, tree, _ in plans(took, case_count(plain=8, deep=75)):
         if tree["training"]["pipeline"] > 1 or tree["training"]["gpus"] == 1:
             continue
         tree["training"]["overlap"] = dict.fromkeys(KINDS, 0)

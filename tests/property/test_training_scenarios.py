@@ -29,8 +29,8 @@ from weftwork.study.run.run import run_scenario
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
 
-SEEDS: Final = range(15, 15 + case_count(plain=15, deep=150))
-PREPARED_SEEDS: Final = range(165, 165 + case_count(plain=15, deep=60))
+SEEDS: Final = range(15, 15 + case_count(plain=15, deep=75))
+PREPARED_SEEDS: Final = range(165, 165 + case_count(plain=15, deep=30))
 PATIENCE_S: Final = 120  # the slowest of hundreds took a few seconds; a machine may be busy
 ROUNDING: Final = 1e-6
 MEANS: Final = 2  # picoseconds by which a mean over ranks may be off

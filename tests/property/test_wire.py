@@ -32,7 +32,7 @@ class Record(Protocol):
 
 
 # An example costs microseconds and refusals are the common case: more of them than the profile asks for.
-MANY = settings(max_examples=case_count(plain=200, deep=2_000))
+MANY = settings(max_examples=case_count(plain=200, deep=1_000))
 
 
 def bits(count: int) -> st.SearchStrategy[int]:

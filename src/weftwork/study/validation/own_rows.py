@@ -166,7 +166,10 @@ def _format_of(text: str, file: Path) -> Format:
         and not {f"{gpu}_bus_bandwidth_gbyte_per_s" for gpu in _AZURE} & set(names)
     ):
         sets = [name for name in FORMATS if name.startswith("nccl")]
-        wanted = f"wanted the columns operation and server, or the name of a set: {', '.join(sets)}"
+        wanted = (
+            "wanted the columns operation and server, or a set before --data, such as 'weftwork validate"
+            f" nccl-p5-all-reduce --data {file}'; sets of curves: {', '.join(sets)}"
+        )
         raise ConfigError(str(file), [Mistake(path="head", text=f"does not say of which operation it is; {wanted}")])
     return found
 

@@ -125,7 +125,7 @@ def test_few_rows_are_refused_for_each_constant() -> None:
     with pytest.raises(ConfigError) as wrong:
         calibrate(problem, CANDIDATES["matrix products"], usual=usual_values(rows), source="rows")
     texts = {one.path: one.text for one in wrong.value.mistakes}
-    assert "found 4 rows for 1 constants, wanted 5" in texts["matmul_efficiency"]
+    assert "found 4 rows for 1 constant, wanted 5" in texts["matmul_efficiency"]
     assert set(texts) == set(CANDIDATES["matrix products"])
 
 

@@ -215,6 +215,12 @@ def _prepare(_app: Sphinx, env: BuildEnvironment, *_changes: set[str]) -> set[st
     return env.weftwork_pages & env.found_docs  # type: ignore[attr-defined,no-any-return]
 
 
+def _merge(_app: Sphinx, env: BuildEnvironment, _docnames: set[str], other: BuildEnvironment) -> None:
+    """Take over what another process noted of the pages that it has read."""
+    env.weftwork_pages |= other.weftwork_pages  # type: ignore[attr-defined]
+    env.weftwork_published |= other.weftwork_published  # type: ignore[attr-defined]
+
+
 def _finish(app: Sphinx, failure: Exception | None) -> None:
     for name, source in getattr(app.env, "weftwork_published", {}).items():
         if failure is None and Path(source).is_file():
@@ -230,5 +236,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("weftwork-file", _File)
     app.connect("env-get-outdated", _prepare)
     app.connect("env-before-read-docs", _begin)
+    app.connect("env-merge-info", _merge)
     app.connect("build-finished", _finish)
-    return {"parallel_read_safe": False, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

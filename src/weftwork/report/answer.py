@@ -208,7 +208,7 @@ def _waits(run: Run) -> str:
         return ""  # of an older Weftwork
     rows = run.query(
         "select last_rank, end_ps - first_end_ps as wait_ps, end_ps - start_ps as duration_ps from collectives"
-        " where last_rank is not null order by wait_ps desc limit 1"
+        " where last_rank is not null order by wait_ps desc, end_ps, last_rank limit 1"
     ).to_pylist()
     if not rows or rows[0]["wait_ps"] < _WAIT_SHARE * rows[0]["duration_ps"]:
         return ""

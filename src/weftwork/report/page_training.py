@@ -236,7 +236,7 @@ def _tier_table(run: Run) -> str:
         select tier, sum(bytes) as bytes, max(bytes / (at_ps - start_ps)) * 8e12 as most,
             sum(bytes) / sum(at_ps - start_ps) * 8e12 as mean,
             sum(entropy * bytes) / sum(case when entropy is not null then bytes end) as entropy
-        from tiers where bytes > 0 group by tier order by bytes desc
+        from tiers where bytes > 0 group by tier order by bytes desc, tier
         """
     ).to_pylist()
     units = [("bytes", "B"), ("mean", "b/s"), ("most", "b/s"), ("entropy", "bit")]
@@ -264,7 +264,8 @@ def _kind_table(run: Run) -> str:
             min(length) filter (up_to_here >= 0.5 * all_of_kind) as middle,
             min(length) filter (up_to_here >= 0.99 * all_of_kind) as tail,
             sum((start_ps - posted_ps)::double * instances) / sum(instances) as late
-        from ordered group by job, kind, operation order by job, sum(size_bytes::double * instances) desc
+        from ordered group by job, kind, operation
+        order by job, sum(size_bytes::double * instances) desc, kind, operation
         """
     ).to_pylist()
     several = len({row["job"] for row in found}) > 1
@@ -291,8 +292,9 @@ def _hot_links(run: Run) -> str:
     rate = "mean_rate_bps" if "mean_rate_bps" in run.links.column_names else "rate_bps"
     found = run.query(
         f"""
-        select a.role || '->' || b.role as direction, count(*) as links, arg_max(links.name, utilisation) as name,
-            max(utilisation) as most, avg(utilisation) as mean, arg_max({rate}, utilisation) as rate
+        select a.role || '->' || b.role as direction, count(*) as links,
+            arg_max(links.name, (utilisation, -port)) as name, arg_max({rate}, (utilisation, -port)) as rate,
+            max(utilisation) as most, avg(utilisation) as mean
         from links join nodes a on links.node = a.node join nodes b on links.peer = b.node
         where bytes > 0 group by 1 order by most desc, direction
         """  # noqa: S608 - of ours

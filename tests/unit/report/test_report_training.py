@@ -319,6 +319,21 @@ def test_unequal_flows_have_less_entropy_and_gaps_none(tmp_path: Path, one: Run)
     assert found.mean_flows == pytest.approx(2)
 
 
+def test_operations_of_one_size_stand_in_the_order_of_their_names(tmp_path: Path, one: Run) -> None:
+    import pyarrow.parquet as pq
+
+    shutil.copytree(one.path, tmp_path / "run")
+    names = ["reduce-scatter", "broadcast", "send", "all-gather", "all-to-all", "reduce", "all-reduce"]
+    found = [
+        {"job": "pretrain", "kind": "data", "operation": name, "ranks": 8, "flows": 8, "instances": 1,
+         "size_bytes": 10**6, "posted_ps": 0, "start_ps": 0, "end_ps": 100}
+        for name in names
+    ]  # fmt: skip
+    pq.write_table(table("activities", found), tmp_path / "run" / "activities.parquet")
+    cells = re.findall(r'<td class="text">([a-z-]+)</td>', run_page(open_run(tmp_path / "run")))
+    assert [cell for cell in cells if cell in names] == sorted(names)
+
+
 def test_a_job_inside_one_server_crosses_no_network(tmp_path: Path, one: Run) -> None:
     run = activities(one, tmp_path / "run", [(0, 8, 100, 0, 100)])
     assert network_flows(run, np.array([0, 1])) is None

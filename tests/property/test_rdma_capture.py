@@ -24,7 +24,7 @@ from weftwork.wire.pcap import (
 )
 from weftwork.wire.pcapng import encode_pcapng, read_capture
 
-MANY = settings(max_examples=case_count(plain=200, deep=2_000))
+MANY = settings(max_examples=case_count(plain=200, deep=1_000))
 CONVERSATION = [
     management("a", CmRequest(local_comm_id=1, local_qpn=0x11, starting_psn=100)),
     management("b", CmReply(local_comm_id=2, remote_comm_id=1, local_qpn=0x22, starting_psn=7)),

@@ -25,7 +25,7 @@ from weftwork.wire.cm import (
     encode_cm,
 )
 
-MANY = settings(max_examples=case_count(plain=100, deep=1_000))
+MANY = settings(max_examples=case_count(plain=100, deep=500))
 LIMITS = NicLimits(max_cm_id=16, max_cm_pending=8)
 SERVICE = 0x1060000 | PORT  # RDMA IP CM service: TCP port space, as in annex A11
 HEADER_BYTES = 24  # of a MAD; its fields choose the message

@@ -18,7 +18,7 @@ from weftwork.wire.extended import AtomicEth, Deth, Feth, Ieth, ImmediateData, R
 from weftwork.wire.ib import PSN_MODULUS, Bth
 from weftwork.wire.opcodes import SHAPES, OpcodeShape, Position
 
-MANY = settings(max_examples=case_count(plain=150, deep=1_000))
+MANY = settings(max_examples=case_count(plain=150, deep=500))
 SERVICES = st.sampled_from([QpType.RC, QpType.UC, QpType.UD])
 OPEN_BYTES = OPEN.stop - OPEN.start
 AROUND_MTU = st.sampled_from([0, 1, 3, 4, 8, MTU - 4, MTU - 1, MTU, MTU + 1, MTU + 4, 2 * MTU])

@@ -142,8 +142,8 @@ def _too_little(problem: Problem, names: Sequence[str], usual: Mapping[str, floa
         if text := _unfelt(problem, name, {}, usual[name], _FAR):
             refused[name] = text
         elif rows < ROWS_EACH * (kept + 1):
-            fitted = "1 constant" if kept == 0 else f"{kept + 1} constants"
             wanted = f"wanted {ROWS_EACH * (kept + 1)}, {ROWS_EACH} for each constant"
+            fitted = f"{kept + 1} constant{'s' * (kept > 0)}"
             refused[name] = f"found {rows} row{'s' * (rows != 1)} for {fitted}, {wanted}"
         elif kept == MOST_CONSTANTS:
             refused[name] = f"{MOST_CONSTANTS} others are fitted, and more at a time are not; name it with --constants"

@@ -321,7 +321,7 @@ def template(made: Format) -> str:
     names = [column.name for column in made.columns if any(row.get(column.name) is not None for row in rows)]
     lines = [
         f"# {made.name}: each row is {made.title}.",
-        f"# Scored by: weftwork validate {made.name} --data FILE",
+        f"# 'weftwork validate {made.name} --data FILE' scores them.",
         "# Lines that begin with # are skipped; columns may be in any order.",
     ]
     lines += [f"# {note}" for note in made.notes]

@@ -64,7 +64,9 @@ def test_every_set_of_the_scorecard_has_a_format() -> None:
 
 @pytest.mark.parametrize("key", sorted(PACKAGED))
 def test_the_template_of_a_set_is_read_back_as_its_packaged_rows(key: str, tmp_path: Path) -> None:
-    found = own_rows(written(tmp_path, template(FORMATS[key])), key)
+    text = template(FORMATS[key])
+    assert f"'weftwork validate {key} --data FILE' scores them." in text
+    found = own_rows(written(tmp_path, text), key)
     packaged = PACKAGED[key]()
     assert len(found.rows) == min(3, len(packaged))
     for row in found.rows:

@@ -351,27 +351,50 @@ class Router {
     return closer_;
   }
 
-  /// Number every NIC port leaf by leaf, in the order of the leaf's ports; and for each tier the product of the largest
-  /// numbers of ports upwards below it: the digits of a number then choose the ports of one tier after the other.
+  /// Count NIC ports leaf by leaf, and give each the number whose digits are the ports that lead to it, tier by tier: of
+  /// w parents with p parallel links each, parent d mod w and link floor(d / w) mod p, as topology/digits.py says.
   void number_destinations() {
     number_.assign(fabric_.port_node.size(), 0);
-    std::int64_t next_number = 0;
     std::int32_t highest = 0;
     for (const SwitchId s : tiers_.switches()) highest = std::max(highest, fabric_.tier(tiers_.node_of(s)));
-    std::vector<std::int64_t> width(static_cast<std::size_t>(highest) + 1, 1);
+    const std::size_t levels = static_cast<std::size_t>(highest) + 1;
+    std::vector<std::int64_t> width(levels, 1), parents(levels, 1);
+    std::vector<PortId> places;
+    std::vector<NodeId> above;
     for (const SwitchId s : tiers_.switches()) {
       const NodeId node = tiers_.node_of(s);
-      std::int64_t up = 0;
+      above.clear();
       for (const PortId p : fabric_.ports_of(node)) {
         const NodeId next = fabric_.next(p);
-        if (!fabric_.is_switch(next)) number_[fabric_.peer(p)] = next_number++;
-        up += fabric_.is_switch(next) && fabric_.tier(next) > fabric_.tier(node) ? 1 : 0;
+        if (!fabric_.is_switch(next)) places.push_back(fabric_.peer(p));
+        if (fabric_.is_switch(next) && fabric_.tier(next) > fabric_.tier(node)) above.push_back(next);
       }
-      std::int64_t& most = width[std::max(fabric_.tier(node), 0)];
-      most = std::max(most, up);
+      const auto tier = static_cast<std::size_t>(std::max(fabric_.tier(node), 0));
+      width[tier] = std::max(width[tier], static_cast<std::int64_t>(above.size()));
+      std::ranges::sort(above);
+      const auto more = std::ranges::unique(above);
+      parents[tier] = std::max(parents[tier], static_cast<std::int64_t>(above.size() - more.size()));
     }
-    stride_.assign(width.size(), 1);
-    for (std::size_t tier = 2; tier < width.size(); ++tier) stride_[tier] = stride_[tier - 1] * width[tier - 1];
+    for (std::size_t tier = 0; tier < levels; ++tier)
+      if (width[tier] % parents[tier] != 0) parents[tier] = width[tier];
+    for (std::size_t place = 0; place < places.size(); ++place)
+      number_[places[place]] = digits(static_cast<std::int64_t>(place), width, parents);
+    stride_.assign(levels, 1);
+    for (std::size_t tier = 2; tier < levels; ++tier) stride_[tier] = stride_[tier - 1] * width[tier - 1];
+  }
+
+  /// The number of the destination that is counted at ``place``.
+  [[nodiscard]] static std::int64_t digits(std::int64_t place, const std::vector<std::int64_t>& width,
+                                           const std::vector<std::int64_t>& parents) {
+    std::int64_t number = 0, base = 1, top = place;
+    for (std::size_t tier = 1; tier < width.size(); ++tier) {
+      const std::int64_t cables = width[tier] / parents[tier];
+      number += base * (place % parents[tier] * cables + place / parents[tier] % cables);
+      base *= width[tier];
+      place /= parents[tier];
+      top = place / cables;
+    }
+    return base > 1 ? number + base * top : place;
   }
 
   FabricView fabric_;

@@ -28,6 +28,13 @@ FABRICS: dict[str, tuple[dict[str, Any], ...]] = {
         {"gpus": 64, "node": "dgx-h100", "radix": 32},
         {"gpus": 128, "node": "dgx-h100", "switch": "tomahawk-5", "pods": 4, "nodes_per_pod": 4, "spines": 8},
     ),
+    "rail-only": ({"gpus": 64, "node": "dgx-h100", "radix": 4}, {"gpus": 64, "node": "dgx-h100", "radix": 64}),
+    "superpod": ({"scalable_units": 1, "nodes_per_unit": 4}, {"gpus": 96, "nodes_per_unit": 8, "core_groups": "rails"}),
+    "multi-plane": ({"hosts": 8, "node": {"gpus": 4, "nic_ports": 8}, "radix": 64},),
+    "hpn": ({"segments": 2, "nodes_per_segment": 2, "segments_per_pod": 1, "aggregations": 4},),
+    "meta-24k": ({"pods": 2, "racks_per_pod": 2},),
+    "three-tier": ({"hosts": 96, "radix": 64, "oversubscription": {"access": 3}},),
+    "pgft": ({}, {"children": (2, 4, 2), "parents": (1, 2, 2), "cables": (1, 1, 2), "hosts": 9}),
 }
 TRAFFIC: dict[str, tuple[dict[str, Any], ...]] = {
     "incast": ({"senders": 1, "size": "10KB"}, {"size": "10KB", "receiver": 1, "start_jitter": "1us"}),

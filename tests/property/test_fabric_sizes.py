@@ -29,8 +29,12 @@ derived = st.fixed_dictionaries(
     optional={"oversubscription": st.sampled_from([1, 2, 3])},
 )
 rails = st.fixed_dictionaries(
-    {"topology": st.just("rail-optimized"), "hosts": st.integers(1, 40), "radix": st.sampled_from([4, 8, 16])},
-    optional={"rail_only": st.booleans(), "tiers": st.sampled_from([2, 3]), "planes": st.sampled_from([1, 2])},
+    {
+        "topology": st.sampled_from(["rail-optimized", "rail-only"]),
+        "hosts": st.integers(1, 40),
+        "radix": st.sampled_from([4, 8, 16]),
+    },
+    optional={"tiers": st.sampled_from([2, 3]), "planes": st.sampled_from([1, 2])},
 )
 ports = st.sampled_from([1, 2, 4])
 

@@ -38,8 +38,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "rails, 3 tiers": {"topology": "rail-optimized", "hosts": 24, "node": {"gpus": 2, "nic_ports": 2}, "radix": 8},
     "rails, 3 tiers, parallel links": {"topology": "rail-optimized", "hosts": 12, "node": {"gpus": 2, "nic_ports": 2},
                                        "radix": 8, "tiers": 3},
-    "rails alone": {"topology": "rail-optimized", "hosts": 12, "node": {"gpus": 2, "nic_ports": 2}, "radix": 4,
-                    "rail_only": True},
+    "rails alone": {"topology": "rail-only", "hosts": 12, "node": {"gpus": 2, "nic_ports": 2}, "radix": 4},
     "two planes": {"topology": "rail-optimized", "hosts": 16, "node": {"gpus": 2, "nic_ports": 4}, "radix": 8,
                    "planes": 2},
 }  # fmt: skip

@@ -49,10 +49,10 @@ def fabric_of(draw: random.Random) -> dict[str, Any]:
     fabric: dict[str, Any] = {"topology": topology, "node": node, "gpus": gpus, "switch": "plain"}
     fabric["radix"] = draw.choice([32, 64, 256] if each <= 8 else [64, 256, 1024])
     if topology == "rail-optimized":
-        fabric |= some(draw, {"rail_only": [True], "nodes_per_pod": [1, 2]}, 0.3)
+        fabric |= some(draw, {"topology": ["rail-only"], "nodes_per_pod": [1, 2]}, 0.3)
         if draw.random() < 0.15 or node == "p5":
             fabric["planes"] = 2
-    if topology != "fat-tree" and not fabric.get("rail_only"):
+    if fabric["topology"] not in {"fat-tree", "rail-only"}:
         fabric |= some(draw, {"oversubscription": [1, 2, 4]}, 0.2)
     if draw.random() < 0.2:
         del fabric["radix"]

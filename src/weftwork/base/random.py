@@ -39,6 +39,7 @@ class Stream(IntEnum):
     FAILURE = 33
     SWEEP = 34
     PLANNED_PATH = 35
+    LOST_PART = 36
 
 
 def mix(a: int, b: int, c: int) -> int:

@@ -12,7 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from weftwork.base.version import VERSION
+from weftwork.cli.commands_fabric import cost_command
 from weftwork.cli.commands_measured import calibrate_command, validate_command
+from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
+from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
 from weftwork.cli.options import Json
 
 __all__ = ["app"]
@@ -38,10 +41,6 @@ rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Read what 
 app.add_typer(rdma, name="rdma")
 
 # lists are named here: `weftwork.cli.list` hides the built-in once it is imported, and typer reads annotations later
-Lost = Annotated[
-    list[str] | None,
-    typer.Option("--without", help="Lose leaf3, leaf3-spine1 or host3/nic2, and see what is left; may be repeated."),
-]
 Tuned = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenarios that are tuned together, YAML files.")]
 Parameters = Annotated[
     list[str] | None,
@@ -389,12 +388,21 @@ def _collective(  # noqa: PLR0913 - the options, all by name
 
 
 @app.command("topology", epilog=TRUST)
-def _topology(
+def _topology(  # noqa: PLR0913 - the options, all by name
     *,
-    file: Annotated[Path, typer.Argument(help="Scenario, or a fabric as .json or .graphml.")],
+    context: typer.Context,
+    file: Annotated[
+        Path | None, typer.Argument(help="Scenario, or a fabric as .json or .graphml.", show_default=False)
+    ] = None,
     export: Annotated[Path | None, typer.Option(help="Write the fabric: .json, .graphml or .dot.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw it: .svg or .html.")] = None,
     without: Lost = None,
+    seeds: LossSeeds = None,
+    has_iteration: LossIteration = False,
+    limits: Limits = False,
+    radix: LimitsRadix = None,
+    switch: LimitsSwitch = None,
+    oversubscription: LimitsRatio = None,
     settings: Settings = None,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
@@ -403,6 +411,8 @@ def _topology(
     from weftwork.cli.settings import overrides
     from weftwork.cli.topology import topology
 
+    if file is None and not limits:
+        context.fail("Missing argument 'FILE'.")
     topology(
         file,
         as_json=as_json,
@@ -410,6 +420,12 @@ def _topology(
         picture=picture,
         overrides=overrides(settings),
         without=without or (),
+        seeds=seeds,
+        has_iteration=has_iteration,
+        limits=limits,
+        radix=radix,
+        switch=switch,
+        oversubscription=oversubscription,
         user_code=not no_user_code,
     )
 
@@ -520,6 +536,7 @@ def _report(
     report(first, second, out=out, is_opened=is_opened, as_json=as_json)
 
 
+app.command("cost", epilog=TRUST)(cost_command)
 app.command("validate")(validate_command)
 app.command("calibrate")(calibrate_command)
 

@@ -17,61 +17,87 @@ from rich.table import Table
 from weftwork.base.caveat import caveats_to_json
 from weftwork.base.units import DURATION, RATE, format_quantity
 from weftwork.cli.console import console
-from weftwork.cli.topology_loss import loss_record, print_loss
+from weftwork.cli.limits_of_switches import limits_of_switches
+from weftwork.cli.topology_limits import limits_record, print_limits, refuse_options
+from weftwork.cli.topology_without import asked_loss, tell_loss
 from weftwork.spec.device import Server
 from weftwork.spec.fabric import Fabric
 from weftwork.topology.build import fabric_of
 from weftwork.topology.draw import draw
 from weftwork.topology.export import export as write_export
 from weftwork.topology.from_file import FABRIC_FILES
+from weftwork.topology.largest import fabric_limits
 from weftwork.topology.measures import Measures, measure
 from weftwork.topology.oversubscription import ratio_text
 from weftwork.topology.picture import tier_words
 from weftwork.topology.reach import Reach, rails_of, reach
-from weftwork.topology.without import find_lost, measure_loss
+from weftwork.topology.without import find_lost
 
 __all__ = ["fabric_in", "print_measures", "record", "topology"]
 
 
-def topology(
-    file: Path,
+def topology(  # noqa: PLR0913 - the options of the command, all by name
+    file: Path | None,
     *,
     as_json: bool = False,
     export: Path | None = None,
     picture: Path | None = None,
     overrides: Mapping[str, str] | None = None,
     without: Sequence[str] = (),
+    seeds: int | None = None,
+    has_iteration: bool = False,
+    limits: bool = False,
+    radix: int | None = None,
+    switch: str | None = None,
+    oversubscription: str | None = None,
     user_code: bool = True,
 ) -> None:
     """Print the measures of a fabric; write it to a file or draw it where asked.
 
     Parameters
     ----------
-    file : a scenario, or a fabric as JSON or GraphML
+    file : a scenario, or a fabric as JSON or GraphML; None with ``limits`` for those of switches
     as_json : print one JSON object with units in the names
     export : also write the fabric; the name ends in .json, .graphml or .dot
     picture : also draw it; the name ends in .svg or .html
     overrides : keys of a scenario set from the command line
-    without : names of nodes, links and NIC ports that are lost; what that means is printed instead of the measures
+    without : names of what is lost (`weftwork.topology.lost_names`); what that means is printed instead of the measures
+    seeds : of a random loss whose seed is not named; None: `weftwork.topology.random_loss.SEEDS`
+    has_iteration : whether the job of the scenario is run with and without the loss
+    limits : print where the fabric ends and what the next step takes instead of the measures
+    radix, switch, oversubscription : with ``limits`` and no file, see `limits_of_switches`
     user_code : False refuses every Python file of the user's own that the scenario names
 
     Raises
     ------
-    ConfigError : the file describes no fabric, a name ends in something else, or a lost part does not exist
+    ConfigError : the file describes no fabric, a name ends in something else, a lost part does not exist, or options do
+        not go together
     """
+    with_file = {"--export": export, "--picture": picture, "--set": overrides, "--without": without,
+                 "--seeds": seeds, "--iteration": has_iteration}  # fmt: skip
+    with_none = {"--radix": radix, "--switch": switch, "--oversubscription": oversubscription}
+    refuse_options(has_file=file is not None, limits=limits, with_file=with_file, with_none=with_none)
+    if file is None:
+        limits_of_switches(radix=radix, switch=switch, oversubscription=oversubscription, as_json=as_json)
+        return
+    asked = asked_loss(file, without, seeds=seeds, has_iteration=has_iteration)
     fabric = fabric_in(file, overrides, user_code=user_code)
-    lost = find_lost(fabric, without)
+    lost = find_lost(fabric, asked.certain)
     if export is not None:
         write_export(fabric, export)
     if picture is not None:
         draw(fabric, picture, lost_nodes=lost[0], lost_links=lost[1])
     out = console()
     if without:
-        loss = measure_loss(fabric, without)
+        tell_loss(asked, fabric, file, out, as_json=as_json, overrides=overrides, user_code=user_code)
         if as_json:
-            typer.echo(json.dumps({"name": fabric.name, "without": list(without), **loss_record(loss)}, indent=2))
             return
-        print_loss(out, fabric, loss)
+    elif limits:
+        ends = fabric_limits(fabric)
+        if as_json:
+            typer.echo(json.dumps(limits_record(fabric, ends), indent=2))
+            return
+        print_limits(out, fabric, ends)
     else:
         measures = measure(fabric)
         if as_json:
@@ -101,6 +127,7 @@ def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:
     """The measures as JSON takes them, with what is not verified."""
     return {
         "name": fabric.name,
+        "tree": fabric.tree,
         "gpus": fabric.gpus,
         "servers": [{"count": count, **server.model_dump()} for server, count in _servers(fabric)],
         "pods": 0 if fabric.node_pod is None else int(fabric.node_pod.max()) + 1,
@@ -125,6 +152,8 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     ratios = ", ".join(f"{words[tier][0]} {ratio_text(ratio)}" for tier, ratio in by_tier.items())
     flow = measures.bisection
     share = flow.rate_bps / flow.hosts_bps if flow.hosts_bps else 0.0
+    if fabric.tree:
+        table.add_row("tree", fabric.tree)
     table.add_row("hosts", f"{measures.hosts:,}")
     if (servers := _servers(fabric)) and any(server != Server() for server, _ in servers):
         found = reach(fabric)

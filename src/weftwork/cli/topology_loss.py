@@ -8,29 +8,36 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 
 from weftwork.base.units import RATE, format_quantity
+from weftwork.report.words import amount
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from weftwork.spec.fabric import Fabric
+    from weftwork.study.loss import JobLoss
+    from weftwork.topology.valleys import Valleys
     from weftwork.topology.without import Loss, RailLoss, WorstPair
 
-__all__ = ["loss_record", "print_loss"]
+__all__ = ["loss_record", "print_job_loss", "print_loss"]
 
 SHOWN: Final = 6  # chosen: names in a line
+LEAST_CHANGE: Final = 0.005  # per cent; chosen: less rounds to 0.00
+TIMES: Final = {
+    "iteration_ps": "an iteration",
+    "collective_duration_ps": "the collective",
+    "completion_ps": "all traffic",
+}
 
 
-def loss_record(loss: Loss) -> dict[str, Any]:
-    """What a loss does as JSON takes it, units in the names."""
-    return asdict(loss)
+def loss_record(loss: Loss, job: JobLoss | None = None) -> dict[str, Any]:
+    """What a loss does as JSON takes it, units in the names; ``job`` where the job was run."""
+    return asdict(loss) | ({} if job is None else {"job": asdict(job)})
 
 
 def print_loss(out: Console, fabric: Fabric, loss: Loss) -> None:
     """Print what is lost, who is cut off and how much bandwidth is left: first in words, then by rail."""
-    out.print(
-        f"{fabric.name}, without {_names((*loss.nodes, *loss.links))}", style="bold", markup=False, soft_wrap=True
-    )
-    for line in _sentences(loss):
+    out.print(f"{fabric.name}, without {_names(loss.names)}", style="bold", markup=False, soft_wrap=True)
+    for line in [*_sentences(loss), *_valley_sentences(loss)]:
         out.print(line, markup=False, soft_wrap=True)
     out.print()
     table = Table(box=None, pad_edge=False)
@@ -38,6 +45,10 @@ def print_loss(out: Console, fabric: Fabric, loss: Loss) -> None:
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]  # rich types it as a literal
     before, after = loss.bisection_before.rate_bps, loss.bisection_after.rate_bps
     table.add_row("bisection", *_rates(before, after))
+    if loss.legal_before is not None and loss.legal_after is not None:
+        before, after = loss.legal_before.rate_bps, loss.legal_after.rate_bps
+        if (before, after) != (loss.bisection_before.rate_bps, loss.bisection_after.rate_bps):
+            table.add_row("bisection without valleys", *_rates(before, after))
     if loss.worst_before is not None:
         worst = 0 if loss.worst_after is None else loss.worst_after.rate_bps
         table.add_row("least of two hosts", *_rates(loss.worst_before.rate_bps, worst))
@@ -45,9 +56,15 @@ def print_loss(out: Console, fabric: Fabric, loss: Loss) -> None:
         table.add_row(_rail_words(loss.rails, alike), *_rates(alike[0].before.rate_bps, alike[0].after.rate_bps))
     for row in _path_rows(loss):
         table.add_row(*row)
+    if loss.disjoint_before is not None and loss.disjoint_after is not None:
+        fewest, left = loss.disjoint_before.paths, loss.disjoint_after.paths
+        table.add_row("disjoint paths of two leaves, least", f"{fewest:,}", f"{left:,}", f"{left / fewest:.1%}")
     out.print(table)
     if loss.worst_after is not None:
         out.print(_worst_words(loss.worst_after), markup=False, soft_wrap=True)
+    found = loss.disjoint_after
+    if found is not None and loss.disjoint_before is not None and found.paths < loss.disjoint_before.paths:
+        out.print(f"The fewest disjoint paths join {found.source} and {found.target}.", markup=False, soft_wrap=True)
     if loss.worst_before is None:
         out.print(
             "The fabric is too large for flows by rail and by pairs of hosts; bisection is exact.", soft_wrap=True
@@ -69,7 +86,10 @@ def _path_rows(loss: Loss) -> list[tuple[str, str, str]]:
 def _sentences(loss: Loss) -> list[str]:
     """Who is cut off, in words."""
     before, after = loss.before, loss.after
-    lines = [f"{loss.links_lost:,} link{'s are' if loss.links_lost != 1 else ' is'} gone."]
+    what = _count(loss.links_lost, "link") if loss.links_lost else "No link"
+    if len(loss.nodes) > 1:
+        what = f"{len(loss.nodes):,} nodes and {what}"
+    lines = [f"{what} {'are' if loss.links_lost > 1 or len(loss.nodes) > 1 else 'is'} gone."]
     alone = after.hosts_alone - before.hosts_alone
     if alone:
         lines.append(f"{_count(alone, 'host')} {'reach' if alone > 1 else 'reaches'} no other host.")
@@ -94,6 +114,59 @@ def _sentences(loss: Loss) -> list[str]:
     if after.networks > before.networks:
         lines.append(f"{after.networks:,} networks where there were {before.networks:,}: no link joins them.")
     return lines
+
+
+def _valley_sentences(loss: Loss) -> list[str]:
+    """Routes that turn down and up again, in words."""
+    before, after = loss.valleys_before, loss.valleys_after
+    if before is None or after is None:
+        return ["Switches of one tier are linked, so that up and down say nothing of the routes: no check for valleys."]
+    lines = []
+    of = f"{before.pairs_legal:,} pairs of leaves that keep hosts"
+    if after.sample < after.leaves:
+        of += f" (those of {after.sample:,} of {after.leaves:,} leaves)"
+    lost = before.pairs_legal - after.pairs_legal
+    if lost:
+        apart = before.pairs_joined - after.pairs_joined
+        rest = f", {apart:,} of them no path at all" if apart else ""
+        lines.append(f"{lost:,} of {of} {'have' if lost > 1 else 'has'} no route up and then down any more{rest}.")
+    if after.pairs_bent:
+        lines += _bent_sentences(after)
+    elif not lost and before.pairs_legal:
+        lines.append("All leaves keep routes up and then down; no shortest route has a valley.")
+    return lines
+
+
+def _bent_sentences(after: Valleys) -> list[str]:
+    some = after.pairs_bent - after.pairs_only_bent
+    parts = [f"all of {_count(after.pairs_only_bent, 'pair')}"] * (after.pairs_only_bent > 0)
+    parts += [f"some of {_count(some, 'pair')}"] * (some > 0)
+    pairs, route = " and ".join(parts), " - ".join(after.example)
+    return [
+        f"Shortest routes go down and up again (a valley): {pairs} of leaves, such as {route}.",
+        "Weftwork's engines use them. Under PFC they can deadlock, unless what turns up has a class of its own.",
+        "Without such a class, count pairs that have no other route as lost.",
+    ]
+
+
+def print_job_loss(out: Console, job: JobLoss) -> None:
+    """Print what the loss does to the job: its time before and after, or why it cannot end."""
+    out.print()
+    what = TIMES[job.quantity]
+    if job.before_ps is None:
+        out.print(f"The job does not end on the whole fabric either: it is {job.status_before}.", soft_wrap=True)
+    elif job.after_ps is not None and job.slowdown is not None:
+        change = 100 * (job.slowdown - 1)
+        than = f"{'longer' if change >= 0 else 'shorter'} than the {amount(job.before_ps, 'ps')} before"
+        than = f"{abs(change):.2f} % {than}" if abs(change) >= LEAST_CHANGE else "as long as before"
+        out.print(f"On the flow engine {what} takes {amount(job.after_ps, 'ps')}, {than}.", soft_wrap=True)
+        out.print("Routes and queue pairs know of the loss from the start.", soft_wrap=True)
+    else:
+        out.print(f"The job cannot go on. Before, {what} took {amount(job.before_ps, 'ps')}.", soft_wrap=True)
+    if job.cut_off:
+        out.print(f"No NIC port is left for {_names(job.cut_off)}.", markup=False, soft_wrap=True)
+    if job.stopped:
+        out.print(f"Stopped: {job.stopped}.", markup=False, soft_wrap=True)
 
 
 def _count(number: int, word: str) -> str:
@@ -134,5 +207,5 @@ def _rail_words(rails: tuple[RailLoss, ...], alike: list[RailLoss]) -> str:
 
 
 def _worst_words(worst: WorstPair) -> str:
-    how = "all pairs" if worst.is_all else f"{worst.pairs:,} pairs, hosts that look alike once"
+    how = "all pairs" if worst.is_all else f"{_count(worst.pairs, 'pair')}, hosts that look alike once"
     return f"The least flows from {worst.source} to {worst.target} ({how})."

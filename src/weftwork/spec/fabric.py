@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from weftwork.base.caveat import Caveat
 from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.fabric_extras import Extra
 from weftwork.spec.fabric_names import LinkNames, NodeNames
 
 __all__ = ["HOST", "LINK_DTYPE", "SWITCH", "Fabric", "Ports"]
@@ -69,6 +70,9 @@ class Fabric:
     node_server : shape (nodes,), index into ``servers`` for a host; None where every host is the first
     node_pod : shape (nodes,), the pod (block of racks under one set of leaves) of a host or leaf, -1 for none; None
         where the fabric has no pods
+    extras : equipment that takes ports of switches and is no host, such as a fabric manager
+    tree : numbers of the generator that made it, such as ``PGFT(2; 32,32; 1,16; 1,2)``; empty where it is no such
+        tree, ``8 x PGFT(...)`` where each of 8 rails is one
     """
 
     name: str
@@ -84,6 +88,8 @@ class Fabric:
     servers: tuple[Server, ...] = (Server(),)
     node_server: NDArray[np.int32] | None = None
     node_pod: NDArray[np.int32] | None = None
+    extras: tuple[Extra, ...] = ()
+    tree: str = ""
 
     @cached_property
     def hosts(self) -> NDArray[np.int64]:

@@ -19,7 +19,18 @@ from weftwork.spec.scenario.choice import (
     TrafficSize,
     TransportKind,
 )
-from weftwork.spec.scenario.kinds import Choice, FileName, Flag, Measure, Number, Ratio, Text, Whole
+from weftwork.spec.scenario.kinds import (
+    Choice,
+    FileName,
+    Flag,
+    Listing,
+    Measure,
+    Number,
+    RatesByTier,
+    Ratio,
+    Text,
+    Whole,
+)
 from weftwork.spec.scenario.rows import REQUIRED, row
 from weftwork.spec.scenario.topology import FabricSize, Ground, Parts, Topology
 
@@ -36,6 +47,7 @@ __all__ = [
     "Findings",
     "Flag",
     "Ground",
+    "Listing",
     "Measure",
     "NoKeys",
     "Number",
@@ -45,6 +57,7 @@ __all__ = [
     "Pattern",
     "PatternInput",
     "Planned",
+    "RatesByTier",
     "Ratio",
     "Record",
     "Text",

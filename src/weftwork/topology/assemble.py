@@ -21,6 +21,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.random import Stream, draws
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
+from weftwork.spec.fabric_extras import Extra
 from weftwork.spec.fabric_names import LinkNames, NodeNames
 from weftwork.spec.scenario.devices import device_mistakes
 
@@ -103,6 +104,8 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
     servers: Sequence[Server] = (Server(),),
     node_server: ArrayLike | None = None,
     node_pod: ArrayLike | None = None,
+    extras: Sequence[Extra] = (),
+    tree: str = "",
     source: str | None = None,
 ) -> Fabric:
     """Put a fabric together and check it.
@@ -116,7 +119,7 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
     switches, nics : the devices
     link_names : by default `default_link_names`
     caveats : what a user should know, such as unverified figures
-    servers, node_server, node_pod : see `Fabric`; by default every host is a plain server
+    servers, node_server, node_pod, extras, tree : see `Fabric`; by default every host is a plain server
     source : what to call the input in an error; by default ``name``
 
     Raises
@@ -143,6 +146,8 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
         servers=tuple(servers),
         node_server=None if node_server is None else np.asarray(node_server, np.int32),
         node_pod=None if node_pod is None else np.asarray(node_pod, np.int32),
+        extras=tuple(extras),
+        tree=tree,
     )
     check(fabric, source=source)
     return fabric

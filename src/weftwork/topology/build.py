@@ -18,7 +18,7 @@ from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.folder import is_path
 from weftwork.base.nearest import nearest
-from weftwork.base.units import PROPAGATION_PS_PER_M, RATE, format_quantity
+from weftwork.base.units import PROPAGATION_PS_PER_M, RATE, format_quantity, parse_quantity
 from weftwork.hardware import catalogue
 from weftwork.spec.device import Record, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
@@ -28,16 +28,22 @@ from weftwork.spec.scenario.chosen import clash, means_nothing
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.fabric_checks import DEFAULT_CABLE_M, resolved_keys, servers_asked
 from weftwork.spec.scenario.findings import Collected
+from weftwork.spec.scenario.floor_plan import FloorPlanSection
 from weftwork.spec.scenario.hashes import HashSection
 from weftwork.spec.scenario.kinds import Whole
 from weftwork.spec.scenario.rows import outside, rows_of
 from weftwork.spec.scenario.topology import FabricSize, Ground, Parts, Topology
 from weftwork.topology.devices import Device, nic_of, node_of, switch_of
+from weftwork.topology.floor_plan import with_floor_plan
 from weftwork.topology.from_file import read_fabric
 from weftwork.topology.hashes import with_hashes
+from weftwork.topology.pgft import Pgft
 from weftwork.topology.room import refuse_size
+from weftwork.topology.tree_topology import TreeTopology
 
-__all__ = ["counting_keys", "fabric_of", "fabric_of_section", "fabric_size", "overload_mistakes"]
+__all__ = [
+    "counting_keys", "fabric_of", "fabric_of_section", "fabric_size", "overload_mistakes", "tree_of", "tree_of_section",
+]  # fmt: skip
 
 NO_LIMIT = 2**62  # above any sum of rates
 
@@ -57,7 +63,7 @@ def fabric_of_section(section: FabricSection, *, directory: Path) -> Fabric:
     """
     if section.file is not None:
         return fabric_of(file=directory / section.file, hash=section.hash)
-    return fabric_of(**_plain_values(section), hash=section.hash)
+    return fabric_of(**_plain_values(section), hash=section.hash, floor_plan=section.floor_plan)
 
 
 def fabric_size(section: FabricSection) -> FabricSize | None:
@@ -78,6 +84,28 @@ def counting_keys(section: FabricSection) -> list[str]:
     ConfigError, CodeError : as `fabric_of_section`
     """
     return [] if section.file is not None else _asked(**_plain_values(section)).counting_keys()
+
+
+def tree_of_section(section: FabricSection) -> Pgft | None:
+    """The tree of the one generator that a scenario's fabric is; None for a file and a topology of another kind.
+
+    Raises
+    ------
+    ConfigError, CodeError : as `fabric_of_section`
+    """
+    return None if section.file is not None else _asked(**_plain_values(section)).tree()
+
+
+def tree_of(**keys: Any) -> Pgft | None:  # noqa: ANN401 - as `fabric_of`
+    """The tree that `fabric_of` builds from these keys; None where the topology is no tree.
+
+    Raises
+    ------
+    ConfigError, CodeError : as `fabric_of`
+    """
+    names = ("topology", "radix", "hosts", "gpus", "node", "link_rate_bps", "fabric_rate_bps", "link_delay_ps",
+             "cable_length_m", "host_link_delay_ps", "switch", "nic")  # fmt: skip
+    return _asked(**{**dict.fromkeys(names), "loss": 0.0, "corruption": 0.0, **keys}).tree()
 
 
 def _plain_values(section: FabricSection) -> dict[str, Any]:
@@ -110,6 +138,10 @@ class _Asked:
         counts = [(count, key) for count, key in (*own, *common) if count is not None and count > 1]
         return [key for _, key in sorted(counts, key=lambda one: -one[0])]
 
+    def tree(self) -> Pgft | None:
+        """The tree of the one generator that the keys make; None where the topology is none."""
+        return self.offer.tree(self.keys, self.parts) if isinstance(self.offer, TreeTopology) else None
+
     def build(self) -> Fabric:
         with TOPOLOGIES.blaming(self.label):
             return TOPOLOGIES.want(self.label, self.offer.build(self.keys, self.parts), Fabric, "build")
@@ -122,14 +154,15 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
     radix: int | None = None,
     hosts: int | None = None,
     gpus: int | None = None,
-    node: Device = "plain",
+    node: Device | None = None,
     link_rate_bps: int | None = None,
     fabric_rate_bps: int | None = None,
     link_delay_ps: int | None = None,
     cable_length_m: float | None = None,
     host_link_delay_ps: int | None = None,
-    switch: Device = "plain",
+    switch: Device | None = None,
     nic: Device | None = None,
+    floor_plan: FloorPlanSection | None = None,
     hash: Sequence[HashSection] = (),  # noqa: A002 - the key's name
     loss: float = 0.0,
     corruption: float = 0.0,
@@ -149,7 +182,8 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
     link_delay_ps : propagation one way on every link; or ``cable_length_m``, 5 ns a metre; by default 20 m
     host_link_delay_ps : of the links to hosts, where it differs
     switch, nic, node : a name of the catalogue, a mapping with ``model`` and fields that differ, or the record; by
-        default the node's NIC
+        default plain ones, or those of the topology, and the node's NIC
+    floor_plan : where racks stand, which makes all delays
     hash : how some switches hash; by default as ``switch`` says, and what that leaves open by tier
     loss, corruption : probability per packet, on every link
     options : keys of the topology's own, such as ``tiers`` or ``leaves``; None for what is not given
@@ -176,7 +210,7 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
         raise ConfigError("fabric", [_by_key(mistake, "fabric.switch.radix") for mistake in wrong.mistakes]) from wrong
     if overload := overload_mistakes(fabric):
         raise ConfigError("fabric", [_by_key(mistake, "fabric.switch") for mistake in overload])
-    return with_hashes(fabric, hash)
+    return with_hashes(fabric if floor_plan is None else with_floor_plan(fabric, floor_plan), hash)
 
 
 def _asked(  # noqa: PLR0913 - as `fabric_of`
@@ -185,13 +219,13 @@ def _asked(  # noqa: PLR0913 - as `fabric_of`
     radix: int | None,
     hosts: int | None,
     gpus: int | None,
-    node: Device,
+    node: Device | None,
     link_rate_bps: int | None,
     fabric_rate_bps: int | None,
     link_delay_ps: int | None,
     cable_length_m: float | None,
     host_link_delay_ps: int | None,
-    switch: Device,
+    switch: Device | None,
     nic: Device | None,
     loss: float,
     corruption: float,
@@ -200,8 +234,12 @@ def _asked(  # noqa: PLR0913 - as `fabric_of`
     """Check plain values, find the devices that they name, and derive what follows."""
     label, offer = _topology(topology)
     keys = _keys(label, offer, {name: value for name, value in options.items() if value is not None})
-    model, node_caveats = node_of(node)
+    usual = _usual(label, offer)
+    model, node_caveats = node_of(usual.get("node", "plain") if node is None else node)
     server = model.server
+    switch = usual.get("switch", "plain") if switch is None else switch
+    link_rate_bps = usual.get("link_rate") if link_rate_bps is None else link_rate_bps
+    fabric_rate_bps = usual.get("fabric_rate") if fabric_rate_bps is None else fabric_rate_bps
     link_rate_bps = model.nic_port_rate_bps if link_rate_bps is None else link_rate_bps
     fabric_rate = link_rate_bps if fabric_rate_bps is None else fabric_rate_bps
     switch_record, switch_caveats = _switch(switch, [rate for rate in (link_rate_bps, fabric_rate) if rate > 0], radix)
@@ -252,6 +290,17 @@ def _topology(topology: str | None) -> tuple[str, Any]:
     if (key := clash(offer, FabricSection)) is not None:
         raise TOPOLOGIES.wrong(label, f"brings a key '{key}', which every fabric has already; give it another name")
     return label, offer
+
+
+def _usual(label: str, offer: Offer[Record]) -> dict[str, Any]:
+    """What a topology sets of the common keys where nobody says: rates in bits per second, devices as they stand."""
+    known = {"node", "switch", "link_rate", "fabric_rate"}
+    if odd := sorted(offer.defaults.keys() - known):
+        raise TOPOLOGIES.wrong(label, f"its defaults name '{odd[0]}', wanted {', '.join(sorted(known))}")
+    return {
+        key: parse_quantity(RATE, str(value)) if key.endswith("rate") else value
+        for key, value in offer.defaults.items()
+    }
 
 
 def _keys(label: str, offer: Offer[Record], given: dict[str, Any]) -> Record:

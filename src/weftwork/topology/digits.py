@@ -1,10 +1,14 @@
 """Destinations as numbers whose digits name the ports of one tier after the other, for routing by destination.
 
-NIC ports are numbered leaf by leaf. A switch of tier 1 chooses by the last digit, in the base of its ports upwards, a
-switch of tier 2 by the digit before, and so on; of parallel links downwards the digit chooses that chose them upwards.
+NIC ports are counted leaf by leaf. With w parents and p parallel links to each, a switch sends what goes to port d
+by parent y and link c, where floor(d / product of the w below) = y + w c + w p (rest): parents first, so that what a
+parent gets spreads over its own ports. Of parallel links downwards the one is taken that was taken upwards.
+The number of a destination holds y p + c of every tier, the lowest tier in the last digit, since ports are sorted by
+parent: a switch of tier 1 chooses by the last digit, in the base of its ports upwards, tier 2 by the digit before.
 Source: Zahavi, J. Parallel Distrib. Comput. 2012, Fat-tree routing and node ordering providing contention free traffic
 for MPI global collectives; native/flow/router.hpp does the same.
-Leaves out: switches of one tier with different numbers of ports upwards (the largest is the base of all).
+Leaves out: switches of one tier with different numbers of ports upwards (the largest is the base of all), and parents
+with different numbers of parallel links (they count as one each).
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ __all__ = ["destination_numbers", "port_strides"]
 
 
 def destination_numbers(fabric: Fabric) -> NDArray[np.int64]:
-    """Number of every NIC port, counted leaf by leaf in the order of the leaf's ports.
+    """Number of every NIC port, from its place when ports are counted leaf by leaf in the order of the leaf's ports.
 
     Returns
     -------
@@ -28,7 +32,17 @@ def destination_numbers(fabric: Fabric) -> NDArray[np.int64]:
     is_switch = fabric.node_kind == SWITCH
     downwards = np.flatnonzero(is_switch[ports.node] & ~is_switch[ports.node[ports.peer]])
     numbers = np.zeros(len(ports.node), np.int64)
-    numbers[ports.peer[downwards]] = np.arange(len(downwards))
+    rest = np.arange(len(downwards))
+    found = np.zeros_like(rest)
+    base = 1
+    for width, parents in _widths(fabric)[1:]:
+        cables = width // parents
+        digit = rest % parents * cables + rest // parents % cables
+        found += base * digit
+        base *= width
+        rest //= parents
+        top = rest // cables
+    numbers[ports.peer[downwards]] = found + base * top if base > 1 else np.arange(len(downwards))
     return numbers
 
 
@@ -40,13 +54,26 @@ def port_strides(fabric: Fabric) -> NDArray[np.int64]:
     shape (ports,); the product of the largest numbers of ports upwards in the tiers below the lower end of the link
     """
     ports = fabric.ports
+    tier = np.maximum(fabric.node_tier.astype(np.int64), 0)
+    widths = _widths(fabric)
+    below = np.ones(len(widths) + 1, np.int64)
+    below[2:] = np.cumprod([width for width, _ in widths[1:]])  # by tier: tier 2 stands above the ports of tier 1
+    return below[np.minimum(tier[ports.node], tier[ports.node[ports.peer]])]
+
+
+def _widths(fabric: Fabric) -> list[tuple[int, int]]:
+    """By tier: the largest numbers of ports upwards, and of parents that divide them; 1 where there are none."""
+    ports = fabric.ports
     is_switch = fabric.node_kind == SWITCH
     tier = np.maximum(fabric.node_tier.astype(np.int64), 0)
     peer = ports.node[ports.peer]
     upwards = is_switch[ports.node] & is_switch[peer] & (fabric.node_tier[peer] > fabric.node_tier[ports.node])
+    widths = []
     count = np.bincount(ports.node[upwards], minlength=len(tier))
-    width = np.ones(int(tier.max(initial=0)) + 1, np.int64)
-    np.maximum.at(width, tier[is_switch], count[is_switch])
-    below = np.ones(len(width) + 1, np.int64)
-    below[2:] = np.cumprod(width[1:])  # by tier: tier 2 stands above the ports of tier 1
-    return below[np.minimum(tier[ports.node], tier[peer])]
+    fresh = np.unique(ports.node[upwards].astype(np.int64) * len(tier) + peer[upwards])
+    parents = np.bincount(fresh // len(tier), minlength=len(tier))
+    for level in range(int(tier.max(initial=0)) + 1):
+        mine = is_switch & (tier == level)
+        width, wide = int(count[mine].max(initial=1)), int(parents[mine].max(initial=1))
+        widths.append((width, wide if width % wide == 0 else width))
+    return widths

@@ -51,9 +51,11 @@ def _links(fabric: Fabric) -> Iterator[dict[str, Any]]:
 def _graph(fabric: Fabric) -> dict[str, Any]:
     return {
         "name": fabric.name,
+        **({"tree": fabric.tree} if fabric.tree else {}),
         "switches": [switch.model_dump() for switch in fabric.switches],
         "nics": [nic.model_dump() for nic in fabric.nics],
         **({} if fabric.servers == (Server(),) else {"servers": [server.model_dump() for server in fabric.servers]}),
+        **({"extras": [extra.model_dump() for extra in fabric.extras]} if fabric.extras else {}),
         "caveats": caveats_to_json(fabric.caveats),
     }
 

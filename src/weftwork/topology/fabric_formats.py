@@ -135,7 +135,7 @@ class _GraphmlReader:
 def read_graphml(content: bytes, source: str) -> Draft:
     """Read GraphML; ConfigError where it is not that, or holds what a fabric has not."""
     draft = _GraphmlReader(source).read(content)
-    for key in ("switches", "nics", "servers", "caveats", "facts"):  # GraphML has no lists, so that these are JSON text
+    for key in ("switches", "nics", "servers", "extras", "caveats", "facts"):  # GraphML has no lists: JSON text
         if isinstance(draft.graph.get(key), str):
             try:
                 draft.graph[key] = json.loads(draft.graph[key])

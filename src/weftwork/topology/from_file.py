@@ -21,6 +21,7 @@ from weftwork.base.units import DURATION, LENGTH, PROPAGATION_PS_PER_M, RATE, Qu
 from weftwork.hardware import catalogue
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.fabric_extras import Extra
 from weftwork.topology.assemble import assemble, default_link_names, links_between
 from weftwork.topology.fabric_formats import Draft, read_graphml, read_json
 
@@ -33,7 +34,8 @@ WORDS = {"host": HOST, "switch": SWITCH}
 NODE_KEYS = ("id", "kind", "tier", "pod", "switch", "nic", "device", "server")
 DEFAULTS = ("rate", "rate_bps", "delay", "delay_ps", "length", "length_m", "loss", "corruption")
 LINK_KEYS = ("source", "target", "name", *DEFAULTS)
-GRAPH_KEYS = ("name", "switches", "nics", "servers", "caveats", "facts", "switch", "nic", "server", *DEFAULTS)
+GRAPH_KEYS = ("name", "tree", "switches", "nics", "servers", "extras", "caveats", "facts", "switch", "nic", "server",
+              *DEFAULTS)  # fmt: skip
 RENAMED = {"chunk_bytes": "slice_bytes"}  # of devices in files of before
 # what networkx writes besides; it says nothing about a fabric
 IGNORED = {"key", "directed", "multigraph", "node_default", "edge_default"}
@@ -133,6 +135,7 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
         HOST: _Devices("nic", _records(graph.get("nics", []), Nic, "nics", mistakes), caveats),
     }
     servers = _Devices("server", _records(graph.get("servers", []), Server, "servers", mistakes), caveats)
+    extras = _records(graph.get("extras", []), Extra, "extras", mistakes)
     nodes = [
         _node(number, line, row, graph, devices, servers, mistakes) for number, (line, row) in enumerate(draft.nodes)
     ]
@@ -159,6 +162,7 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
         name=str(graph.get("name") or Path(source).stem), node_names=names, node_kind=kinds, node_tier=tier,
         node_device=chosen, links=links, link_names=link_names, switches=devices[SWITCH].records,
         nics=devices[HOST].records, caveats=caveats, servers=servers.records or (Server(),),
+        extras=extras, tree=str(graph.get("tree") or ""),
         node_server=server if (server != 0).any() else None, node_pod=pod if (pod >= 0).any() else None, source=source,
     )  # fmt: skip
 

@@ -1,15 +1,14 @@
 """A fabric with some of it lost: what stays connected, and with how much bandwidth.
 
-A name is a node (``leaf3``, ``host7``), a link (``leaf3-spine1``), or a NIC port as host and number
-(``host3/nic2``, counted from 0).
-Source: bisection and the flow between two hosts are max-flows, as in `weftwork.topology.measures`.
+Names are those of `weftwork.topology.lost_names`.
+Source: bisection and the flow between two hosts are max-flows, as in `weftwork.topology.measures`; routes that stay
+legal under PFC as in `weftwork.topology.valleys`.
 Leaves out: how long routes take to know of it, and what a hash makes of the paths that are left; a run says that.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -18,12 +17,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from weftwork.base.errors import ConfigError, Mistake
-from weftwork.base.nearest import nearest, turned_round
-from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.fabric import HOST, Fabric
 from weftwork.spec.rails import ports_of_gpu
+from weftwork.topology.lost_names import find_lost
 from weftwork.topology.measures import Bisection, PathLength, bisection, host_kinds, path_sample, paths
 from weftwork.topology.reach import Reach, rails_of, reach
+from weftwork.topology.up_down import DisjointPaths, UpDown, disjoint_paths
+from weftwork.topology.valleys import Valleys, is_tiered, leaves_left, valleys
 
 __all__ = ["Loss", "RailLoss", "WorstPair", "find_lost", "lose", "measure_loss"]
 
@@ -31,8 +31,6 @@ MOST_WORK = (
     2_000_000  # chosen: links x max-flows, some ten seconds; beyond it the flows of rails and pairs are left out
 )
 ALL_WORK = 300_000  # chosen: hosts squared x links, about a second of max-flows
-MOST_COMPARED = 50_000  # chosen: names among which the nearest is looked for; difflib takes seconds for them
-_NIC = re.compile(r"(?P<host>.+)/nic(?P<port>[0-9]{1,6})")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +75,8 @@ class Loss:
 
     Attributes
     ----------
-    nodes, links, nic_ports : names that are gone; links of lost nodes are not listed
+    names : as they were asked for
+    nodes, links : names that are gone; links of lost nodes are not listed
     links_lost : all links that are gone
     before, after : who reaches whom
     bisection_before, bisection_after : see `weftwork.topology.measures.Bisection`
@@ -86,8 +85,14 @@ class Loss:
     worst_before, worst_after : None where no two hosts reach each other or the fabric is too large
     gpus_with_less : GPUs that have lost some of their NIC ports, but not all
     gpus_without : GPUs that have lost all of them, and whose server is not lost
+    legal_before, legal_after : bisection over paths without a valley; None where switches of one tier are linked
+    valleys_before, valleys_after : pairs of the leaves that keep a host, by whether they have such a path and whether
+        their shortest routes, which engines use, are all of that kind; None likewise
+    disjoint_before, disjoint_after : the two leaves with the fewest disjoint paths without a valley; None likewise, and
+        where the pairs are too many
     """
 
+    names: tuple[str, ...]
     nodes: tuple[str, ...]
     links: tuple[str, ...]
     links_lost: int
@@ -102,76 +107,12 @@ class Loss:
     worst_after: WorstPair | None
     gpus_with_less: int
     gpus_without: int
-
-
-def find_lost(fabric: Fabric, names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Find what the names mean.
-
-    Returns
-    -------
-    lost nodes, shape (nodes,), and lost links with all of the lost nodes, shape (links,)
-
-    Raises
-    ------
-    ConfigError : names that the fabric does not have, each with the nearest
-    """
-    lost_nodes = np.zeros(len(fabric.node_names), np.bool_)
-    lost_links = np.zeros(len(fabric.links), np.bool_)
-    mistakes: list[Mistake] = []
-    for name in names:
-        node, link = _found(fabric.node, name), _found(fabric.link, name)
-        match = _NIC.fullmatch(name)
-        host = None if match is None else _found(fabric.node, match["host"])
-        if node is not None:
-            lost_nodes[node] = True
-        elif link is not None:
-            lost_links[link] = True
-        elif match is not None and host is not None:
-            mistakes += _lose_port(fabric, host, int(match["port"]), lost_links)
-        else:
-            some = [fabric.node_names[index] for index in np.flatnonzero(fabric.node_kind == SWITCH)[:1].tolist()]
-            wanted = ", ".join([*some, *fabric.link_names[:1], f"{fabric.node_names[fabric.hosts[0]]}/nic0"])
-            text = (
-                f"found '{name}', which the fabric does not have, wanted a node, a link or a NIC port such as {wanted}"
-            )
-            few = len(fabric.links) <= MOST_COMPARED
-            fix = turned_round(name, _Links(fabric))
-            if few and fix is None:
-                fix = nearest(name, fabric.node_names) or nearest(name, fabric.link_names)
-            mistakes.append(Mistake(path="--without", text=text, fix=fix))
-    if mistakes:
-        raise ConfigError("--without", mistakes)
-    lost_links |= lost_nodes[fabric.links["a"]] | lost_nodes[fabric.links["b"]]
-    return lost_nodes, lost_links
-
-
-def _found(find: Callable[[str], int], name: str) -> int | None:
-    try:
-        return find(name)
-    except KeyError:
-        return None
-
-
-class _Links(Container[str]):
-    """Whether a fabric has a link of this name, without a list of all of them."""
-
-    def __init__(self, fabric: Fabric) -> None:
-        self._fabric = fabric
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and _found(self._fabric.link, name) is not None
-
-
-def _lose_port(fabric: Fabric, node: int, port: int, lost_links: NDArray[np.bool_]) -> list[Mistake]:
-    name = fabric.node_names[node]
-    if fabric.node_kind[node] != HOST:
-        return [Mistake(path="--without", text=f"found '{name}/nic{port}', but '{name}' is a switch, wanted a host")]
-    first, last = int(fabric.ports.base[node]), int(fabric.ports.base[node + 1])
-    if port >= last - first:
-        text = f"found '{name}/nic{port}', wanted nic0 to nic{last - first - 1}"
-        return [Mistake(path="--without", text=text, fix=f"{name}/nic{last - first - 1}")]
-    lost_links[fabric.ports.link[first + port]] = True
-    return []
+    legal_before: Bisection | None
+    legal_after: Bisection | None
+    valleys_before: Valleys | None
+    valleys_after: Valleys | None
+    disjoint_before: DisjointPaths | None
+    disjoint_after: DisjointPaths | None
 
 
 def lose(fabric: Fabric, lost_links: NDArray[np.bool_]) -> Fabric:
@@ -187,7 +128,7 @@ def measure_loss(fabric: Fabric, names: Sequence[str]) -> Loss:
     Parameters
     ----------
     fabric : as it was
-    names : of nodes, links and NIC ports
+    names : see `weftwork.topology.lost_names`
 
     Raises
     ------
@@ -198,10 +139,15 @@ def measure_loss(fabric: Fabric, names: Sequence[str]) -> Loss:
     own_links = lost_links & ~(lost_nodes[fabric.links["a"]] | lost_nodes[fabric.links["b"]])
     less, without = _gpus_hit(fabric, lost_nodes, lost_links)
     groups = rails_of(fabric)
-    kinds = len(np.unique(host_kinds(fabric)))
-    flows = 2 * len(groups) + 2 * (kinds + int(lost_links.any())) ** 2
+    kinds, kinds_left = (len(np.unique(host_kinds(one))) for one in (fabric, left))
+    flows = 2 * len(groups) + max(2 * (kinds + int(lost_links.any())) ** 2, kinds**2 + kinds_left**2)
     fits = flows * len(fabric.links) <= MOST_WORK
+    whole_up = np.ones(len(fabric.links), np.bool_)
+    network = UpDown(fabric) if is_tiered(fabric) else None
+    leaves = leaves_left(fabric, ~lost_links)
+    disjoint = disjoint_paths(fabric, ~lost_links, leaves)
     return Loss(
+        names=tuple(names),
         nodes=tuple(fabric.node_names[index] for index in np.flatnonzero(lost_nodes).tolist()),
         links=tuple(fabric.link_names[index] for index in np.flatnonzero(own_links).tolist()),
         links_lost=int(lost_links.sum()),
@@ -216,6 +162,12 @@ def measure_loss(fabric: Fabric, names: Sequence[str]) -> Loss:
         worst_after=worst_pair(left) if fits else None,
         gpus_with_less=less,
         gpus_without=without,
+        legal_before=None if network is None else network.bisection(whole_up),
+        legal_after=None if network is None else network.bisection(~lost_links),
+        valleys_before=valleys(fabric, whole_up, leaves),
+        valleys_after=valleys(fabric, ~lost_links, leaves),
+        disjoint_before=None if disjoint is None else disjoint[0],
+        disjoint_after=None if disjoint is None else disjoint[1],
     )
 
 

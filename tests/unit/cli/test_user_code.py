@@ -37,6 +37,7 @@ RUN_BY = {
     "run": set(KINDS),
     "collective": set(KINDS) - {"traffic.pattern"},  # it puts its own workload in place of the scenario's
     "topology": {"fabric.topology"},
+    "cost": {"fabric.topology"},
     "sweep": set(KINDS),
     "tune": set(KINDS),
 }

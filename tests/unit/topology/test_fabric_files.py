@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "fabrics"
 
 def equal(one: Fabric, other: Fabric) -> bool:
     arrays = ("node_kind", "node_tier", "node_device", "links")
-    plain = ("name", "node_names", "link_names", "switches", "nics", "caveats")
+    plain = ("name", "node_names", "link_names", "switches", "nics", "caveats", "tree")
     return all(np.array_equal(getattr(one, key), getattr(other, key)) for key in arrays) and all(
         getattr(one, key) == getattr(other, key) for key in plain
     )
@@ -42,6 +42,29 @@ def test_a_fabric_survives_a_file(fabric: Fabric, tmp_path: Path, ending: str) -
     export(fabric, path)
     assert equal(read_fabric(path), fabric)
     assert equal(fabric_of(file=path), fabric)
+
+
+@pytest.mark.parametrize("ending", [".json", ".graphml"])
+@pytest.mark.parametrize(
+    ("keys", "tree"),
+    [
+        ({"topology": "superpod", "scalable_units": 1, "fabric_manager": True}, "PGFT(2; 32,8; 1,4; 1,8)"),
+        ({"topology": "hpn", "segments": 1, "nodes_per_segment": 2}, "PGFT(2; 2,8; 2,60; 1,1)"),
+        ({"topology": "rail-only", "gpus": 256, "node": "dgx-h100", "radix": 64}, "8 x PGFT(1; 32; 1; 1)"),
+        ({"file": EXAMPLES / "two_leaves.json"}, ""),
+    ],
+)
+def test_a_file_keeps_the_numbers_of_the_generator(
+    tmp_path: Path, ending: str, keys: dict[str, Any], tree: str
+) -> None:
+    made = fabric_of(**keys)
+    assert made.tree == tree
+    path = tmp_path / f"fabric{ending}"
+    export(made, path)
+    assert ("PGFT" in path.read_text(encoding="utf-8")) == bool(tree)
+    read = read_fabric(path)
+    assert (read.tree, read.extras) == (tree, made.extras)
+    assert equal(read, made)
 
 
 def test_a_device_of_an_older_file_has_the_names_of_now(tmp_path: Path) -> None:

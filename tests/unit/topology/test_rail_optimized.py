@@ -18,14 +18,14 @@ from weftwork.spec.rails import default_rails, ports_by_rail, rail_mistakes
 from weftwork.topology.build import fabric_of
 from weftwork.topology.measures import measure
 from weftwork.topology.oversubscription import oversubscription_by_tier
+from weftwork.topology.rail_counts import rail_counts
 from weftwork.topology.routing import switch_distances
-from weftwork.topology.shapes.rail_optimized import rail_counts
 
 DGX = Server(name="dgx", gpus=8, nic_ports=8)
 
 
 def rail_fabric(**keys: object) -> Fabric:
-    return fabric_of(topology="rail-optimized", **{"node": "dgx-h100", **keys})  # type: ignore[arg-type]
+    return fabric_of(**{"topology": "rail-optimized", "node": "dgx-h100", **keys})  # type: ignore[arg-type]
 
 
 def leaves_of(fabric: Fabric) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
@@ -70,7 +70,7 @@ def test_rails_that_are_not_joined_are_networks_of_their_own() -> None:
     assert len(fabric.node_names) == 32 + 8
     distance = switch_distances(fabric, np.ones(len(fabric.links), np.bool_), np.arange(32, 40, dtype=np.int32))
     assert (distance[32:] >= 0).sum() == 8  # each leaf reaches itself only
-    large = rail_fabric(gpus=1_024, radix=64, rail_only=True)
+    large = rail_fabric(topology="rail-only", gpus=1_024, radix=64)
     counts = rail_counts(servers=128, server=DGX, rails=8, radix=64, rail_only=True)
     assert (counts.networks, counts.pods, counts.spines, counts.links_per_pair) == (8, 4, 2, 16)
     assert len(large.node_names) - 128 == counts.switches == 32 + 16
@@ -122,7 +122,7 @@ def test_any_shape_keeps_its_promises(shape: dict[str, Any]) -> None:
     try:
         fabric = rail_fabric(
             node=node, hosts=shape["servers"], planes=shape["planes"], rails=shape["rails"], radix=shape["radix"],
-            oversubscription=shape["ratio"], rail_only=shape["rail_only"],
+            oversubscription=shape["ratio"], topology="rail-only" if shape["rail_only"] else "rail-optimized",
         )  # fmt: skip
     except ConfigError as refused:
         text = str(refused)
@@ -237,7 +237,7 @@ def test_pods_at_a_ratio_are_equal(ratio: int, per_pod: int, switches: int) -> N
         ({"gpus": 2_048, "oversubscription": 2, "pods": 3},
          "but 256 servers (2,048 GPUs) do not divide into equal pods of 86; 172 or 258 servers"),
         ({"gpus": 2_048, "oversubscription": 3, "pods": 4}, "gives a leaf of 64 hosts 21.3333 uplinks; a whole number"),
-        ({"gpus": 256, "oversubscription": 2, "rail_only": True}, "nothing is above these leaves"),
+        ({"gpus": 256, "oversubscription": 2, "topology": "rail-only"}, "nothing is above these leaves"),
         ({"gpus": 256, "oversubscription": {"leaf": 2}, "pods": 1, "spines": 0}, "nothing is above these leaves"),
         ({"gpus": 2_048, "oversubscription": {"leaf": 2, "spine": 2}}, "found a ratio of 'spine', but these spines"),
         ({"gpus": 2_048, "oversubscription": {"core": 2}}, "found a ratio of 'core', wanted one of leaf or spine"),

@@ -64,18 +64,25 @@ class Offer(Generic[K]):
     ----------
     source : where it is described
     keys : the keys of the scenario that belong to this choice, a record of rows (`weftwork.spec.scenario.rows.row`)
+    defaults : keys of the section around it, with the values that they have under this choice where a scenario does
+        not set them, as they would stand there: ``{"recovery": "selective-repeat", "mtu": "2KiB"}``; of a transport and
+        of a topology
     """
 
     source: str
     keys: type[K] = NoKeys  # type: ignore[assignment]  # K is NoKeys then
+    defaults: Mapping[str, str | int | bool | Mapping[str, str | int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what a file written by hand can get wrong.
 
         Raises
         ------
-        TypeError : the keys are no record of rows, or the source is no text
+        TypeError : the keys are no record of rows, the source is no text, or the defaults are no mapping of keys
         """
+        defaults: object = self.defaults
+        if not (isinstance(defaults, dict) and all(isinstance(key, str) for key in defaults)):
+            raise TypeError(f"defaults is {defaults!r}, wanted a mapping such as {{'recovery': 'selective-repeat'}}")
         source: object = self.source  # a file written by hand; Python itself checks no types
         keys: object = self.keys
         if not isinstance(source, str):
@@ -105,25 +112,10 @@ class TransportKind(Offer[K]):
     ----------
     build : makes the engines' record from the checked section ``transport`` and the keys of this choice
     check : notes what is wrong with the section or these keys; called when a scenario is read
-    defaults : keys of the section ``transport``, with the values that they have under this transport where a scenario
-        does not set them, as they would stand there: ``{"recovery": "selective-repeat", "mtu": "2KiB"}``
     """
 
     build: Callable[[TransportSection, K], Transport]
     check: Callable[[TransportSection, K, Findings], None] = _nothing
-    defaults: Mapping[str, str | int | bool] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Refuse what a file written by hand can get wrong.
-
-        Raises
-        ------
-        TypeError : as of every choice; or the defaults are no mapping of keys
-        """
-        Offer.__post_init__(self)
-        defaults: object = self.defaults
-        if not (isinstance(defaults, dict) and all(isinstance(key, str) for key in defaults)):
-            raise TypeError(f"defaults is {defaults!r}, wanted a mapping such as {{'recovery': 'selective-repeat'}}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

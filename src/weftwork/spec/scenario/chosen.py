@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from weftwork.base.nearest import nearest
 from weftwork.spec.device import Record
-from weftwork.spec.scenario.choice import Offer, TransportKind
+from weftwork.spec.scenario.choice import Offer
 from weftwork.spec.scenario.kinds import (
     DeviceKind,
     OfferKind,
@@ -24,8 +24,8 @@ from weftwork.spec.scenario.kinds import (
     WrongValueError,
     either,
 )
-from weftwork.spec.scenario.rows import KeyRow, rows_of, shown
-from weftwork.spec.scenario.yaml_tree import Node, Scalar
+from weftwork.spec.scenario.rows import KeyRow, as_node, rows_of, shown
+from weftwork.spec.scenario.yaml_tree import Node
 
 __all__ = ["OPTIONS", "Chooser", "chooser_of", "clash", "means_nothing", "usual_values"]
 
@@ -95,11 +95,11 @@ def means_nothing(selector: str, chosen: object, wanted: tuple[str, ...]) -> str
 def usual_values(
     offer: Offer[Any] | None, rows: Mapping[str, KeyRow], given: Collection[str]
 ) -> tuple[dict[str, Node], list[tuple[str, str | None]]]:
-    """Return what a transport sets; the reader takes a value from here where the user sets none.
+    """Return what a choice sets; the reader takes a value from here where the user sets none.
 
     Parameters
     ----------
-    offer : the choice; only a transport has such defaults
+    offer : the choice
     rows : of the section
     given : keys that the user has set; a preset of policies goes before a default of one of them
 
@@ -109,12 +109,12 @@ def usual_values(
     """
     kept: dict[str, Node] = {}
     wrong: list[tuple[str, str | None]] = []
-    if not isinstance(offer, TransportKind):
+    if offer is None:
         return kept, wrong
     by_key = {described.key: described for described in rows.values()}
     without = ("path_selection", "port_selection") if "load_balancing" in given else ()
     for key, value in offer.defaults.items():
-        described, node = by_key.get(key), Scalar(text=shown(value))
+        described, node = by_key.get(key), as_node(value)
         if described is None:
             wrong.append((f"its defaults name '{key}', wanted one of {', '.join(by_key)}", nearest(key, list(by_key))))
             continue

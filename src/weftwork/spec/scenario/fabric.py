@@ -16,6 +16,7 @@ from weftwork.spec.scenario.choice import NoKeys
 from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.spec.scenario.devices import DeviceChoice
 from weftwork.spec.scenario.engineering import EngineeringSection
+from weftwork.spec.scenario.floor_plan import FloorPlanSection
 from weftwork.spec.scenario.hashes import HashSection
 from weftwork.spec.scenario.kinds import (
     Choice,
@@ -125,6 +126,13 @@ class FabricSection(Record):
         absent="link_delay",
         text="One-way propagation delay of the links between hosts and switches, where it differs.",
         source="chosen: one delay everywhere",
+    )
+    floor_plan: FloorPlanSection | None = row(
+        "floor_plan",
+        Section(model=FloorPlanSection, optional=True),
+        unless=_FROM_FILE,
+        text="Where racks stand, from which the length and the delay of every cable follow; instead of `cable_length`.",
+        source="see its keys",
     )
     switch: DeviceChoice = row(
         "switch",

@@ -16,6 +16,7 @@ from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_mistakes
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.findings import Read, asked
+from weftwork.spec.scenario.floor_plan import FloorPlanSection
 from weftwork.spec.scenario.hashes import check_hashes
 from weftwork.spec.scenario.pins import check_pins
 from weftwork.spec.scenario.reader import Reader
@@ -23,6 +24,7 @@ from weftwork.spec.scenario.topology import Ground, Topology
 
 __all__ = ["DEFAULT_CABLE_M", "resolve_fabric", "resolved_keys", "servers_asked"]
 
+SHORTEST_PS = 1_000  # as `weftwork.topology.assemble` refuses shorter delays
 DEFAULT_CABLE_M = 20.0  # chosen: a row of racks, as the row fabric.cable_length says
 
 
@@ -137,7 +139,10 @@ def servers_asked(hosts: int | None, gpus: int | None, server: Server, found: Fi
 
 def _resolve_links(fabric: FabricSection, reader: Reader, known: dict[str, Any]) -> None:
     delay_ps, length_m = fabric.link_delay_ps, fabric.cable_length_m
-    if not reader.is_sound("fabric.link_delay", "fabric.cable_length"):
+    if not reader.is_sound("fabric.link_delay", "fabric.cable_length", "fabric.floor_plan"):
+        return
+    if fabric.floor_plan is not None:
+        _resolve_floor(fabric, fabric.floor_plan, reader)
         return
     if delay_ps is None and length_m is None:
         length_m = DEFAULT_CABLE_M
@@ -157,6 +162,22 @@ def _resolve_links(fabric: FabricSection, reader: Reader, known: dict[str, Any])
         delay_ps = from_length_ps
     known["link_delay_ps"], known["cable_length_m"] = delay_ps, length_m
     known["host_link_delay_ps"] = delay_ps if fabric.host_link_delay_ps is None else fabric.host_link_delay_ps
+
+
+def _resolve_floor(fabric: FabricSection, plan: FloorPlanSection, reader: Reader) -> None:
+    """A floor plan makes all delays itself."""
+    given = {
+        "link_delay": fabric.link_delay_ps,
+        "cable_length": fabric.cable_length_m,
+        "host_link_delay": fabric.host_link_delay_ps,
+    }
+    for key, value in given.items():
+        if value is not None:
+            reader.wrong(f"fabric.{key}", "follows from fabric.floor_plan; give one of them")
+    for key, length_m in (("rack_cable", plan.rack_cable_m), ("tray_height", 2 * plan.tray_height_m)):
+        if round(length_m * PROPAGATION_PS_PER_M) < SHORTEST_PS and reader.is_sound(f"fabric.floor_plan.{key}"):
+            text = f"makes a cable of {length_m:g}m, wanted at least 20cm, since the engines need a delay of 1 ns"
+            reader.wrong(f"fabric.floor_plan.{key}", text)
 
 
 def _has_ports(fabric: FabricSection) -> bool:

@@ -17,7 +17,9 @@ from pydantic import BaseModel
 from weftwork.base.folder import Folder, is_path
 from weftwork.base.nearest import nearest
 from weftwork.base.units import QuantityKind, UnitError, format_quantity, parse_quantity
-from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, show
+from weftwork.spec.scenario.kind_reading import WrongValueError, either, scalar_of
+from weftwork.spec.scenario.tier_kinds import RatesByTier, Ratio
+from weftwork.spec.scenario.yaml_tree import Node, Sequence, show
 
 __all__ = [
     "FILE_PATTERN",
@@ -32,6 +34,7 @@ __all__ = [
     "Number",
     "OfferKind",
     "PolicyChoiceKind",
+    "RatesByTier",
     "Ratio",
     "Section",
     "SectionList",
@@ -41,22 +44,6 @@ __all__ = [
     "WrongValueError",
     "either",
 ]  # fmt: skip
-
-
-class WrongValueError(Exception):
-    """A value does not fit its kind."""
-
-    def __init__(self, text: str, fix: str | None = None) -> None:
-        self.text = text
-        self.fix = fix
-        super().__init__(text, fix)
-
-
-def _scalar(node: Node, wanted: str) -> Scalar:
-    if not isinstance(node, Scalar) or node.value is None:
-        message = f"found {show(node)}, wanted {wanted}"
-        raise WrongValueError(message)
-    return node
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +72,7 @@ class Measure:
 
     def read(self, node: Node) -> int | float:
         """Resolve a scalar."""
-        scalar = _scalar(node, self.wanted)
+        scalar = scalar_of(node, self.wanted)
         if isinstance(scalar.value, bool):
             message = f"found {show(node)}, wanted {self.wanted}"
             raise WrongValueError(message)
@@ -134,7 +121,7 @@ class Whole:
 
     def read(self, node: Node) -> int:
         """Resolve a scalar."""
-        scalar = _scalar(node, self.wanted)
+        scalar = scalar_of(node, self.wanted)
         value = scalar.value
         if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
             value = int(value)  # 1e4 is a whole number to whoever writes it
@@ -180,7 +167,7 @@ class Number:
 
     def read(self, node: Node) -> float:
         """Resolve a scalar."""
-        value = _scalar(node, self.wanted).value
+        value = scalar_of(node, self.wanted).value
         if isinstance(value, bool) or not isinstance(value, int | float):
             message = f"found {show(node)}, wanted {self.wanted}"
             raise WrongValueError(message)
@@ -208,58 +195,6 @@ class Number:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ratio:
-    """A ratio such as ``2:1``, or a mapping of tiers to ratios; resolved to a number, or a mapping of numbers."""
-
-    tiers: tuple[str, ...]
-    low: float = 1e-12
-    high: float = 1e12
-    unit: str = "ratio"
-
-    @property
-    def wanted(self) -> str:
-        """What is allowed, in words."""
-        each = ", ".join(f"{tier}: 2:1" for tier in self.tiers)
-        return f"a ratio such as 2:1 or 1.5, or one by tier, {{{each}}}"
-
-    def read(self, node: Node) -> float | dict[str, float]:
-        """Resolve a scalar or a mapping."""
-        if not isinstance(node, Mapping) or not node.entries:
-            return self._number(node, "")
-        odd = next((entry.key for entry in node.entries if entry.key not in self.tiers), None)
-        if odd is not None:
-            message = f"found a ratio of '{odd}', wanted one of {either(self.tiers)}"
-            raise WrongValueError(message, nearest(odd, self.tiers))
-        return {entry.key: self._number(entry.node, f"{entry.key}: ") for entry in node.entries}
-
-    def _number(self, node: Node, where: str) -> float:
-        match = _RATIO.fullmatch(_scalar(node, self.wanted).text)
-        over, under = (float(part or 1) for part in match.group("over", "under")) if match is not None else (0.0, 1.0)
-        if not under or not self.low <= over / under <= self.high:
-            message = f"{where}found {show(node)}, wanted {self.wanted}"
-            raise WrongValueError(message)
-        return over / under
-
-    def write(self, value: Any) -> float | int | dict[str, float | int]:
-        """Write a resolved value."""
-        if isinstance(value, MappingType):
-            return {tier: Number().write(ratio) for tier, ratio in value.items()}
-        return Number().write(value)
-
-    def json(self) -> dict[str, Any]:
-        """JSON Schema of the ratio."""
-        one = [{"type": "number", "minimum": self.low, "maximum": self.high},
-               {"type": "string", "pattern": f"^{_RATIO_PATTERN}$"}]  # fmt: skip
-        tiers = {"type": "object", "properties": {tier: {"anyOf": one} for tier in self.tiers}, "minProperties": 1}
-        return {"anyOf": [*one, {**tiers, "additionalProperties": False}]}
-
-
-_NUMBER_PATTERN = r"[0-9]{1,15}(?:\.[0-9]{0,40})?(?:[eE][-+]?[0-9]{1,2})?"
-_RATIO_PATTERN = f"{_NUMBER_PATTERN}(:{_NUMBER_PATTERN})?"
-_RATIO = re.compile(f"(?P<over>{_NUMBER_PATTERN})(?::(?P<under>{_NUMBER_PATTERN}))?")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Flag:
     """True or false."""
 
@@ -268,7 +203,7 @@ class Flag:
 
     def read(self, node: Node) -> bool:
         """Resolve a scalar."""
-        scalar = _scalar(node, self.wanted)
+        scalar = scalar_of(node, self.wanted)
         if not isinstance(scalar.value, bool):
             fix = {"yes": "true", "on": "true", "no": "false", "off": "false", "1": "true", "0": "false"}.get(
                 scalar.text.lower()
@@ -301,7 +236,7 @@ class Choice:
 
     def read(self, node: Node) -> str:
         """Resolve a scalar."""
-        text = _scalar(node, self.wanted).text
+        text = scalar_of(node, self.wanted).text
         if text in self.options:
             return text
         if text in self.later:
@@ -333,7 +268,7 @@ class Text:
 
     def read(self, node: Node) -> str:
         """Resolve a scalar."""
-        text = _scalar(node, self.wanted).text
+        text = scalar_of(node, self.wanted).text
         if not text.strip() or len(text) > self.longest or not text.isprintable():
             message = f"found {show(node)}, wanted {self.wanted}"
             raise WrongValueError(message)
@@ -363,7 +298,7 @@ class FileName:
 
     def read(self, node: Node) -> str:
         """Resolve a scalar."""
-        text = _scalar(node, self.wanted).text
+        text = scalar_of(node, self.wanted).text
         if text in self.names or (text.endswith(self.endings) and text.isprintable()):
             return text
         message = f"found {show(node)}, wanted {self.wanted}"
@@ -434,7 +369,7 @@ class Selection:
         """Resolve a word or a list."""
         if isinstance(node, Sequence):
             return Listing(item=self.item).read(node)
-        text = _scalar(node, self.wanted).text
+        text = scalar_of(node, self.wanted).text
         if text not in {"all", "none"}:
             message = f"found {show(node)}, wanted {self.wanted}"
             raise WrongValueError(message, nearest(text, ["all", "none"]))
@@ -494,7 +429,7 @@ class NameOrFile:
 
     def read(self, node: Node) -> str:
         """Resolve a scalar; whether there is such a name or file is seen where both are known."""
-        scalar = _scalar(node, self.wanted)
+        scalar = scalar_of(node, self.wanted)
         if not isinstance(scalar.value, str) or not scalar.text.isprintable():
             message = f"found {show(node)}, wanted {self.wanted}"
             raise WrongValueError(message)
@@ -534,7 +469,7 @@ class OfferKind:
 
     def read(self, node: Node) -> str:
         """Resolve a scalar to a name or the path as it stands; whether there is such a file is seen elsewhere."""
-        text = _scalar(node, self.wanted).text
+        text = scalar_of(node, self.wanted).text
         if text in self.names or (is_path(text) and text.isprintable()):
             return text
         if text in self.later:
@@ -579,6 +514,7 @@ Kind = (
     | Whole
     | Number
     | Ratio
+    | RatesByTier
     | Flag
     | Choice
     | Text
@@ -592,8 +528,3 @@ Kind = (
     | Section
     | SectionList
 )
-
-
-def either(words: list[str] | tuple[str, ...]) -> str:
-    """Join words as a choice: ``a, b or c``."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

@@ -17,7 +17,7 @@ from weftwork.spec.scenario.yaml_tree import Node, Scalar, Sequence, Value, Yaml
 
 __all__ = ["MIGRATIONS", "SCHEMA", "Step", "migrate", "present_key"]
 
-SCHEMA = 2
+SCHEMA = 3
 
 # The tree of schema n to the tree of schema n + 1, and notes on what was changed, each one sentence.
 Step = Callable[[Tree], tuple[Tree, list[str]]]
@@ -76,20 +76,68 @@ def _renamed_entry(entry: YamlEntry, new: str) -> YamlEntry:
     return entry if value is None else replace(entry, key=new, node=replace(value, line=entry.node.line))
 
 
-def present_key(path: str) -> str | None:
-    """The key of this schema for one that an older schema had; None where that is none.
+def present_key(path: str) -> tuple[str, int] | None:
+    """The key of this schema for one that an older schema had, and the schema that renamed it; None where that is none.
 
     Examples
     --------
-    >>> present_key("jobs.0.chunks"), present_key("collective.chunks")
-    ('jobs.0.virtual_stages', None)
+    >>> present_key("jobs.0.chunks"), present_key("collective.chunks"), present_key("fabric.rail_only")
+    (('jobs.0.virtual_stages', 2), None, ('fabric.topology', 3))
     """
+    if path == "fabric.rail_only":
+        return "fabric.topology", 3
     around, _, key = path.rpartition(".")
     section = ".".join(part for part in around.split(".") if not part.isdigit())
-    return next((f"{around}.{new}" for own, old, new in _RENAMED_IN_2 if (own, old) == (section, key)), None)
+    return next(((f"{around}.{new}", 2) for own, old, new in _RENAMED_IN_2 if (own, old) == (section, key)), None)
 
 
-MIGRATIONS: Mapping[int, Step] = {1: _with_new_keys}
+def _with_names_of_trees(tree: Tree) -> tuple[Tree, list[str]]:
+    """Schema 2 to 3: rails that are not joined have a name of their own; partly filled fat trees have fewer spines."""
+    entry = tree.get("fabric")
+    if entry is None or not isinstance(entry.node, Tree):
+        return tree, []
+    fabric, notes = entry.node, list[str]()
+    name, rail_only = _scalar(fabric, "topology"), _scalar(fabric, "rail_only")
+    is_flag = rail_only is not None and isinstance(rail_only.value, bool)
+    if rail_only is not None and is_flag and name is not None and name.text == "rail-optimized":
+        fabric = fabric.drop("rail_only")
+        if rail_only.value:
+            fabric = fabric.put("topology", Scalar(text="rail-only", line=name.line))
+        notes.append("'fabric.rail_only' is now the topology 'rail-only'")
+    if _is_partly_filled(fabric):
+        radix = _scalar(fabric, "radix")
+        if radix is not None and isinstance(radix.value, int):
+            fabric = fabric.put("spines", Scalar(text=str(radix.value // 2), line=radix.line))
+            notes.append("a fat tree of two tiers has the spines that its leaves need: 'fabric.spines' keeps radix / 2")
+        else:
+            notes.append("a fat tree of two tiers has the spines that its leaves need; 'fabric.spines' sets others")
+    below = (replace(one, node=fabric) if one.key == "fabric" else one for one in tree.entries)
+    return replace(tree, entries=tuple(below)), notes
+
+
+def _is_partly_filled(fabric: Tree) -> bool:
+    """Whether a fabric is a fat tree of two tiers whose hosts are counted, and are not as many as fit plainly."""
+    if _text(fabric, "topology") not in {"", "fat-tree"} or _text(fabric, "tiers") != "2" or fabric.get("spines"):
+        return False
+    counted = _scalar(fabric, "hosts") or _scalar(fabric, "gpus")
+    radix = _scalar(fabric, "radix")
+    if counted is None or counted.value is None:
+        return False
+    is_plain = fabric.get("node") is None and radix is not None and isinstance(radix.value, int)
+    return not (is_plain and radix is not None and counted.text == str(int(radix.text) ** 2 // 2))
+
+
+def _scalar(node: Tree, key: str) -> Scalar | None:
+    entry = node.get(key)
+    return entry.node if entry is not None and isinstance(entry.node, Scalar) else None
+
+
+def _text(node: Tree, key: str) -> str:
+    scalar = _scalar(node, key)
+    return "" if scalar is None else scalar.text
+
+
+MIGRATIONS: Mapping[int, Step] = {1: _with_new_keys, 2: _with_names_of_trees}
 
 
 def migrate(

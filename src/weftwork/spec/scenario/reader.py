@@ -279,7 +279,7 @@ class Reader:
 
     def _unknown(self, key: str, path: str, keys: list[str], others: MappingType[str, object]) -> None:
         if (now := present_key(path)) is not None:
-            self.wrong(path, "unknown key: it has another name since schema 2", now)
+            self.wrong(path, f"unknown key: it has another name since schema {now[1]}", now[0])
         elif len(self.mistakes) >= MANY:  # a file of another kind; looking for spellings would take minutes
             self.wrong(path, f"unknown key; wanted {_list_of(keys)}")
         else:

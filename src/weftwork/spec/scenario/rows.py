@@ -19,6 +19,7 @@ from weftwork.spec.scenario.kinds import (
     Measure,
     Number,
     PolicyChoiceKind,
+    RatesByTier,
     Ratio,
     Section,
     SectionList,
@@ -28,7 +29,18 @@ from weftwork.spec.scenario.kinds import (
 )
 from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, YamlEntry
 
-__all__ = ["REQUIRED", "KeyRow", "applies", "outside", "resolved_default", "row", "rows_of", "selector", "shown"]
+__all__ = [
+    "REQUIRED",
+    "KeyRow",
+    "applies",
+    "as_node",
+    "outside",
+    "resolved_default",
+    "row",
+    "rows_of",
+    "selector",
+    "shown",
+]
 
 REQUIRED = "required"
 
@@ -147,19 +159,19 @@ def outside(described: KeyRow, value: object) -> WrongValueError | None:
     Numbers, quantities, words and flags are judged.
     """
     kind = described.kind
-    if value is None or not isinstance(kind, Measure | Whole | Number | Ratio | Flag | Choice | Text):
+    if value is None or not isinstance(kind, Measure | Whole | Number | Ratio | RatesByTier | Flag | Choice | Text):
         return None
     try:
-        kind.read(_as_node(kind.write(value)))
+        kind.read(as_node(kind.write(value)))
     except WrongValueError as wrong:
         return wrong
     return None
 
 
-def _as_node(written: object) -> Node:
+def as_node(written: object) -> Node:
     """A written value as it stands in a file."""
     if isinstance(written, dict):
-        return Mapping(entries=tuple(YamlEntry(key=str(key), node=_as_node(one)) for key, one in written.items()))
+        return Mapping(entries=tuple(YamlEntry(key=str(key), node=as_node(one)) for key, one in written.items()))
     return Scalar(text=shown(written))
 
 

@@ -36,7 +36,7 @@ def refuse_unjoined(scenario: Scenario, fabric: Fabric, job: Job) -> None:
     found = first_unjoined(fabric, job)
     if found is None:
         return
-    joined = "a fabric whose rails and planes are joined (fabric.rail_only: false, one plane)"
+    joined = "a fabric whose rails and planes are joined (topology: rail-optimized, one plane)"
     section = scenario.collective
     if section is not None:
         by_rail = section.algorithm != _BY_RAIL and section.operation in ALGORITHMS.load(_BY_RAIL).operations

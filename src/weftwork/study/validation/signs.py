@@ -137,8 +137,8 @@ def _collective(operation: str, gpus: int) -> Tree:
 def _rails(gpus: int, *, is_rail_only: bool) -> Tree:
     # pods of 16 servers, so that rails have spines whose absence between rails can be felt
     return {
-        "topology": "rail-optimized", "gpus": gpus, "node": "dgx-h100", "nodes_per_pod": 16, "switch": "tomahawk-5",
-        "rail_only": is_rail_only,
+        "topology": "rail-only" if is_rail_only else "rail-optimized", "gpus": gpus, "node": "dgx-h100",
+        "nodes_per_pod": 16, "switch": "tomahawk-5",
     }  # fmt: skip
 
 

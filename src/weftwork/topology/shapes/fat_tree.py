@@ -13,18 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from weftwork.base.caveat import Caveat
+from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Nic, Server, Switch
-from weftwork.spec.fabric import HOST, SWITCH, Fabric
-from weftwork.spec.fabric_names import NodeNames
-from weftwork.spec.plug_in import Findings, Ground, Parts, Record, Topology, Whole, row
+from weftwork.spec.fabric import Fabric
+from weftwork.spec.plug_in import Findings, Ground, Parts, Record, Whole, row
 from weftwork.spec.scenario.findings import Collected
-from weftwork.spec.scenario.topology import FabricSize, full
-from weftwork.topology.assemble import assemble, links_between
+from weftwork.spec.scenario.topology import full
+from weftwork.topology.pgft import Pgft, Tier
+from weftwork.topology.tree_topology import tree_topology
 
-__all__ = ["TOPOLOGY", "FatTreeCounts", "fat_tree", "fat_tree_counts"]
+__all__ = ["TOPOLOGY", "FatTreeCounts", "fat_tree", "fat_tree_counts", "fewest_spines"]
 
 
 class Keys(Record):
@@ -36,6 +35,13 @@ class Keys(Record):
         default=3,
         text="Tiers of switches: leaves and spines, or leaves and aggs with cores above them.",
         source="Al-Fares et al., SIGCOMM 2008, doi:10.1145/1402958.1402967",
+    )
+    spines: int | None = row(
+        "spines",
+        Whole(low=1, high=65_536, unit="switches"),
+        absent="as few as carry all uplinks, with equally many cables between each leaf and each spine",
+        text="Spine switches of a tree of two tiers.",
+        source="chosen: NVIDIA's tables of DGX SuperPOD take so many",
     )
 
 
@@ -79,11 +85,13 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
     corruption: float = 0.0,
     caveats: Mapping[str, Caveat] | None = None,
     server: Server | None = None,
+    spines: int | None = None,
 ) -> Fabric:
     """Build a fat tree.
 
     Host i hangs on leaf ``i // ((radix / 2) // NIC ports of a host)``. With fewer hosts than the full tree carries,
-    leaves and pods without hosts are left out, while the spines or cores and all links above a leaf stay.
+    leaves and pods without hosts are left out. Of two tiers, as few spines stay as carry all uplinks with equally many
+    cables to each leaf; of three, all cores and all links above a leaf stay.
 
     Parameters
     ----------
@@ -96,53 +104,68 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
     loss, corruption : probability per packet, on every link
     caveats : what a user should know about the devices
     server : every host, whose NIC ports all go to its leaf; by default a plain one
+    spines : of a tree of two tiers; by default as above
 
     Raises
     ------
-    ConfigError : odd radix, more hosts than ports, a switch with fewer ports than ``radix``, rates or
-        delays out of range
+    ConfigError : odd radix, more hosts than ports, a switch with fewer ports than ``radix``, spines that do not divide
+        the uplinks, rates or delays out of range
     """
     server = Server() if server is None else server
     found = Collected(section="fabric")
     _judge(found, tiers=tiers, radix=radix, hosts=hosts, server=server)
     found.refuse()
+    parts = Parts(
+        hosts=hosts, ports=radix, server=server, rails=0, switch=switch, nic=nic, host_rate_bps=host_rate_bps,
+        fabric_rate_bps=fabric_rate_bps, host_delay_ps=host_delay_ps, fabric_delay_ps=fabric_delay_ps, loss=loss,
+        corruption=corruption, caveats=dict(caveats or {}),
+    )  # fmt: skip
+    return TOPOLOGY.build(Keys(tiers=tiers, spines=spines), parts)
+
+
+def fewest_spines(leaves: int, radix: int) -> int:
+    """Spines of a partly filled tree of two tiers: as few as carry all uplinks, equally many cables to each leaf.
+
+    Examples
+    --------
+    >>> [fewest_spines(leaves, 64) for leaves in (16, 33, 64)]
+    [8, 32, 32]
+    """
     half = radix // 2
-    per_leaf = half // server.nic_ports
-    most = fat_tree_counts(tiers=tiers, radix=radix, ports_per_host=server.nic_ports)
-    host_count = most.hosts if hosts is None else hosts
-    leaf_count = -(-host_count // per_leaf)
-    host = np.arange(host_count)
-    leaf = host_count + np.arange(leaf_count)
-    optics = {"rate_bps": fabric_rate_bps, "delay_ps": fabric_delay_ps, "loss": loss, "corruption": corruption}
-    layers = [
-        links_between(np.repeat(host, server.nic_ports), np.repeat(leaf[host // per_leaf], server.nic_ports),
-                      rate_bps=host_rate_bps, delay_ps=host_delay_ps, loss=loss, corruption=corruption),
-    ]  # fmt: skip
-    if tiers == 2:
-        spine = host_count + leaf_count + np.arange(half)
-        layers.append(links_between(np.repeat(leaf, half), np.tile(spine, leaf_count), **optics))
-        names = [("host", host_count), ("leaf", leaf_count), ("spine", half)]
+    return min(count for count in range(1, half + 1) if half % count == 0 and leaves * half <= count * radix)
+
+
+def _tree(keys: Keys, parts: Parts) -> Pgft:
+    radix = parts.ports
+    half = radix // 2
+    each = parts.server.nic_ports
+    per_leaf = half // each
+    most = fat_tree_counts(tiers=keys.tiers, radix=radix, ports_per_host=each)
+    servers = most.hosts if parts.hosts is None else parts.hosts
+    leaves = -(-servers // per_leaf)
+    rate_bps = parts.fabric_rate_bps
+    if keys.tiers == 2:
+        spines = fewest_spines(leaves, radix) if keys.spines is None else keys.spines
+        if half % spines or leaves * (half // spines) > radix:
+            wanted = fewest_spines(leaves, radix)
+            text = f"found {spines}, wanted a divisor of {half}, the uplinks of a leaf, of at least {wanted}"
+            raise ConfigError("fabric", [Mistake(path="fabric.spines", text=text, fix=str(wanted))])
+        tiers = [Tier(word="spine", children=leaves, parents=spines, cables=half // spines, rate_bps=rate_bps)]
     else:
-        pod_count = -(-leaf_count // half)
-        agg = host_count + leaf_count + np.arange(pod_count * half)
-        core = agg[-1] + 1 + np.arange(half * half)
-        pod_aggs = agg.reshape(pod_count, half)
-        layers.append(links_between(np.repeat(leaf, half), pod_aggs[np.arange(leaf_count) // half].ravel(), **optics))
-        # aggregation switch j of every pod reaches the cores of group j
-        layers.append(links_between(np.repeat(agg, half), np.tile(core, pod_count), **optics))
-        names = [("host", host_count), ("leaf", leaf_count), ("agg", len(agg)), ("core", len(core))]
-    return assemble(
-        name=f"fat-tree, {tiers} tiers, radix {radix}",
-        node_names=NodeNames(names),
-        node_kind=np.repeat([HOST, *[SWITCH] * tiers], [count for _, count in names]),
-        node_tier=np.repeat(np.arange(tiers + 1), [count for _, count in names]),
-        links=np.concatenate(layers),
-        switches=(switch,),
-        nics=(nic,),
-        servers=(server,),
-        caveats=caveats,
-        source="fabric",
-    )
+        pods = -(-leaves // half)
+        tiers = [
+            Tier(word="agg", children=half, parents=half, cables=1, rate_bps=rate_bps),
+            Tier(word="core", children=pods, parents=half, cables=1, rate_bps=rate_bps),
+        ]
+    return Pgft(
+        servers=servers, server=parts.server, per_leaf=per_leaf, pods=leaves, tiers=tuple(tiers),
+        host_rate_bps=parts.host_rate_bps,
+    )  # fmt: skip
+
+
+def _name(tree: Pgft) -> str:
+    radix = 2 * tree.tiers[0].parents * tree.tiers[0].cables
+    return f"fat-tree, {len(tree.tiers) + 1} tiers, radix {radix}"
 
 
 def _judge(found: Findings, *, tiers: int, radix: int, hosts: int | None, server: Server | None) -> int | None:
@@ -181,30 +204,18 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
         if not ground.has_ports:
             found.wrong("radix", "missing, wanted an even whole number, the ports of every switch, such as 8")
         return keys, ground.hosts
+    if keys.spines is not None and keys.tiers != 2:
+        text = "means nothing with three tiers, whose aggs and cores follow from the radix; leave it out"
+        found.wrong("spines", text)
     most = _judge(found, tiers=keys.tiers, radix=ground.radix, hosts=ground.hosts, server=ground.server)
     return keys, ground.hosts if ground.hosts is not None or most is None else full(most, "radix", found)
 
 
-def _build(keys: Keys, parts: Parts) -> Fabric:
-    return fat_tree(tiers=keys.tiers, radix=parts.ports, hosts=parts.hosts, **parts.common())
-
-
-def _size(keys: Keys, parts: Parts) -> FabricSize:
-    each, half = parts.server.nic_ports, parts.ports // 2
-    most = fat_tree_counts(tiers=keys.tiers, radix=parts.ports, ports_per_host=each)
-    hosts = most.hosts if parts.hosts is None else parts.hosts
-    leaves = -(-hosts // max(1, half // each))
-    if keys.tiers == 2:
-        return FabricSize(hosts=hosts, switches=leaves + half, links=hosts * each + leaves * half, leaves=leaves)
-    aggs = -(-leaves // half) * half
-    links = hosts * each + leaves * half + aggs * half
-    return FabricSize(hosts=hosts, switches=leaves + aggs + half * half, links=links, leaves=leaves)
-
-
-TOPOLOGY: Final = Topology(
+TOPOLOGY: Final = tree_topology(
     keys=Keys,
     resolve=_resolve,
-    build=_build,
-    size=_size,
+    tree=_tree,
+    name=_name,
     source="Al-Fares et al., SIGCOMM 2008, doi:10.1145/1402958.1402967",
+    has_pods=False,
 )

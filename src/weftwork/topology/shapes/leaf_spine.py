@@ -13,18 +13,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-import numpy as np
-
 from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Nic, Server, Switch
-from weftwork.spec.fabric import HOST, SWITCH, Fabric
-from weftwork.spec.fabric_names import NodeNames
-from weftwork.spec.plug_in import Findings, Flag, Ground, Parts, Ratio, Record, Topology, Whole, row
+from weftwork.spec.fabric import Fabric
+from weftwork.spec.plug_in import Findings, Flag, Ground, Parts, Ratio, Record, Whole, row
 from weftwork.spec.scenario.findings import Collected
-from weftwork.spec.scenario.topology import FabricSize, full
-from weftwork.topology.assemble import assemble, links_between
+from weftwork.spec.scenario.topology import full
 from weftwork.topology.oversubscription import Split, exact_ratio, ratio_text, wanted_ratio
+from weftwork.topology.pgft import Pgft, Tier
+from weftwork.topology.tree_topology import tree_topology
 
 __all__ = ["TOPOLOGY", "LeafSpineCounts", "leaf_spine", "leaf_spine_counts"]
 
@@ -221,34 +219,12 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
     if not found.mistakes and _can_home(server, homes, found):
         _judge(found, leaves=leaves, hosts_per_leaf=hosts_per_leaf, hosts=hosts, homes=homes)
     found.refuse()
-    places = leaves // homes * hosts_per_leaf
-    host_count = places if hosts is None else hosts
-    host = np.arange(host_count)
-    leaf = host_count + np.arange(leaves)
-    spine = host_count + leaves + np.arange(spines)
-    per_leaf = np.repeat(spine, links_per_pair)
-    home = host[:, None] // hosts_per_leaf * homes + np.arange(server.nic_ports)[None] % homes
-    links = np.concatenate(
-        [
-            links_between(np.repeat(host, server.nic_ports), leaf[home.ravel()], rate_bps=host_rate_bps,
-                          delay_ps=host_delay_ps, loss=loss, corruption=corruption),
-            links_between(np.repeat(leaf, len(per_leaf)), np.tile(per_leaf, leaves), rate_bps=fabric_rate_bps,
-                          delay_ps=fabric_delay_ps, loss=loss, corruption=corruption),
-        ]
+    parts = Parts(
+        hosts=hosts, ports=0, server=server, rails=0, switch=switch, nic=nic, host_rate_bps=host_rate_bps,
+        fabric_rate_bps=fabric_rate_bps, host_delay_ps=host_delay_ps, fabric_delay_ps=fabric_delay_ps, loss=loss,
+        corruption=corruption, caveats=dict(caveats or {}),
     )  # fmt: skip
-    names = (("host", host_count), ("leaf", leaves), ("spine", spines))
-    return assemble(
-        name=f"leaf-spine, {leaves} x {spines}",
-        node_names=NodeNames(names),
-        node_kind=np.repeat([HOST, SWITCH, SWITCH], [count for _, count in names]),
-        node_tier=np.repeat([0, 1, 2], [count for _, count in names]),
-        links=links,
-        switches=(switch,),
-        nics=(nic,),
-        servers=(server,),
-        caveats=caveats,
-        source="fabric",
-    )
+    return TOPOLOGY.build(Keys(dual_homed=homes == 2, **counts), parts)
 
 
 def _can_home(server: Server, homes: int, found: Findings) -> bool:
@@ -357,23 +333,39 @@ def _shape(keys: Keys, parts: Parts) -> dict[str, Any]:
     return {name: getattr(counts, name) for name in ("leaves", "spines", "hosts_per_leaf", "links_per_pair")}
 
 
-def _build(keys: Keys, parts: Parts) -> Fabric:
-    return leaf_spine(**_shape(keys, parts), hosts=parts.hosts, homes=keys.homes, **parts.common())
-
-
-def _size(keys: Keys, parts: Parts) -> FabricSize:
+def _tree(keys: Keys, parts: Parts) -> Pgft:
     shape = _shape(keys, parts)
-    leaves, spines = shape["leaves"], shape["spines"]
-    hosts = leaves // keys.homes * shape["hosts_per_leaf"] if parts.hosts is None else parts.hosts
-    links = hosts * parts.server.nic_ports + leaves * spines * shape["links_per_pair"]
-    used = -(-hosts // shape["hosts_per_leaf"]) * keys.homes
-    return FabricSize(hosts=hosts, switches=leaves + spines, links=links, leaves=used)
+    leaves, per_leaf = shape["leaves"], shape["hosts_per_leaf"]
+    pods = leaves // keys.homes
+    return Pgft(
+        servers=pods * per_leaf if parts.hosts is None else parts.hosts,
+        server=parts.server,
+        per_leaf=per_leaf,
+        pods=pods,
+        rails=keys.homes,
+        is_dual_homed=keys.dual_homed,
+        tiers=(
+            Tier(
+                word="spine",
+                children=leaves,
+                parents=shape["spines"],
+                cables=shape["links_per_pair"],
+                rate_bps=parts.fabric_rate_bps,
+            ),
+        ),
+        host_rate_bps=parts.host_rate_bps,
+    )
 
 
-TOPOLOGY: Final = Topology(
+def _name(tree: Pgft) -> str:
+    return f"leaf-spine, {tree.leaves} x {tree.tiers[0].parents}"
+
+
+TOPOLOGY: Final = tree_topology(
     keys=Keys,
     resolve=_resolve,
-    build=_build,
-    size=_size,
+    tree=_tree,
+    name=_name,
     source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
+    has_pods=False,
 )

@@ -95,9 +95,7 @@ def test_by_destination_rails_of_three_tiers_are_balanced() -> None:
 
 
 def test_rails_that_nothing_joins_do_not_reach_each_other() -> None:
-    fabric = fabric_of(
-        topology="rail-optimized", hosts=8, node={"gpus": 2, "nic_ports": 2}, radix=8, rail_only=True, nodes_per_pod=2
-    )
+    fabric = fabric_of(topology="rail-only", hosts=8, node={"gpus": 2, "nic_ports": 2}, radix=8, nodes_per_pod=2)
     ports = nic_ports(fabric)
     found = FlowPaths(fabric, "hashed").paths(ports[[0, 0]], ports[[4, 5]])
     assert found.about["reachable"].tolist() == [1, 0]

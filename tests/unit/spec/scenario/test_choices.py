@@ -98,8 +98,8 @@ def test_listing_a_folder_imports_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", program + more], capture_output=True, text=True, check=True)
     names, imported = done.stdout.splitlines()
     assert (
-        names
-        == "('fat-tree', 'leaf-spine', 'rail-optimized') ('all-to-all', 'incast', 'mixed', 'permutation', 'poisson')"
+        names == "('fat-tree', 'hpn', 'leaf-spine', 'meta-24k', 'multi-plane', 'pgft', 'rail-only', 'rail-optimized',"
+        " 'superpod', 'three-tier') ('all-to-all', 'incast', 'mixed', 'permutation', 'poisson')"
     )
     assert imported == "[]"
 
@@ -118,7 +118,7 @@ def test_a_file_of_the_catalogue_without_the_right_record_is_our_mistake() -> No
     wrong: Folder[TransportKind[object]] = Folder(  # type: ignore[type-var]
         "transport", package="weftwork.topology.shapes", constant="TOPOLOGY", record=TransportKind
     )
-    with pytest.raises(TypeError, match=r"fat_tree.TOPOLOGY is a Topology, wanted a TransportKind"):
+    with pytest.raises(TypeError, match=r"fat_tree.TOPOLOGY is a TreeTopology, wanted a TransportKind"):
         wrong["fat-tree"]
 
 

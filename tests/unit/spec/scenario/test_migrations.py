@@ -51,7 +51,7 @@ fabric: {node: {chunk: 1MB}, chunk: 1MB}
         "schema 1 to 2: 'collective.launch_latency' is now 'collective.base_latency'",
         "schema 1 to 2: 'fabric.node.chunk' is now 'fabric.node.slice'",
     )
-    wanted = old.replace("schema: 1", "schema: 2").replace("pipeline: 4, chunks", "pipeline: 4, virtual_stages")
+    wanted = old.replace("schema: 1", f"schema: {SCHEMA}").replace("pipeline: 4, chunks", "pipeline: 4, virtual_stages")
     wanted = wanted.replace("{chunks: 3}", "{virtual_stages: 3}").replace("launch_latency", "base_latency")
     wanted = wanted.replace("node: {chunk:", "node: {slice:")
     assert new == read_tree(wanted)[0]
@@ -104,3 +104,33 @@ def test_a_key_of_schema_1_in_a_file_of_schema_2_is_told_its_name_of_now(text: s
     with pytest.raises(ConfigError) as refused:
         loads(f"schema: 2\nfabric: {{radix: 4, link_rate: 100Gbps}}\n{text}\n")
     assert (path, now) in {(mistake.path, mistake.fix) for mistake in refused.value.mistakes}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "note"),
+    [
+        ("{topology: rail-optimized, node: p5, gpus: 16, rail_only: true}", "{topology: rail-only, node: p5, gpus: 16}",
+         "'fabric.rail_only' is now the topology 'rail-only'"),
+        ("{topology: rail-optimized, rail_only: false, gpus: 16}", "{topology: rail-optimized, gpus: 16}",
+         "'fabric.rail_only' is now the topology 'rail-only'"),
+        ("{topology: fat-tree, tiers: 2, radix: 8, hosts: 6}",
+         "{topology: fat-tree, tiers: 2, radix: 8, hosts: 6, spines: 4}",
+         "a fat tree of two tiers has the spines that its leaves need: 'fabric.spines' keeps radix / 2"),
+        ("{tiers: 2, switch: tomahawk-5, hosts: 6}", "{tiers: 2, switch: tomahawk-5, hosts: 6}",
+         "a fat tree of two tiers has the spines that its leaves need; 'fabric.spines' sets others"),
+        ("{topology: fat-tree, tiers: 2, radix: 8, hosts: 32}",
+         "{topology: fat-tree, tiers: 2, radix: 8, hosts: 32}", None),
+        ("{topology: leaf-spine, rail_only: true}", "{topology: leaf-spine, rail_only: true}", None),
+        ("{radix: 8, hosts: 6}", "{radix: 8, hosts: 6}", None),
+    ],
+)  # fmt: skip
+def test_trees_of_schema_2_have_the_names_and_spines_of_schema_3(old: str, new: str, note: str | None) -> None:
+    root, _ = read_tree(f"schema: 2\nfabric: {old}\n")
+    wanted, _ = read_tree(f"schema: 3\nfabric: {new}\n")
+    assert isinstance(root, Mapping)
+    assert isinstance(wanted, Mapping)
+    made, notes = migrate(root, 2)
+    assert notes == (() if note is None else (f"schema 2 to 3: {note}",))
+    assert {one.key: one.node for one in made.get("fabric").node.entries} == {
+        one.key: one.node for one in wanted.get("fabric").node.entries
+    }

@@ -122,7 +122,7 @@ def test_what_follows_from_other_keys_is_filled_in() -> None:
     assert (fabric.hosts, fabric.gpus, fabric.fabric_rate_bps) == (16, 16, 100_000_000_000)
     assert (fabric.link_delay_ps, fabric.host_link_delay_ps, fabric.cable_length_m) == (100_000, 100_000, 20.0)
     assert (scenario.transport.path_selection.name, scenario.transport.port_selection.name) == ("ecmp", "ecmp")
-    assert fabric.options.model_dump() == {"tiers": 3}
+    assert fabric.options.model_dump() == {"tiers": 3, "spines": None}
 
 
 @pytest.mark.parametrize(("tiers", "radix", "hosts"), [(2, 64, 2_048), (3, 64, 65_536), (3, 8, 128)])
@@ -434,7 +434,7 @@ def test_explain_prints_the_row_of_a_key(capsys: pytest.CaptureFixture[str]) -> 
     explain("fabric.oversubscription", as_json=False)
     printed = capsys.readouterr().out
     assert "Bandwidth of a switch's links down" in printed
-    assert "topology leaf-spine or rail-optimized" in printed
+    assert "topology leaf-spine, rail-only or rail-optimized" in printed
     assert "doi:" in printed
 
 
@@ -485,10 +485,11 @@ def test_explain_prints_every_sense_of_a_key(capsys: pytest.CaptureFixture[str])
     explain("fabric.spines", as_json=False)
     printed = capsys.readouterr().out
     assert "only with topology leaf-spine\n" in printed
-    assert "only with topology rail-optimized\n" in printed
+    assert "only with topology rail-only or rail-optimized\n" in printed
     explain("fabric.spines", as_json=True)
     told = json.loads(capsys.readouterr().out)
-    assert [one["only_with"] for one in told["choices"]] == ["topology leaf-spine", "topology rail-optimized"]
+    others = ["topology leaf-spine", "topology rail-only or rail-optimized"]
+    assert [one["only_with"] for one in told["choices"]] == ["topology fat-tree", *others]
 
 
 def test_explain_prints_json(capsys: pytest.CaptureFixture[str]) -> None:

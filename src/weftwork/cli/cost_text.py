@@ -1,0 +1,176 @@
+"""A bill of materials for people: what costs most first, then every row, then what the totals lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.table import Table
+
+from weftwork.base.units import RATE, format_quantity
+from weftwork.hardware.price_rows import Range
+from weftwork.report.words import plural, sentence
+from weftwork.topology.bill import KINDS, Bill, BillRow, ItemKind
+
+__all__ = ["dollars", "item_words", "print_bill", "watts"]
+
+_SHOWN = 60  # chosen: rows on a screen or two; a fabric file with a length for each cable has thousands
+_NOUNS: dict[ItemKind, str] = {
+    "switch": "switches", "module": "optics", "cable": "cables", "nic": "NICs", "appliance": "appliances",
+}  # fmt: skip
+_DOLLARS = ((1e9, "B"), (1e6, "M"))
+_WATTS = ((1e6, " MW"), (1e4, " kW"))
+
+
+def dollars(amount: float) -> str:
+    """Write dollars: whole ones below a million, else four digits.
+
+    Examples
+    --------
+    >>> dollars(4387.81), dollars(489_533_440), dollars(1_522_000_000), dollars(0.58)
+    ('$4,388', '$489.5M', '$1.522B', '$0.58')
+    """
+    for size, unit in _DOLLARS:
+        if amount >= size:
+            return f"${amount / size:#.4g}".rstrip(".") + unit
+    return f"${amount:,.2f}" if 0 < amount < 10 else f"${amount:,.0f}"
+
+
+def watts(amount: float) -> str:
+    """Write watts with three digits, in kW from 10,000 on.
+
+    Examples
+    --------
+    >>> watts(134.6), watts(747), watts(91_916), watts(8_585_216)
+    ('135 W', '747 W', '91.9 kW', '8.59 MW')
+    """
+    for size, unit in _WATTS:
+        if amount >= size:
+            return f"{amount / (1e6 if unit == ' MW' else 1e3):#.3g}".rstrip(".") + unit
+    return f"{amount:,.0f} W" if amount >= 100 or amount == int(amount) else f"{amount:.3g} W"
+
+
+def item_words(row: BillRow) -> str:
+    """The item of a row with its place, rate, length or reach.
+
+    Examples
+    --------
+    >>> from weftwork.hardware.prices import price_book
+    >>> from weftwork.topology.bill import bill
+    >>> from weftwork.topology.build import fabric_of
+    >>> tree = bill(fabric_of(topology="fat-tree", tiers=2, radix=8), price_book())
+    >>> [item_words(row) for row in tree.rows if "host" in row.where]
+    ['400G SR4 at hosts, up to 50 m', 'SR, 400Gbps, 20 m, host to switch']
+    """
+    if row.kind == "module":
+        reach = "" if row.reach_m is None else f", up to {row.reach_m:,g} m"
+        return f"{row.item} at {row.where}{reach}"
+    if row.kind == "cable":
+        rate = format_quantity(RATE, row.rate_bps)
+        named = row.item if rate in row.item else f"{row.item}, {rate}"
+        return f"{named}, {row.length_m:,} m, {row.where}"
+    return row.item
+
+
+def print_bill(out: Console, bill: Bill) -> None:
+    """Print what costs most, the rows, and what the totals lack."""
+    out.print(bill.name, style="bold", markup=False)
+    for line in _headlines(bill):
+        out.print(line, soft_wrap=True)
+    out.print()
+    out.print(_table(bill))
+    if len(bill.rows) > _SHOWN:
+        out.print(f"and {plural(len(bill.rows) - _SHOWN, 'more row')}, which --csv FILE and --json list")
+    out.print(f"\nPrices: {bill.book.name}. {bill.book.title}.", markup=False, soft_wrap=True)
+    out.print(
+        "A range is the sum of all low and of all high values. Source and date of every row: --csv FILE and --json.",
+        soft_wrap=True,
+    )
+
+
+def _headlines(bill: Bill) -> list[str]:
+    """Money and power: the largest kind first, in all and per GPU, and how much rests on unverified rows."""
+    lines = []
+    price, power = bill.price_usd, bill.power_w
+    if price.typical:
+        parts = {kind: bill.price_of_kind_usd(kind).typical / price.typical for kind in KINDS}
+        lack = ", without what is not priced" if bill.not_priced else ""
+        text = f"{_most(parts)} {_span(price, dollars)}{lack}; {_each(bill, price, dollars)}."
+        lines.append(f"{text} {sentence(_percent(bill.unverified_money_share))} of the money rests on unverified rows.")
+        lines.append(f"Of the money: {_parts(parts)}.")
+    else:
+        lines.append("The book has no price for anything here.")
+    if power.typical:
+        parts = {kind: bill.power_of_kind_w(kind).typical / power.typical for kind in KINDS}
+        lack = ", without what is unknown" if bill.not_powered else ""
+        text = f"{_most(parts, verb='draw')} {_span(power, watts)}{lack}; {_each(bill, power, watts)}."
+        lines.append(f"{text} {sentence(_percent(bill.unverified_power_share))} of the power rests on unverified rows.")
+    if bill.not_priced and price.typical:
+        lines.append(f"Not priced: {_counts(bill.not_priced)}.")
+    if bill.not_powered and power.typical:
+        lines.append(f"Power unknown: {_counts(bill.not_powered)}.")
+    if bill.not_powered and not power.typical:
+        lines.append("The book says nothing about power.")
+    return lines
+
+
+def _most(parts: dict[ItemKind, float], verb: str = "are") -> str:
+    kind = max(parts, key=lambda one: parts[one])
+    return f"{sentence(_NOUNS[kind])} {verb} {_percent(parts[kind])} of"
+
+
+def _parts(parts: dict[ItemKind, float]) -> str:
+    named = sorted(((share, _NOUNS[kind]) for kind, share in parts.items() if share > 0), reverse=True)
+    return ", ".join(f"{noun} {_percent(share)}" for share, noun in named)
+
+
+def _percent(share: float) -> str:
+    """Whole percent, which never say all or nothing of what is nearly so."""
+    if 0 < share < 0.005:
+        return "under 1 %"
+    return "over 99 %" if 0.995 <= share < 1 - 1e-9 else f"{share:.0%}".replace("%", " %")
+
+
+def _span(total: Range, write: Callable[[float], str]) -> str:
+    if total.low == total.high:
+        return write(total.typical)
+    return f"{write(total.typical)} ({write(total.low)} to {write(total.high)})"
+
+
+def _each(bill: Bill, total: Range, write: Callable[[float], str]) -> str:
+    return f"{_span(total.times(1 / bill.gpus), write)} per GPU"
+
+
+def _counts(rows: list[BillRow]) -> str:
+    shown = [f"{row.count:,} x {item_words(row)}" for row in rows[:4]]
+    more = [f"{plural(len(rows) - len(shown), 'more row')}"] if len(rows) > len(shown) else []
+    return "; ".join([*shown, *more])
+
+
+def _table(bill: Bill) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("item")
+    for heading in ("count", "each", "together", "low to high", "share", "power"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("price")
+    for row in bill.rows[:_SHOWN]:
+        power = "?" if row.power_w is None else watts(row.power_w.typical)
+        if row.price_usd is None or row.unit_price_usd is None:
+            table.add_row(item_words(row), f"{row.count:,}", "?", "?", "", "", power, "not priced")
+            continue
+        whole = bill.price_usd.typical
+        share = _percent(row.price_usd.typical / whole) if whole else ""
+        table.add_row(
+            item_words(row), f"{row.count:,}", dollars(row.unit_price_usd.typical), dollars(row.price_usd.typical),
+            _ends(row.price_usd), share, power, "verified" if row.verified else "unverified",
+        )  # fmt: skip
+    known_power = any(row.power_w is not None for row in bill.rows)
+    table.add_row(
+        "together", "", "", dollars(bill.price_usd.typical), _ends(bill.price_usd), "",
+        watts(bill.power_w.typical) if known_power else "?", "", style="bold",
+    )  # fmt: skip
+    return table
+
+
+def _ends(price: Range) -> str:
+    return "" if price.low == price.high else f"{dollars(price.low)} to {dollars(price.high)}"

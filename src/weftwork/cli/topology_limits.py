@@ -1,0 +1,232 @@
+"""What ``weftwork topology FILE --limits`` says: where a fabric ends, its ports left over, what the next step takes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.units import RATE, format_quantity
+from weftwork.cli.limits_of_switches import plain_table
+from weftwork.topology.oversubscription import ratio_text
+from weftwork.topology.picture import tier_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+    from weftwork.spec.fabric import Fabric
+    from weftwork.topology.largest import FabricLimits, NextStep, TreeEnding
+    from weftwork.topology.limits import TreeLimit
+
+__all__ = ["limits_record", "print_limits", "refuse_options"]
+
+Words = dict[int, tuple[str, str]]  # what a switch of a tier and several are called
+_CLOSED: Final = {
+    "tier": "No further tier",
+    "planes": "No more planes",
+    "switches": "No larger switches",
+    "rails": "No rails to part",
+}
+
+
+def refuse_options(
+    *, has_file: bool, limits: bool, with_file: Mapping[str, object], with_none: Mapping[str, object]
+) -> None:
+    """Refuse options that do not go together.
+
+    Parameters
+    ----------
+    has_file : whether there is a fabric
+    limits : whether its limits are asked for
+    with_file : values of options that need a fabric
+    with_none : values of options that ask about switches
+
+    Raises
+    ------
+    ConfigError : with all of them
+    """
+    mistakes = []
+    if not has_file:
+        mistakes += [Mistake(path=key, text="needs FILE, a fabric") for key, value in with_file.items() if value]
+    if has_file or not limits:
+        text = "asks about trees of a switch, wanted --limits without FILE; a fabric has its own, see --set"
+        mistakes += [Mistake(path=key, text=text) for key, value in with_none.items() if value is not None]
+    if has_file and limits and with_file["--without"]:
+        mistakes.append(
+            Mistake(path="--without", text="found beside --limits, which measures whole fabrics; leave one out")
+        )
+    if mistakes:
+        raise ConfigError("command line", mistakes)
+
+
+def limits_record(fabric: Fabric, limits: FabricLimits) -> dict[str, Any]:
+    """Where a fabric ends as JSON takes it, units in the names."""
+    record: dict[str, Any] = {
+        "name": fabric.name,
+        "gpus": fabric.gpus,
+        "hosts": len(fabric.hosts),
+        "ports_by_tier": [asdict(row) for row in limits.ports],
+        "ports_left": sum(row.left for row in limits.ports),
+        "is_endless": limits.is_endless,
+        "unknown": limits.unknown or None,
+        "largest": None,
+        "with_todays_top_tier": None,
+        "next_steps": [],
+        "no_steps": {},
+    }
+    if (ending := limits.ending) is not None:
+        plan, end = ending.plan, ending.end
+        record["largest"] = {
+            "gpus": ending.gpus,
+            **_counts(ending.limit, ending.gpus),
+            "ports_down_by_tier": list(end.down),
+            "ports_up_by_tier": list(end.up),
+            "oversubscription_by_tier": [float(ratio) for ratio in plan.ratios],
+            "networks": plan.networks,
+            "part_filled_tiers": list(plan.part_filled),
+        }
+        gpus = ending.today.servers * plan.gpus
+        record["with_todays_top_tier"] = {"gpus": gpus, **_counts(ending.today, gpus)}
+        record["next_steps"] = [
+            {
+                "step": step.step,
+                "count": step.count,
+                "switches": list(step.switches),
+                "nic_port_rate_bps": step.rate_bps,
+                "gpus": step.gpus,
+                **_counts(step.limit, step.gpus),
+            }
+            for step in ending.steps
+        ]
+        record["no_steps"] = dict(ending.closed)
+    return record
+
+
+def _counts(limit: TreeLimit, gpus: int) -> dict[str, Any]:
+    """How much a full tree has, altogether and for each GPU."""
+    return {
+        "hosts": limit.servers,
+        "switches": limit.switches,
+        "switches_by_tier": list(limit.switches_by_tier),
+        "host_links": limit.host_links,
+        "switch_links": limit.switch_links,
+        "hops": limit.longest_path_switches + 1,
+        "switches_per_gpu": limit.switches / gpus,
+        "links_per_gpu": limit.links / gpus,
+    }
+
+
+def print_limits(out: Console, fabric: Fabric, limits: FabricLimits) -> None:
+    """Print what ends a fabric, its ports left over, and what the next step takes."""
+    words = tier_words(fabric)
+    ending = limits.ending
+    out.print(fabric.name, style="bold", markup=False)
+    for line in _first_lines(fabric, limits, words):
+        out.print(line, markup=False, soft_wrap=True)
+    out.print()
+    table = plain_table("tier", "switches", "ports", "used", "left over", left=1)
+    for row in limits.ports:
+        used = f"{row.used_min:,}" if row.used_min == row.used_max else f"{row.used_min:,} to {row.used_max:,}"
+        ports, left = (f"{row.ports:,}", f"{row.left:,}") if row.ports else ("any", "-")
+        table.add_row(words[row.tier][0], f"{row.switches:,}", ports, used, left)
+    out.print(table)
+    if ending is None:
+        return
+    out.print()
+    table = plain_table("full fabric", "GPUs", "switches / GPU", "links / GPU", "hops", left=1)
+    now = ending.limit
+    table.add_row("of this kind", f"{ending.gpus:,}", f"{now.switches / ending.gpus:.4f}",
+                  f"{now.links / ending.gpus:.4g}", f"{now.longest_path_switches + 1}")  # fmt: skip
+    for step in ending.steps:
+        table.add_row(_step_words(step, ending, words), f"{step.gpus:,}", *_price(step, ending))
+    out.print(table)
+    for kind, reason in ending.closed.items():
+        out.print(f"{_CLOSED[kind]}: {reason}.", markup=False, soft_wrap=True)
+
+
+def _first_lines(fabric: Fabric, limits: FabricLimits, words: Words) -> list[str]:
+    """What ends the fabric, how far it is from there, and how full its top tier is."""
+    ending = limits.ending
+    left = sum(row.left for row in limits.ports)
+    if limits.is_endless:
+        how = "Set fabric.radix, or a switch of the catalogue as fabric.switch (in a fabric file, of each node)."
+        return [f"Nothing ends this fabric: {limits.unknown}. {how}"]
+    if ending is None:
+        has_number = all(row.ports for row in limits.ports)
+        told = f" Ports left over: {left:,}." if has_number else ""
+        return [f"Where fabrics of this kind end is not known: {limits.unknown}.{told}"]
+    plan, end, limit = ending.plan, ending.end, ending.limit
+    top = len(end.down)
+    one = words[top][0]
+    networks = "1 network" if plan.networks == 1 else f"{plan.networks:,} networks"
+    article = "an" if one[0] in "aeiou" else "a"
+    who = f"{article.capitalize()} {one}'s {end.down[-1]:,} ports"
+    share = f"It has {fabric.gpus:,} ({fabric.gpus / ending.gpus:.1%})."
+    lines = [f"{who} end this fabric: {_joined_words(ending, words)}, {ending.gpus:,} GPUs. {share}"]
+    by_tier = ", ".join(f"{count:,} {words[tier][count != 1]}" for tier, count in enumerate(limit.switches_by_tier, 1))
+    ratios = ", ".join(f"{words[tier][0]} {ratio_text(ratio)}" for tier, ratio in enumerate(plan.ratios, 1))
+    lines.append(
+        f"The largest of its kind: {limit.servers:,} servers, {by_tier}, {networks}"
+        + (f"; oversubscription {ratios}." if ratios else ".")
+    )
+    today = ending.today
+    if top > 1 and today.servers < limit.servers:
+        each, cables = words[1][0] if top == 2 else "group", plan.today.cables[-1]
+        joined = _groups(today.groups[top - 2], top - 1, words)
+        lines.append(
+            f"Without another {one} it ends at {today.servers * plan.gpus:,} GPUs: {joined} as today's, with {cables}"
+            f" link{'s' * (cables > 1)} from every {one} to each {each}."
+        )
+    for tier in plan.part_filled:
+        what = f"The only {words[1][0]}" if tier == 1 else f"The only group of {words[tier][1]}"
+        lines.append(f"{what} is not full; it counts as filled, to {ratio_text(plan.ratios[tier - 1])}.")
+    return lines
+
+
+def _groups(count: int, tier: int, words: Words) -> str:
+    """So many groups of a tier, which of leaves are leaves."""
+    return (
+        f"{count:,} {words[1][count != 1]}" if tier == 1 else f"{count:,} group{'s' * (count != 1)} of {words[tier][1]}"
+    )
+
+
+def _joined_words(ending: TreeEnding, words: Words) -> str:
+    """What the ports of a switch of the top tier go to."""
+    end, top = ending.end, len(ending.end.down)
+    if top == 1:
+        return f"{end.down[0] // end.each:,} servers" + (f" with {end.each} ports each" if end.each > 1 else "")
+    text = _groups(ending.limit.groups[top - 2], top - 1, words)
+    wide = end.spread[-1]
+    return text if wide == 1 else f"{text} ({wide} for a server)"
+
+
+def _step_words(step: NextStep, ending: TreeEnding, words: Words) -> str:
+    """A step in a few words."""
+    top = words[len(ending.end.down)][1]
+    if step.step == "tier":
+        return f"a tier above the {top}"
+    if step.step == "planes":
+        rate = format_quantity(RATE, step.rate_bps)
+        if step.rate_bps == ending.plan.rates_bps[0]:
+            return f"planes: {step.count} ports of a GPU on {step.count} leaves"
+        return f"planes: NIC ports split in {step.count}, {rate} each"
+    if step.step == "switches":
+        return f"switches of {step.count:,} ports: {', '.join(step.switches)}"
+    return f"rails not joined: {step.count:,} networks"
+
+
+def _price(step: NextStep, ending: TreeEnding) -> tuple[str, str, str]:
+    """What a step adds for each GPU, between full fabrics."""
+    now, then = ending.limit, step.limit
+    switches = then.switches / step.gpus - now.switches / ending.gpus
+    links = then.links / step.gpus - now.links / ending.gpus
+    hops = then.longest_path_switches - now.longest_path_switches
+    return _signed(switches, ".4f"), _signed(links, ".4g"), _signed(hops, "d")
+
+
+def _signed(value: float, form: str) -> str:
+    """A difference with its sign; what rounds to nothing is the word same."""
+    text = format(value, f"+{form}")
+    return "same" if not float(text) else text

@@ -1,0 +1,159 @@
+"""``weftwork topology FILE --without``: valleys, random losses and the job, in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from weftwork.base.errors import ConfigError
+from weftwork.cli.topology import topology
+from weftwork.cli.topology_loss import print_job_loss, print_loss
+from weftwork.cli.topology_random import SeedsLine, print_random
+from weftwork.cli.topology_without import asked_loss
+from weftwork.spec.fabric import Fabric
+from weftwork.study.loss import JobLoss
+from weftwork.topology.build import fabric_of
+from weftwork.topology.random_loss import measure_random, random_part
+from weftwork.topology.without import measure_loss
+
+FABRIC = fabric_of(topology="leaf-spine", leaves=4, spines=4, hosts_per_leaf=4)
+SCENARIO = """schema: 2
+fabric: {topology: leaf-spine, leaves: 4, spines: 4, hosts_per_leaf: 4}
+traffic: {pattern: permutation, size: 2MiB}
+"""
+
+
+def console() -> tuple[Console, StringIO]:
+    text = StringIO()
+    return Console(file=text, width=110, highlight=False), text
+
+
+def told(fabric: Fabric, names: list[str]) -> str:
+    out, text = console()
+    print_loss(out, fabric, measure_loss(fabric, names))
+    return text.getvalue()
+
+
+def test_routes_with_valleys_are_told_with_an_example() -> None:
+    text = told(FABRIC, ["leaf0-spine0", "leaf0-spine1", "leaf1-spine2", "leaf1-spine3"])
+    assert "1 of 6 pairs of leaves that keep hosts has no route up and then down any more." in text
+    assert "Shortest routes go down and up again (a valley): all of 1 pair of leaves, such as leaf1 - spine0" in text
+    assert "Under PFC they can deadlock" in text
+    assert "The fewest disjoint paths join leaf0 and leaf1." in text
+    cut = told(FABRIC, ["leaf0/up"])
+    assert "3 of 6 pairs of leaves that keep hosts have no route up and then down any more, 3 of them no path" in cut
+    assert "valley" not in cut
+    assert "no shortest route has a valley." in told(FABRIC, ["spine0"])
+
+
+def test_random_losses_in_words() -> None:
+    chance = random_part("random:20%")
+    assert chance is not None
+    out, text = console()
+    found = measure_random(FABRIC, chance, seeds=20)
+    print_random(out, FABRIC, found, ("spine1",))
+    said = text.getvalue()
+    assert "without random:20%, and without spine1" in said
+    assert "Lost of 16 links between switches, each with probability 20%" in said
+    assert f"{found.keeps.seeds} of 20; 95% interval" in said
+    assert f"--without random:20%@{found.worst_seed}" in said
+    assert "does not tell" not in said
+
+
+def test_rails_of_one_pod_say_what_bisection_does_not_tell() -> None:
+    fabric = fabric_of(topology="rail-optimized", gpus=64, node="dgx-h100", radix=32)
+    chance = random_part("random:3:links")
+    assert chance is not None
+    out, text = console()
+    print_random(out, fabric, measure_random(fabric, chance, seeds=2))
+    assert "3 of them" in text.getvalue()
+    assert "it does not tell what traffic between rails loses" in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "an iteration takes 1.5 s, 50.00 % longer than the 1 s before."),
+        ({"after_ps": 10**12, "slowdown": 1.0}, "an iteration takes 1 s, as long as before."),
+        ({"quantity": "completion_ps", "after_ps": None, "slowdown": None, "cut_off": ("rank 3 (host0, GPU 3)",)},
+         "The job cannot go on. Before, all traffic took 1 s.\nNo NIC port is left for rank 3 (host0, GPU 3).\n"),
+        ({"before_ps": None, "slowdown": None, "status_before": "stuck"}, "does not end on the whole fabric either"),
+        ({"after_ps": None, "slowdown": None, "stopped": "rank 1 waits"}, "Stopped: rank 1 waits."),
+    ],
+)  # fmt: skip
+def test_a_job_in_words(changes: dict[str, object], words: str) -> None:
+    kept: dict[str, object] = {
+        "quantity": "iteration_ps", "before_ps": 10**12, "after_ps": 15 * 10**11, "slowdown": 1.5,
+        "status_before": "complete", "status_after": "complete", "cut_off": (), "stopped": "",
+    }  # fmt: skip
+    out, text = console()
+    print_job_loss(out, JobLoss(**{**kept, **changes}))  # type: ignore[arg-type]
+    assert words in text.getvalue()
+
+
+def test_all_of_it_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = tmp_path / "small.yaml"
+    scenario.write_text(SCENARIO, encoding="utf-8")
+    topology(scenario, without=["spine0"], has_iteration=True, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found["without"] == found["names"] == ["spine0"]
+    assert found["job"]["quantity"] == "completion_ps"
+    assert found["job"]["slowdown"] >= 1
+    assert found["valleys_after"]["pairs_legal"] == 6
+    assert (found["disjoint_before"]["paths"], found["disjoint_after"]["paths"]) == (4, 3)
+    topology(scenario, without=["spine0", "random:10%"], seeds=5, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found["without"] == ["spine0", "random:10%"]
+    assert len(found["random"]["kept"]) == found["random"]["seeds"] == 5
+    assert set(found["random"]["keeps"]) == {"seeds", "of", "share", "low", "high"}
+
+
+def test_words_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = tmp_path / "small.yaml"
+    scenario.write_text(SCENARIO, encoding="utf-8")
+    topology(scenario, without=["random:10%"], seeds=3, picture=tmp_path / "whole.svg")
+    said = capsys.readouterr().out
+    assert "3 seeds, from 0." in said
+    assert "wrote" in said
+    topology(scenario, without=["random:10%@2"], has_iteration=True)
+    assert "On the flow engine all traffic takes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("without", "more", "words"),
+    [
+        (["spine0"], {"seeds": 3}, "--seeds .*found no loss to draw"),
+        ([], {"has_iteration": True}, "--iteration .*found nothing that is lost"),
+        (["random:2%"], {"has_iteration": True}, "such as --without random:2%@17"),
+        (["random:2%", "random:1:switches"], {}, "wanted one random loss"),
+        (["random:2"], {"file": Path("mine.json"), "has_iteration": True}, "'mine.json', which is a fabric"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_go_together(without: list[str], more: dict[str, object], words: str) -> None:
+    options: dict[str, object] = {"file": Path("mine.yaml"), "seeds": None, "has_iteration": False, **more}
+    with pytest.raises(ConfigError, match=words):
+        asked_loss(without=without, **options)  # type: ignore[arg-type]
+
+
+def test_seeds_are_told_where_somebody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("weftwork.cli.topology_random.QUIET_S", 0.0)
+    with SeedsLine() as line:
+        line(0, 200)
+        line(50, 200)
+    assert "0 of 200 seeds" in terminal.getvalue()
+    assert "50 of 200 seeds, 0 s left" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\033[K")
+    monkeypatch.setattr("sys.stderr", StringIO())
+    with SeedsLine() as line:
+        line(50, 200)
+    assert not StringIO().getvalue()

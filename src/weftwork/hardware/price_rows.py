@@ -93,7 +93,7 @@ class PriceRow:
     nodes : servers that the row of a NIC is for; empty: all
     rates_bps : of the ports or links that the row is for; empty: all. Of a module: of its cage
     cage_bps : rate of a cage of the switch or NIC, which holds cage / port rate ports; None: a cage for each port
-    ports : of one NIC
+    card_bps : of one NIC, which it may split into several ports; None: each port is a card
     medium : that a module belongs to
     reach_m : longest link of a medium; None: no limit
     between : links that a medium is for; None: all
@@ -110,7 +110,7 @@ class PriceRow:
     nodes: tuple[str, ...] = ()
     rates_bps: tuple[int, ...] = ()
     cage_bps: int | None = None
-    ports: int = 1
+    card_bps: int | None = None
     medium: str = ""
     reach_m: float | None = None
     between: Between | None = None

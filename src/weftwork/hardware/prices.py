@@ -58,7 +58,7 @@ _TERMS: Final = {  # of each kind of row, since a switch has no length and a cab
 }
 _OWN: Final = {
     "switch": ("models", "rates", "cage_rate"),
-    "nic": ("models", "nodes", "rates", "cage_rate", "ports"),
+    "nic": ("models", "nodes", "rates", "cage_rate", "card_rate"),
     "module": ("medium", "rates"),
     "medium": ("rates", "reach", "between", "modules"),
     "appliance": ("models",),
@@ -194,7 +194,7 @@ class _BookReader:
         power = self._linear(place, table, power_keys)
         if len(self.mistakes) > before:
             return None
-        renamed = {"rates": "rates_bps", "cage_rate": "cage_bps", "reach": "reach_m"}
+        renamed = {"rates": "rates_bps", "cage_rate": "cage_bps", "card_rate": "card_bps", "reach": "reach_m"}
         named = {renamed.get(key, key): value for key, value in fields.items()}
         named.setdefault("power_source", named["source"])
         named.setdefault("power_verified", named["verified"])
@@ -296,12 +296,6 @@ def _reach(value: Any) -> float:  # noqa: ANN401 - of TOML
     return _quantity(LENGTH, value)
 
 
-def _ports(value: Any) -> int:  # noqa: ANN401 - of TOML
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _WrongError(f"found {value!r}, wanted a number of ports, 1 or more")
-    return value
-
-
 def _between(value: Any) -> Between:  # noqa: ANN401 - of TOML
     if value not in get_args(Between):
         wanted = " or ".join(get_args(Between))
@@ -333,7 +327,7 @@ def _signed_range(value: Any) -> Range:  # noqa: ANN401 - of TOML
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "name": _text, "source": _text, "date": lambda value: _text(str(value)), "verified": _flag,
     "power_source": _text, "power_verified": _flag, "models": _texts, "nodes": _texts, "rates": _rates,
-    "cage_rate": _rate, "ports": _ports, "medium": _text, "reach": _reach, "between": _between, "modules": _flag,
+    "cage_rate": _rate, "card_rate": _rate, "medium": _text, "reach": _reach, "between": _between, "modules": _flag,
 }  # fmt: skip
 
 

@@ -198,12 +198,18 @@ def _nics(counted: CountedParts, book: PriceBook) -> list[BillRow]:
     for device in counted.devices:
         if device.kind != "host":
             continue
-        ports = 1 if device.row is None else device.row.ports
-        number = device.count * -(-device.ports // ports)
+        card_bps = None if device.row is None else device.row.card_bps
+        cards = device.ports if card_bps is None else _cards(device.ports, device.rate_bps, card_bps, device.gpus)
+        number, ports = device.count * cards, -(-device.ports // cards)
         gbps = ports * device.rate_bps / _GBPS
         rows.append(_row(book, device.row, kind="nic", item=device.label, number=number, rate_bps=device.rate_bps,
                          ports=ports, gbps=gbps))  # fmt: skip
     return rows
+
+
+def _cards(ports: int, rate_bps: int, card_bps: int, gpus: int) -> int:
+    """Cards of a host: as many as its ports need, and one for each GPU where there are so many ports."""
+    return max(-(-ports * rate_bps // card_bps), min(ports, gpus))
 
 
 def _appliances(counted: CountedParts, book: PriceBook) -> list[BillRow]:

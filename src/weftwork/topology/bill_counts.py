@@ -41,6 +41,7 @@ class Device:
     count : how many
     ports : of each: all of a switch, or its links where its radix is open; the links of a host or appliance
     rate_bps : of its fastest link
+    gpus : of a host
     """
 
     kind: Literal["switch", "host", "appliance"]
@@ -49,6 +50,7 @@ class Device:
     count: int
     ports: int
     rate_bps: int
+    gpus: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,7 +195,7 @@ def _devices(
             label = row.name if row is not None else f"switch '{model}' with {int(ports[node]):,} ports"
         found.append(
             Device(kind="host" if is_host[node] else "switch", label=label, row=row, count=number,
-                   ports=int(ports[node]), rate_bps=rate)
+                   ports=int(ports[node]), rate_bps=rate, gpus=fabric.server(node).gpus if is_host[node] else 1)
         )  # fmt: skip
     return found, device
 

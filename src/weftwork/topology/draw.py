@@ -1,5 +1,6 @@
 """A picture of a fabric, as SVG or as an HTML page around it: tiers in rows, hosts below, alike parts drawn once.
 
+Networks that no link joins stand on panels of their own, pods on lighter ones.
 Colours: Okabe and Ito, Color Universal Design, jfly.uni-koeln.de/color; dashes and words tell the same without colour.
 Leaves out: PNG, which would need another library; a browser makes one from either.
 """
@@ -18,7 +19,8 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import RATE, format_quantity
 from weftwork.base.whole_file import write_whole
 from weftwork.spec.fabric import Fabric
-from weftwork.topology.picture import Box, PictureLayout, lay_out, tier_words
+from weftwork.topology.oversubscription import oversubscription_by_tier, ratio_text
+from weftwork.topology.picture import Box, NetworkLayout, PictureLayout, PodLayout, lay_out, tier_words
 from weftwork.topology.reach import rails_of
 
 __all__ = ["PICTURES", "draw", "to_html", "to_svg"]
@@ -28,7 +30,8 @@ PICTURES = (".svg", ".html")
 # chosen: sizes in pixels at which the labels of 65,536 hosts' worth of fabric do not touch
 BOX_WIDTH, HOST_WIDTH, BOX_HEIGHT = 104, 74, 40
 GAP, POD_GAP, ROW_HEIGHT = 12, 26, 140
-LEFT, RIGHT, TOP, BOTTOM, ARC_ROOM = 120, 30, 84, 30, 50
+LEFT, RIGHT, TOP, BOTTOM, ARC_ROOM = 136, 30, 84, 30, 50
+NETWORK_GAP, TITLE_ROOM, MARGIN = 44, 26, 10  # between networks, for the title of one, around its boxes
 
 TIERS = 5
 RATE_DASHES = ("", "8 3", "3 3", "10 3 2 3")
@@ -36,6 +39,7 @@ RATE_DASHES = ("", "8 3", "3 3", "10 3 2 3")
 LIGHT = {
     "paper": "fill: #ffffff", "ink": "fill: #111111", "soft": "fill: #555555",
     "t0": "fill: #ffffff", "t1": "fill: #cce6f6", "t2": "fill: #fbe3b5", "t3": "fill: #bfe6d9", "t4": "fill: #f0d3e2",
+    "panel": "fill: #f1f5f7",
     "gap": "fill: #f4f4f4; stroke: #999999", "edge": "stroke: #222222", "faint": "stroke: #b5b5b5",
     "r0": "stroke: #0072b2", "r1": "stroke: #d55e00", "r2": "stroke: #009e73", "r3": "stroke: #444444",
     "lost": "stroke: #b3001b", "gone": "fill: #fdecee; stroke: #b3001b", "alarm": "fill: #b3001b",
@@ -43,6 +47,7 @@ LIGHT = {
 DARK = {
     "paper": "fill: #14171a", "ink": "fill: #ececec", "soft": "fill: #b0b5ba",
     "t0": "fill: #22272c", "t1": "fill: #163a50", "t2": "fill: #4f3d12", "t3": "fill: #134538", "t4": "fill: #4c263b",
+    "panel": "fill: #1a2024",
     "gap": "fill: #1c2024; stroke: #70767c", "edge": "stroke: #d0d0d0", "faint": "stroke: #4c5258",
     "r0": "stroke: #56b4e9", "r1": "stroke: #f0a050", "r2": "stroke: #3cc79c", "r3": "stroke: #c0c0c0",
     "lost": "stroke: #ff6b7d", "gone": "fill: #3a1a1f; stroke: #ff6b7d", "alarm": "fill: #ff8c9a",
@@ -111,7 +116,7 @@ def to_svg(
     boxes = layout.boxes()
     centres, width = _places(layout)
     tiers = sorted({box.tier for box in boxes})
-    top = TOP + (ARC_ROOM if _has_arcs(fabric) else 0)
+    top = TOP + (ARC_ROOM if _has_arcs(fabric) else 0) + (TITLE_ROOM if layout.hosts else 0)
     top_y = {tier: top + ROW_HEIGHT * (len(tiers) - 1 - row) for row, tier in enumerate(tiers)}
     height = top + ROW_HEIGHT * (len(tiers) - 1) + BOX_HEIGHT + BOTTOM
     rates = sorted(np.unique(fabric.links["rate_bps"]).tolist(), reverse=True)
@@ -124,6 +129,7 @@ def to_svg(
         f'<rect width="{width:.0f}" height="{height:.0f}" class="paper"/>',
         f'<text x="{LEFT}" y="28" font-size="17" font-weight="bold" class="ink">{escape(fabric.name)}</text>',
         *_legend(rates, has_gaps=any(box.is_gap for box in boxes), has_lost=bool(lost.links.any())),
+        *_panels(fabric, layout, centres, top_y),
         *_links(fabric, boxes, centres, top_y, rates, lost),
         *_boxes(fabric, boxes, centres, top_y, lost),
         *_row_names(fabric, tiers, top_y),
@@ -145,23 +151,98 @@ def _row_width(row: Sequence[Box]) -> float:
     return sum(_width(box) for box in row) + GAP * (len(row) - 1)
 
 
+def _pod_width(pod: PodLayout) -> float:
+    return max(_row_width(row) for row in pod.rows.values())
+
+
+def _network_width(network: NetworkLayout) -> float:
+    pods = sum(_pod_width(pod) for pod in network.pods) + POD_GAP * max(len(network.pods) - 1, 0)
+    return max(pods, _row_width(network.top))
+
+
 def _places(layout: PictureLayout) -> tuple[list[float], float]:
-    """Centre of every box, in the order of `Layout.boxes`, and the width of the picture."""
-    pod_widths = [max(_row_width(row) for row in pod.values()) for pod in layout.pods]
-    across = max(sum(pod_widths) + POD_GAP * max(len(pod_widths) - 1, 0), _row_width(layout.top), 360)
+    """Centre of every box, in the order of `PictureLayout.boxes`, and the width of the picture."""
+    widths = [_network_width(network) for network in layout.networks]
+    all_networks = sum(widths) + NETWORK_GAP * (len(widths) - 1)
+    across = max(all_networks, _row_width(layout.hosts), 360)
+    spread = (across - all_networks) / len(widths)  # where the hosts are wider
     centres: list[float] = []
-    # pods and the top row are both centred, and spread where the other is wider
-    left = LEFT + (across - sum(pod_widths) - POD_GAP * max(len(pod_widths) - 1, 0)) / 2
-    for pod, pod_width in zip(layout.pods, pod_widths, strict=True):
-        for row in pod.values():
-            x = left + (pod_width - _row_width(row)) / 2
-            for box in row:
-                centres.append(x + _width(box) / 2)
-                x += _width(box) + GAP
-        left += pod_width + POD_GAP
-    slot = across / max(len(layout.top), 1)
-    centres += [LEFT + slot * (number + 0.5) for number in range(len(layout.top))]
+    left = float(LEFT)
+    for network, width in zip(layout.networks, widths, strict=True):
+        centres += _places_of(network, left, width + spread)
+        left += width + spread + NETWORK_GAP
+    slot = across / max(len(layout.hosts), 1)
+    centres += [LEFT + slot * (number + 0.5) for number in range(len(layout.hosts))]
     return centres, LEFT + across + RIGHT
+
+
+def _places_of(network: NetworkLayout, left: float, across: float) -> list[float]:
+    """Centres of the boxes of a network: pods and top row are both centred, and spread where the other is wider."""
+    centres: list[float] = []
+    pod_widths = [_pod_width(pod) for pod in network.pods]
+    x = left + (across - sum(pod_widths) - POD_GAP * max(len(pod_widths) - 1, 0)) / 2
+    for pod, pod_width in zip(network.pods, pod_widths, strict=True):
+        for row in pod.rows.values():
+            at = x + (pod_width - _row_width(row)) / 2
+            for box in row:
+                centres.append(at + _width(box) / 2)
+                at += _width(box) + GAP
+        x += pod_width + POD_GAP
+    slot = across / max(len(network.top), 1)
+    return centres + [left + slot * (number + 0.5) for number in range(len(network.top))]
+
+
+def _panels(fabric: Fabric, layout: PictureLayout, centres: Sequence[float], top_y: dict[int, int]) -> list[str]:
+    """Ground behind networks that no link joins, with their names, or behind the pods of one that has tiers in them."""
+    parts: list[str] = []
+    word = _network_word(fabric)
+    at = 0
+    for network in layout.networks:
+        first = at
+        for pod in network.pods:
+            row = [box for boxes in pod.rows.values() for box in boxes]
+            if not layout.hosts:
+                if _has_inside(pod):
+                    parts += _ground(row, centres[at : at + len(row)], top_y, MARGIN)
+                if pod.hidden and _has_inside(network.pods[0]):
+                    y = top_y[min(pod.rows)] + BOX_HEIGHT + 24
+                    parts.append(_text(centres[at], y, 11, "soft", f"{pod.hidden:,} more like these"))
+            at += len(row)
+        at += len(network.top)
+        if layout.hosts:
+            row = [box for pod in network.pods for boxes in pod.rows.values() for box in boxes] + list(network.top)
+            parts += _ground(row, centres[first:at], top_y, MARGIN + 8)
+            middle = (min(centres[first:at]) + max(centres[first:at])) / 2
+            number = network.first
+            name = f"… {network.hidden:,} {word}s" if network.hidden else f"{word} {number}"
+            y = top_y[max(box.tier for box in row)] - 16
+            parts.append(_text(middle, y, 13, "soft" if network.hidden else "ink", name))
+    return parts
+
+
+def _has_inside(pod: PodLayout) -> bool:
+    """Whether a pod is more than a switch and its hosts."""
+    return any(tier > 0 and len(row) > 1 for tier, row in pod.rows.items())
+
+
+def _ground(boxes: Sequence[Box], centres: Sequence[float], top_y: dict[int, int], margin: int) -> list[str]:
+    left = min(centre - _width(box) / 2 for box, centre in zip(boxes, centres, strict=True)) - margin
+    right = max(centre + _width(box) / 2 for box, centre in zip(boxes, centres, strict=True)) + margin
+    top = top_y[max(box.tier for box in boxes)] - margin - (TITLE_ROOM - MARGIN if margin > MARGIN else 0)
+    low = top_y[min(box.tier for box in boxes)] + BOX_HEIGHT + margin
+    return [f'<rect x="{left:.1f}" y="{top}" width="{right - left:.1f}" height="{low - top}" rx="10" class="panel"/>']
+
+
+def _network_word(fabric: Fabric) -> str:
+    """What networks that no link joins are called: planes where each GPU is on all, rails where each has its own."""
+    if not len(fabric.hosts) or "plane" in fabric.name:
+        return "plane"
+    server = fabric.server(int(fabric.hosts[0]))
+    return "plane" if server.gpus == 1 or server.nic_ports > server.gpus else "rail"
+
+
+def _text(x: float, y: float, size: int, ink: str, text: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="middle" class="{ink}">{escape(text)}</text>'
 
 
 def _has_arcs(fabric: Fabric) -> bool:
@@ -259,7 +340,7 @@ def _boxes(
                 f"M{left + 4:.1f} {y + 4}l{width - 8} {BOX_HEIGHT - 8}m0 {8 - BOX_HEIGHT}l{8 - width} {BOX_HEIGHT - 8}"
             )
             parts.append(f'<path d="{cross}" class="lost" stroke-width="1.2" fill="none" opacity="0.55"/>')
-        lines = _label(fabric, box, words[box.tier])
+        lines = _label(fabric, box, words[box.tier], rails)
         if len(lines) == 1 and not box.is_gap and len(box.nodes) == 1 and box.nodes[0] in rails and not state:
             lines.append((rails[box.nodes[0]], 10))
         if state:
@@ -308,14 +389,20 @@ def _rail_labels(fabric: Fabric) -> dict[int, str]:
     return labels
 
 
-def _label(fabric: Fabric, box: Box, word: tuple[str, str]) -> list[tuple[str, int]]:
+def _label(fabric: Fabric, box: Box, word: tuple[str, str], rails: Mapping[int, str]) -> list[tuple[str, int]]:
     first, last = fabric.node_names[box.nodes[0]], fabric.node_names[box.nodes[-1]]
     if box.is_gap:
-        return [(f"… {len(box.nodes):,} {word[len(box.nodes) > 1]}", 11)]
+        head, _, rest = f"… {len(box.nodes):,} {word[len(box.nodes) > 1]}".rpartition(" ")
+        lines = [f"{head} {rest}"] if len(head) + len(rest) < 16 else [head, rest]
+        return [(line, 11) for line in lines]
     if len(box.nodes) == 1:
-        return [(first if len(first) <= 12 else f"{first[:11]}…", 12)]
-    number = last.removeprefix(word[0])
+        return [(first if len(first) <= 14 else f"{first[:13]}…", 12)]
     heading = (f"{len(box.nodes):,} {word[1]}", 12)
+    if box.tier > 0 and len({rails.get(node, "").partition(",")[0] for node in box.nodes}) == 1 and rails:
+        pod = rails.get(box.nodes[0], "").partition(",")[0]
+        if pod:
+            return [heading, (f"{pod}, {len(box.nodes)} rails", 10)]
+    number = last.removeprefix(word[0])
     for span in (f"{first} … {number}", f"{first[len(word[0]) :]} … {number}"):
         if len(span) <= 16:
             return [heading, (span, 10)]
@@ -323,16 +410,22 @@ def _label(fabric: Fabric, box: Box, word: tuple[str, str]) -> list[tuple[str, i
 
 
 def _row_names(fabric: Fabric, tiers: Sequence[int], top_y: dict[int, int]) -> list[str]:
+    """At the left of each row: how many there are, of which GPUs, and what of their bandwidth goes up."""
     words = tier_words(fabric)
+    ratios = oversubscription_by_tier(fabric)
     parts = []
     for tier in tiers:
         count = int((fabric.node_tier == tier).sum())
-        y = top_y[tier] + BOX_HEIGHT / 2 + 4.5
-        more = tier == 0 and fabric.gpus != count
-        parts.append(
-            f'<text x="14" y="{y - 8 * more:.1f}" font-size="13" class="ink">'
-            f"{count:,} {escape(words[tier][count > 1])}</text>"
-        )
-        if more:
-            parts.append(f'<text x="14" y="{y + 9:.1f}" font-size="12" class="soft">{fabric.gpus:,} GPUs</text>')
+        head, _, rest = f"{count:,} {words[tier][count > 1]}".rpartition(" ")
+        texts = [f"{head} {rest}"] if len(head) + len(rest) < 14 else [head, rest]
+        lines = [(text, 13, "ink") for text in texts]
+        if tier == 0 and fabric.gpus != count:
+            lines.append((f"{fabric.gpus:,} GPUs", 12, "soft"))
+        if tier in ratios:
+            lines.append((f"down:up {ratio_text(ratios[tier])}", 12, "soft"))
+        y = top_y[tier] + BOX_HEIGHT / 2 + 4.5 - 8 * (len(lines) - 1)
+        for number, (text, size, ink) in enumerate(lines):
+            parts.append(
+                f'<text x="14" y="{y + 17 * number:.1f}" font-size="{size}" class="{ink}">{escape(text)}</text>'
+            )
     return parts

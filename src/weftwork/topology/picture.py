@@ -2,7 +2,8 @@
 
 The rules: the hosts of a leaf become one box where there are many; so do switches of the top tier that are linked
 alike; pods (what hangs together without the top tier) and rows within a pod keep the first ones
-and the last, and one box with dots stands for those between. Every node is in exactly one box, so that no link is lost.
+and the last, and one box with dots stands for those between. Networks that no link joins, such as planes, stand side
+by side above a row of hosts that they share. Every node is in exactly one box, so that no link is lost.
 Leaves out: coordinates and ink, which are in `weftwork.topology.draw`.
 """
 
@@ -19,14 +20,22 @@ from scipy.sparse.csgraph import connected_components
 
 from weftwork.spec.fabric import HOST, Fabric
 
-__all__ = ["Box", "PictureLayout", "lay_out", "tier_words"]
+__all__ = ["Box", "NetworkLayout", "PictureLayout", "PodLayout", "lay_out", "tier_words"]
 
 # chosen: what stays readable on a page of some 1,300 pixels
 MOST_HOSTS = 18
 MOST_IN_TOP_ROW, SHORT_TOP_ROW = 12, 6
-MOST_IN_POD_ROW, MOST_IN_ONE_POD = 4, 8
+MOST_IN_POD_ROW, SHORT_IN_POD_ROW, MOST_IN_ONE_POD = 4, 3, 8
 MOST_MARKED = 4
-MOST_ACROSS, SHORT_ACROSS = 18, 9
+MOST_ACROSS_OF_FEW, MOST_ACROSS, SHORT_ACROSS = 18, 12, 9  # of few hosts, of many, of what is shortened
+MOST_LINES = 48  # between the top row and the one below it
+MOST_OF_TWO_NETWORKS, MOST_OF_NETWORKS = 4, 3  # boxes in a row of one of several networks
+PLURALS = {
+    "leaf": "leaves",
+    "access": "access switches",
+    "aggregation": "aggregation switches",
+    "cluster": "cluster switches",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,15 +48,40 @@ class Box:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PictureLayout:
-    """Boxes in their places: ``pods`` from left to right, each tier to its row, and the ``top`` row above them."""
+class PodLayout:
+    """Boxes of a pod, each tier a row, the highest first; ``hidden``: pods for which one of gaps stands, else 0."""
 
-    pods: tuple[dict[int, tuple[Box, ...]], ...]
+    rows: dict[int, tuple[Box, ...]]
+    hidden: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkLayout:
+    """Switches that links join: ``pods`` from left to right, and the ``top`` row above them.
+
+    ``first`` is the number of the network among all, ``hidden`` how many one of gaps stands for, else 0.
+    """
+
+    pods: tuple[PodLayout, ...]
     top: tuple[Box, ...]
+    first: int = 0
+    hidden: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PictureLayout:
+    """Boxes in their places: networks from left to right, and below several ones the ``hosts`` that they share."""
+
+    networks: tuple[NetworkLayout, ...]
+    hosts: tuple[Box, ...] = ()
 
     def boxes(self) -> list[Box]:
-        """All boxes: pods from left to right, then the top row."""
-        return [box for pod in self.pods for row in pod.values() for box in row] + list(self.top)
+        """All boxes: by network its pods from left to right and its top row, then the shared hosts."""
+        found: list[Box] = []
+        for network in self.networks:
+            found += [box for pod in network.pods for row in pod.rows.values() for box in row]
+            found += network.top
+        return [*found, *self.hosts]
 
 
 def tier_words(fabric: Fabric) -> dict[int, tuple[str, str]]:
@@ -60,7 +94,7 @@ def tier_words(fabric: Fabric) -> dict[int, tuple[str, str]]:
         if not stem.isalpha():
             words[tier] = ("host", "hosts") if fabric.node_kind[nodes[0]] == HOST else ("switch", "switches")
         else:
-            words[tier] = (stem, "leaves" if stem == "leaf" else f"{stem}s")
+            words[tier] = (stem, PLURALS.get(stem, f"{stem}s"))
     return words
 
 
@@ -72,27 +106,99 @@ def lay_out(fabric: Fabric, lost_links: NDArray[np.bool_] | None = None) -> Pict
     fabric : to be drawn
     lost_links : shape (links,), links that are gone; nodes of which some are lost stay visible, a few in each row
     """
-    top_tier = int(fabric.node_tier.max())
-    is_top = fabric.node_tier == top_tier
     signs = _signs(fabric, lost_links)
-    top = _top_row(fabric, np.flatnonzero(is_top), top_tier, signs)
-    pods_below = _pods(fabric, ~is_top)
+    is_switch = fabric.node_kind != HOST
+    networks = _joined(fabric, is_switch)
+    # a fabric whose hosts are on higher tiers than 0, or that has no switch, has no row of shared hosts
+    if len(networks) < 2 or (fabric.node_tier[~is_switch] > 0).any():
+        return PictureLayout(networks=(_network(fabric, np.arange(len(fabric.node_names)), signs),))
+    most = MOST_OF_TWO_NETWORKS if len(networks) == 2 else MOST_OF_NETWORKS
+    laid = [
+        _one_of_networks(fabric, np.array(nodes), signs, most=most, first=number)
+        for number, nodes in enumerate(networks)
+    ]
+    widths = [max([len(one.top), sum(_width(pod) for pod in one.pods)]) for one in laid]
+    if sum(widths) > MOST_ACROSS_OF_FEW and len(laid) > 4:
+        struck = [number for number, nodes in enumerate(networks) if any(node in signs for node in nodes)]
+        laid = [
+            laid[run[0]] if len(run) == 1 else _gap_network([laid[number] for number in run])
+            for run in _runs(len(laid), 2, struck[:1] if len(struck) <= MOST_MARKED else [])
+        ]
+    hosts = fabric.hosts.tolist()
+    many = len(hosts) > MOST_HOSTS
+    groups = _grouped((_alike(fabric, node, signs), node) for node in hosts) if many else [(node,) for node in hosts]
+    boxes = [Box(nodes=group, tier=0) for group in groups]
+    return PictureLayout(networks=tuple(laid), hosts=tuple(_shorten(boxes, most, most, signs) if many else boxes))
+
+
+def _network(fabric: Fabric, nodes: NDArray[np.int64], signs: Signs) -> NetworkLayout:
+    """A network with its hosts."""
+    tiers = fabric.node_tier[nodes]
+    top_tier = int(tiers.max())
+    top_nodes, below = nodes[tiers == top_tier], nodes[tiers < top_tier]
+    top = _top_row(fabric, top_nodes, top_tier, signs)
+    groups = _joined(fabric, np.isin(np.arange(len(fabric.node_names)), below))
     if top_tier == 1 and len(fabric.hosts) > MOST_HOSTS:
-        pods_below = [list(group) for group in _grouped((_alike(fabric, node, signs), node) for node in
-                      np.flatnonzero(~is_top).tolist())]  # fmt: skip
-    in_row = MOST_IN_ONE_POD if len(pods_below) <= 2 else MOST_IN_POD_ROW
-    rows_of_pods = [_rows(fabric, nodes, signs, in_row) for nodes in pods_below]
-    widths = [max(len(row) for row in rows.values()) for rows in rows_of_pods]
-    pods = rows_of_pods
-    if sum(widths) > MOST_ACROSS:
-        fit = max(3, SHORT_ACROSS // max(widths))
-        if len(pods) > fit + 1:
-            struck = [number for number, nodes in enumerate(pods_below) if any(node in signs for node in nodes)]
-            pods = [
-                pods[run[0]] if len(run) == 1 else _gap_pod([pods[number] for number in run])
-                for run in _runs(len(pods), fit - 1, struck[:2])
-            ]
-    return PictureLayout(pods=tuple(pods), top=tuple(top))
+        groups = [list(group) for group in _grouped((_alike(fabric, node, signs), node) for node in below.tolist())]
+    in_row = MOST_IN_ONE_POD if len(groups) <= 2 else MOST_IN_POD_ROW
+    laid = [PodLayout(rows=_rows(fabric, members, signs, in_row)) for members in groups]
+    struck = [number for number, members in enumerate(groups) if any(node in signs for node in members)]
+    pods = _across(laid, struck, most=MOST_ACROSS_OF_FEW if len(fabric.hosts) <= MOST_HOSTS else MOST_ACROSS)
+    if _lines(fabric, top, pods) > MOST_LINES:
+        pods = _across(laid, struck, most=SHORT_ACROSS)
+    if _lines(fabric, top, pods) > MOST_LINES:
+        top = _top_row(fabric, top_nodes, top_tier, signs, most=MOST_IN_POD_ROW)
+    if _lines(fabric, top, pods) > MOST_LINES and not signs:
+        laid = [PodLayout(rows=_rows(fabric, members, signs, SHORT_IN_POD_ROW)) for members in groups]
+        pods = _across(laid, struck, most=SHORT_ACROSS)
+    return NetworkLayout(pods=tuple(pods), top=tuple(top))
+
+
+def _one_of_networks(fabric: Fabric, nodes: NDArray[np.int64], signs: Signs, *, most: int, first: int) -> NetworkLayout:
+    """A network whose hosts are drawn elsewhere, since others share them."""
+    tiers = fabric.node_tier[nodes]
+    top_tier = int(tiers.max())
+    top = _top_row(fabric, nodes[tiers == top_tier], top_tier, signs, most=most)
+    below = nodes[tiers < top_tier]
+    groups = _joined(fabric, np.isin(np.arange(len(fabric.node_names)), below))
+    if all(len(group) == 1 for group in groups):  # two tiers: the leaves are the one row
+        groups = [below.tolist()] if len(below) else []
+    pods = [PodLayout(rows=_rows(fabric, members, signs, most)) for members in groups]
+    if len(pods) > 2:
+        struck = [number for number, members in enumerate(groups) if any(node in signs for node in members)]
+        pods = _shortened(pods, 1, struck[:1])
+    return NetworkLayout(pods=tuple(pods), top=tuple(top), first=first)
+
+
+def _width(pod: PodLayout) -> int:
+    return max(len(row) for row in pod.rows.values())
+
+
+def _across(pods: list[PodLayout], struck: Sequence[int], *, most: int) -> list[PodLayout]:
+    """The pods where they fit, else the first ones, a gap, those with losses, and the last."""
+    widths = [_width(pod) for pod in pods]
+    fit = max(2, SHORT_ACROSS // max(widths, default=1))
+    return list(pods) if sum(widths) <= most or len(pods) <= fit + 1 else _shortened(pods, fit - 1, struck[:2])
+
+
+def _shortened(pods: Sequence[PodLayout], first: int, struck: Sequence[int]) -> list[PodLayout]:
+    return [
+        pods[run[0]] if len(run) == 1 else _gap_pod([pods[number] for number in run])
+        for run in _runs(len(pods), first, struck)
+    ]
+
+
+def _lines(fabric: Fabric, top: Sequence[Box], pods: Sequence[PodLayout]) -> int:
+    """Lines between the top row and the rows below it."""
+    owner = np.full(len(fabric.node_names), -1, np.int64)
+    for number, box in enumerate(top):
+        owner[list(box.nodes)] = number
+    below = [box for pod in pods for row in pod.rows.values() for box in row]
+    for number, box in enumerate(below, len(top)):
+        owner[list(box.nodes)] = number
+    ends = np.sort(owner[np.stack([fabric.links["a"], fabric.links["b"]])], axis=0)
+    crossing = (ends[0] < len(top)) & (ends[1] >= len(top)) & (ends[0] >= 0)
+    return len(np.unique(ends[0, crossing] * (len(top) + len(below)) + ends[1, crossing]))
 
 
 Signs = dict[int, tuple[bool, ...]]
@@ -127,9 +233,23 @@ def _runs(count: int, first: int, marked: Iterable[int]) -> list[list[int]]:
     return runs
 
 
-def _gap_pod(hidden: Sequence[dict[int, tuple[Box, ...]]]) -> dict[int, tuple[Box, ...]]:
-    tiers = sorted({tier for rows in hidden for tier in rows}, reverse=True)
-    return {tier: (_gap([box for rows in hidden for box in rows.get(tier, ())], tier),) for tier in tiers}
+def _gap_pod(hidden: Sequence[PodLayout]) -> PodLayout:
+    tiers = sorted({tier for pod in hidden for tier in pod.rows}, reverse=True)
+    rows: dict[int, tuple[Box, ...]] = {
+        tier: (_gap([box for pod in hidden for box in pod.rows.get(tier, ())], tier),) for tier in tiers
+    }
+    return PodLayout(rows=rows, hidden=len(hidden))
+
+
+def _gap_network(hidden: Sequence[NetworkLayout]) -> NetworkLayout:
+    pods = [pod for one in hidden for pod in one.pods]
+    top = [box for one in hidden for box in one.top]
+    return NetworkLayout(
+        pods=(_gap_pod(pods),) if pods else (),
+        top=(_gap(top, top[0].tier),),
+        first=hidden[0].first,
+        hidden=len(hidden),
+    )
 
 
 def _shorten(boxes: Sequence[Box], most: int, short: int, signs: Signs) -> list[Box]:
@@ -165,31 +285,30 @@ def _neighbours(fabric: Fabric, node: int) -> tuple[int, ...]:
     return tuple(sorted(ports.node[ports.peer[own]].tolist()))
 
 
-def _top_row(fabric: Fabric, nodes: np.ndarray[tuple[int], np.dtype[np.int64]], tier: int, signs: Signs) -> list[Box]:
+def _top_row(
+    fabric: Fabric, nodes: NDArray[np.int64], tier: int, signs: Signs, *, most: int = MOST_IN_TOP_ROW
+) -> list[Box]:
     """The top tier: every switch, or one box for those that are linked alike, or the first ones and the last."""
     groups: list[tuple[int, ...]] = [(node,) for node in nodes.tolist()]
-    if len(groups) > MOST_IN_TOP_ROW:
+    if len(groups) > most:
         alike = _grouped((_alike(fabric, node, signs), node) for node in nodes.tolist())
         if len(alike) > 1:  # one box for a whole tier would say less than the first ones and the last
             groups = alike
     boxes = [Box(nodes=group, tier=tier) for group in groups]
     # groups match the switches that a pod's row shows, one by one
     single = all(len(group) == 1 for group in groups)
-    return (
-        _shorten(boxes, MOST_IN_TOP_ROW, SHORT_TOP_ROW, signs)
-        if single
-        else _shorten(boxes, MOST_IN_POD_ROW, MOST_IN_POD_ROW, signs)
-    )
+    short = min(most, MOST_IN_POD_ROW)
+    return _shorten(boxes, most, min(most, SHORT_TOP_ROW), signs) if single else _shorten(boxes, short, short, signs)
 
 
-def _pods(fabric: Fabric, below_top: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[list[int]]:
-    """What hangs together without the top tier, in the order of the first host."""
+def _joined(fabric: Fabric, is_in: NDArray[np.bool_]) -> list[list[int]]:
+    """What hangs together over links between some nodes, in the order of the first of each."""
     a, b = fabric.links["a"], fabric.links["b"]
-    inside = below_top[a] & below_top[b]
+    inside = is_in[a] & is_in[b]
     count = len(fabric.node_names)
     graph = coo_array((np.ones(int(inside.sum()), np.int8), (a[inside], b[inside])), shape=(count, count))
     _, part = connected_components(graph, directed=False)
-    nodes = np.flatnonzero(below_top)
+    nodes = np.flatnonzero(is_in)
     return [list(group) for group in _grouped(zip(part[nodes].tolist(), nodes.tolist(), strict=True))]
 
 
@@ -206,7 +325,11 @@ def _rows(fabric: Fabric, nodes: list[int], signs: Signs, most: int) -> dict[int
             groups = _grouped((_alike(fabric, node, signs), node) for node in members)
             boxes = [Box(nodes=group, tier=0) for group in groups]
             rows[tier] = tuple(_shorten(boxes, MOST_IN_POD_ROW, MOST_IN_POD_ROW, signs))
-        else:
-            boxes = [Box(nodes=(node,), tier=tier) for node in members]
-            rows[tier] = tuple(boxes if tier == 0 else _shorten(boxes, most, most, signs))
+            continue
+        boxes = [Box(nodes=(node,), tier=tier) for node in members]
+        # of several pods, the leaves of each have the same servers; of one, single leaves show more than one box
+        if tier > 0 and len(boxes) > most and len({_neighbours(fabric, node) for node in members}) > 1:
+            groups = _grouped((_alike(fabric, node, signs), node) for node in members)
+            boxes = [Box(nodes=group, tier=tier) for group in groups]
+        rows[tier] = tuple(boxes if tier == 0 else _shorten(boxes, most, most, signs))
     return rows

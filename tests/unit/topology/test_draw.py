@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -13,7 +14,8 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.fabric import Fabric
 from weftwork.topology.build import fabric_of
 from weftwork.topology.draw import draw, to_html, to_svg
-from weftwork.topology.picture import lay_out, tier_words
+from weftwork.topology.picture import Box, NetworkLayout, lay_out, tier_words
+from weftwork.topology.reach import networks_of_links
 from weftwork.topology.without import find_lost
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "fabrics"
@@ -27,6 +29,16 @@ FABRICS = {
     "rails": fabric_of(topology="rail-optimized", gpus=1_024, node="dgx-h100", switch="quantum-2"),
     "rail-only": fabric_of(topology="rail-optimized", gpus=256, node="p5", switch="tomahawk-5", spines=0),
     "many rails": fabric_of(topology="rail-optimized", gpus=8_192, node="dgx-h100", radix=32),
+    "blocks": fabric_of(topology="superpod", scalable_units=16),
+    "two planes": fabric_of(topology="hpn"),
+    "planes of pods": fabric_of(topology="hpn", segments=45),
+    "eight networks": fabric_of(topology="rail-only", gpus=8_192, node="dgx-h100", switch="quantum-2"),
+    "no two rails joined": fabric_of(topology="rail-only", gpus=512, node="dgx-h100", switch="quantum-2"),
+    "small planes": fabric_of(topology="pgft", children=(4, 4), parents=(2, 2), node={"gpus": 1, "nic_ports": 2}),
+    "converging": fabric_of(
+        topology="three-tier", hosts=1_152, radix=64, oversubscription={"access": 3, "aggregation": 4}
+    ),
+    "pods of racks": fabric_of(topology="meta-24k"),
 }
 
 
@@ -36,7 +48,8 @@ def test_every_node_is_in_exactly_one_box_and_rows_are_short(fabric: Fabric) -> 
     nodes = sorted(node for box in layout.boxes() for node in box.nodes)
     assert nodes == list(range(len(fabric.node_names)))
     assert len(layout.boxes()) <= 60
-    assert len(layout.top) <= 12
+    for network in layout.networks:
+        assert len(network.top) <= 12
 
 
 @pytest.mark.parametrize("fabric", FABRICS.values(), ids=list(FABRICS))
@@ -54,10 +67,87 @@ def test_a_picture_is_svg_with_all_counts(fabric: Fabric) -> None:
 
 def test_pods_keep_the_first_and_the_last_and_count_what_is_between() -> None:
     svg = to_svg(FABRICS["three tiers"])
-    for text in ("leaf0<", "leaf127<", "… 5 leaves<", "… 104 aggs<", "8 cores<", "core56 … 63<", "8 links, 3.2Tbps"):
+    for text in ("leaf0<", "leaf127<", "… 5 leaves<", "… 112 aggs<", "8 cores<", "core56 … 63<", "8 links, 3.2Tbps"):
         assert text in svg
     assert "grey: to what is left out" in svg
     assert "grey" not in to_svg(FABRICS["small"])
+
+
+def rectangles(svg: str, kind: str) -> list[tuple[float, float]]:
+    """Left and right ends of the rectangles of a class, from left to right."""
+    found = ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}rect")  # noqa: S314 - our own text
+    ends = [
+        (float(one.attrib["x"]), float(one.attrib["x"]) + float(one.attrib["width"]))
+        for one in found
+        if one.attrib["class"] == kind
+    ]
+    return sorted(ends)
+
+
+@pytest.mark.parametrize(
+    ("name", "titles"),
+    [
+        ("two planes", ["plane 0", "plane 1"]),
+        ("planes of pods", ["plane 0", "plane 1"]),
+        ("small planes", ["plane 0", "plane 1"]),
+        ("eight networks", ["rail 0", "rail 1", "… 5 rails", "rail 7"]),
+        ("no two rails joined", [f"rail {number}" for number in range(8)]),
+    ],
+)
+def test_networks_that_no_link_joins_stand_apart(name: str, titles: list[str]) -> None:
+    fabric = FABRICS[name]
+    svg = to_svg(fabric)
+    panels = rectangles(svg, "panel")
+    assert len(panels) == len(titles)
+    assert all(left[1] < right[0] for left, right in itertools.pairwise(panels))
+    assert re.findall(r">((?:plane|rail|… \d+ (?:planes|rails))[ \d]*)<", svg) == titles
+    layout = lay_out(fabric)
+    for network in layout.networks:  # no box of switches holds nodes of two networks, unless it says so
+        nodes = [node for box in boxes_of(network) for node in box.nodes]
+        assert network.hidden or len(networks_of(fabric, nodes)) == 1
+    assert {box.tier for box in layout.hosts} == {0}
+
+
+def boxes_of(network: NetworkLayout) -> list[Box]:
+    return [box for pod in network.pods for row in pod.rows.values() for box in row] + list(network.top)
+
+
+def networks_of(fabric: Fabric, nodes: list[int]) -> set[int]:
+    """Networks of the links between switches of some nodes, or of all their links where there are none."""
+    network = networks_of_links(fabric, np.ones(len(fabric.links), np.bool_))
+    on = np.isin(fabric.links["a"], nodes) | np.isin(fabric.links["b"], nodes)
+    return set(network[on].tolist())
+
+
+def test_pods_stand_on_ground_of_their_own_and_say_how_many_more_there_are() -> None:
+    svg = to_svg(FABRICS["pods of racks"])
+    assert len(rectangles(svg, "panel")) == 2
+    for text in ("6 more like these<", "… 13 cluster<", ">128 cluster<", "down:up 0.5:1", "down:up 384:55"):
+        assert text in svg
+    assert not rectangles(to_svg(FABRICS["two tiers"]), "panel")  # a leaf and its hosts are no pod
+
+
+def test_leaves_of_several_pods_become_a_box_for_each_pod() -> None:
+    svg = to_svg(FABRICS["blocks"])
+    for text in (">pod 0, 8 rails<", ">pod 15, 8 rails<", ">8 leaves<", "… 29 spines<"):
+        assert text in svg
+    assert ">pod 14, 8 rails<" in to_svg(FABRICS["two planes"])
+
+
+def test_ratios_are_written_beside_their_tier() -> None:
+    svg = to_svg(FABRICS["converging"])
+    for text in (">24 access<", ">switches<", "down:up 3:1", "down:up 4:1", "… 3 access<"):
+        assert text in svg
+
+
+@pytest.mark.parametrize("fabric", FABRICS.values(), ids=list(FABRICS))
+def test_few_lines_lead_to_the_top_row(fabric: Fabric) -> None:
+    for network in lay_out(fabric).networks:
+        top = {node: number for number, box in enumerate(network.top) for node in box.nodes}
+        low = {node: number for number, box in enumerate(boxes_of(network)) for node in box.nodes if node not in top}
+        ends = zip(fabric.links["a"].tolist(), fabric.links["b"].tolist(), strict=True)
+        lines = {(low[a], top[b]) for a, b in ends if a in low and b in top}
+        assert len(lines) <= 72
 
 
 def test_rates_have_a_colour_and_a_dash_each() -> None:

@@ -1,0 +1,43 @@
+"""Pages of topologies: each name has one, with its picture, its end and its cost, and the index names it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from weftwork.spec.scenario.choices import TOPOLOGIES
+
+FOLDER = Path(__file__).parents[3] / "docs" / "topologies"
+INDEX = (FOLDER / "index.md").read_text(encoding="utf-8")
+
+
+def test_there_are_no_other_pages() -> None:
+    assert {path.stem for path in FOLDER.glob("*.md")} == {*TOPOLOGIES.names, "index"}
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES.names)
+def test_a_name_has_a_page_with_picture_end_and_cost(name: str) -> None:
+    page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in page.splitlines()[0]
+    assert f"topology: {name}" in page
+    assert re.search(
+        rf"^```{{weftwork}} topology {name}\.yaml --picture {name}\.svg\n:picture: {name}\.svg$", page, re.MULTILINE
+    )
+    for command in ("topology \\S+ --limits", "cost \\S+"):
+        assert re.search(rf"^```{{weftwork}} {command}$", page, re.MULTILINE)
+    assert re.search(r"^:expect: .*PGFT\(", page, re.MULTILINE)
+    for heading in ("## Left out", "## Validation"):
+        assert heading in page
+    assert f"[{name}]({name}.md)" in INDEX
+    assert f'"{name}":' in INDEX
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES.names)
+def test_the_tests_that_a_page_names_exist(name: str) -> None:
+    page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/\S+\.py)`", page))
+    assert named
+    for path in named:
+        assert (FOLDER.parents[1] / path).is_file()

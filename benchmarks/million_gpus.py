@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# chosen: trees of other kinds with a million endpoints
+TREES: Final = (
+    {"topology": "fat-tree", "radix": 160},
+    {"topology": "rail-only", "gpus": 1_048_576, "node": "dgx-h100", "radix": 256},
+    {"topology": "hpn", "segments": 1_024},
+    {"topology": "three-tier", "hosts": 1_048_576, "radix": 512, "redundancy": 64, "oversubscription": 4},
+)
+
 GPUS: Final = 1_048_576
 SWITCH: Final = "tomahawk-6"  # 256 ports of 400 Gb/s; three tiers of 128 join half as many GPUs
 PARTNERS: Final = (8 * 4_096 + 8, 8 * 20_000 + 8)  # ports to the right: two servers in other blocks of pods
@@ -42,6 +50,8 @@ def main() -> None:
     """Run every step."""
     gpus = int(sys.argv[1]) if len(sys.argv) > 1 else GPUS
     switch = sys.argv[2] if len(sys.argv) > 2 else SWITCH
+    for tree in TREES:
+        timed(f"{tree['topology']} of a million endpoints", partial(fabric_of, **tree))
     shape = partial(fabric_of, topology="rail-optimized", gpus=gpus, node="dgx-h100", switch=switch)
     fabric = timed(f"fabric of {gpus:,} GPUs", shape)
     for name, place in PLACEMENTS.items():

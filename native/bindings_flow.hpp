@@ -59,5 +59,10 @@ inline flow::Layers layers_of(nb::handle input) {
           number<std::int64_t>(input, "spreads_ways") != 0};
 }
 
+/// The rule of an input's routes.
+inline flow::Rule rule_of(nb::handle input) {
+  return number<std::int64_t>(input, "up_down") != 0 ? flow::Rule::kUpDown : flow::Rule::kShortest;
+}
+
 }  // namespace python
 }  // namespace weftwork

@@ -12,6 +12,7 @@ using weftwork::python::job_of;
 using weftwork::python::layers_of;
 using weftwork::python::number;
 using weftwork::python::rows;
+using weftwork::python::rule_of;
 using weftwork::python::table;
 
 weftwork::flow::Input input_of(nb::dict input) {
@@ -24,6 +25,7 @@ weftwork::flow::Input input_of(nb::dict input) {
   borrow(in.nics, input, "nics");
   in.live = rows<std::uint8_t>(input, "live");
   in.layers = layers_of(input);
+  in.rule = rule_of(input);
   in.instants = rows<weftwork::InstantRow>(input, "instants");
   in.tokens = number<std::int64_t>(input, "tokens");
   in.wire = weftwork::python::named<weftwork::flow::WireSizes>(input["wire"]);

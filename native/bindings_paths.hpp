@@ -18,7 +18,8 @@ class FlowRouter {
  public:
   FlowRouter(nb::dict fabric, int mode, std::int64_t most_steps)
       : fabric_(std::move(fabric)),
-        router_(python::fabric_of(fabric_), static_cast<flow::Mode>(mode), python::layers_of(fabric_), most_steps) {}
+        router_(python::fabric_of(fabric_), static_cast<flow::Mode>(mode), python::layers_of(fabric_),
+                python::rule_of(fabric_), most_steps) {}
 
   void use(const nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& live) {
     if (live.shape(0) != router_.fabric().port_node.size()) throw nb::value_error("wanted one byte for each port");

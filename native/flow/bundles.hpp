@@ -1,4 +1,4 @@
-/// Bundles: links that carry the same share of every flow when switches split evenly over all shortest paths.
+/// Bundles: links that carry the same share of every flow when switches split evenly over all candidates.
 /// Switches get colours until those of one colour see the same: as many links of the same rate and delay to each other
 /// colour, where every attachment has a colour of its own. Distances to an attachment, candidates and fractions are
 /// then equal for all switches of a colour, so that the links from one colour to another are one bundle, exactly. In a

@@ -343,7 +343,7 @@ Engine::Engine(Input input) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.in = std::move(input);
   build_links(s);
-  s.router = std::make_unique<Router>(s.in.fabric, s.in.mode, s.in.layers);
+  s.router = std::make_unique<Router>(s.in.fabric, s.in.mode, s.in.layers, s.in.rule);
   count_bundles(s);
   build_network(s);
   begin_run(s, s.ground.folded == nullptr ? nullptr : &s.ground.folded->network);

@@ -3,6 +3,7 @@
 ///   hashed         one path: the ports that the packet engine's ECMP takes for the same flow
 ///   weighted       one path: the ports that the packet engine's WCMP takes for the same flow
 ///   deterministic  one path: the destination alone chooses, so that what goes to a host comes down one path
+/// Candidates are those of a rule: all shortest paths, or none that goes down and then up (flow/search.hpp).
 /// Where the fabric has layers a flow keeps to the one of its entropy, or takes all ways of its two switches alike. The
 /// mode then says what it does where a layer leaves it to the shortest paths.
 ///
@@ -49,8 +50,9 @@ struct PathFacts {
 /// throw LimitError where a fabric without tiers is too large to be searched.
 class Router {
  public:
-  Router(const FabricView& fabric, Mode mode, Layers layers = {}, std::int64_t most_steps = Search::kMostSteps)
-      : fabric_(fabric), mode_(mode), layers_(std::move(layers)), tiers_(fabric), search_(most_steps) {
+  Router(const FabricView& fabric, Mode mode, Layers layers = {}, Rule rule = Rule::kShortest,
+         std::int64_t most_steps = Search::kMostSteps)
+      : fabric_(fabric), mode_(mode), layers_(std::move(layers)), tiers_(fabric), search_(rule, most_steps) {
     if (mode_ == Mode::kDeterministic) number_destinations();
     renew();
   }
@@ -143,17 +145,16 @@ class Router {
     about.rate_bps = std::min(about.rate_bps, static_cast<double>(fabric_.port_rate_bps[port]) / weight);
   }
 
-  /// Candidates of a switch for a destination, as topology/routing.py lists them.
+  /// Candidates of a switch for a destination, as topology/routing.py lists them. Where the tiers know it, paths go
+  /// straight up and straight down, which is what either rule says.
   [[nodiscard]] Candidates candidates(NodeId node, NodeId goal, AttachmentId attachment) const {
     if (tiers_.knows(attachment)) return tiers_.candidates(node, attachment);
-    const auto& distance = search_.to(fabric_, tiers_, attachment, goal);
-    const std::int16_t own = distance[tiers_.switch_of(node)];
+    const Search::HopsLeft& left = search_.to(fabric_, tiers_, attachment, goal);
     found_.clear();
-    if (own != Search::kNowhere)
-      for (const PortId p : fabric_.ports_of(node))
-        if (const NodeId next = fabric_.next(p);
-            tiers_.is_live(p) && fabric_.is_switch(next) && distance[tiers_.switch_of(next)] == own - 1)
-          found_.push_back(p);
+    for (const PortId p : fabric_.ports_of(node))
+      if (const NodeId next = fabric_.next(p);
+          tiers_.is_live(p) && fabric_.is_switch(next) && search_.leads(fabric_, tiers_, left, node, next))
+        found_.push_back(p);
     return found_;
   }
 
@@ -299,14 +300,14 @@ class Router {
   bool spread(NodeId node, NodeId goal, std::vector<Hop>& hops, PathFacts& about) const {
     const AttachmentId attachment = tiers_.attachment(goal);
     const bool known = tiers_.knows(attachment);
-    const IdVector<SwitchId, std::int16_t>* distance = known ? nullptr : &search_.to(fabric_, tiers_, attachment, goal);
+    const Search::HopsLeft* left = known ? nullptr : &search_.to(fabric_, tiers_, attachment, goal);
     spread_.assign(1, {bundles_.colour(tiers_.switch_of(node)), node, 1.0, about.latency_ps});
     while (spread_.front().node != goal) {
       next_.clear();
       for (const Spread& spread : spread_) {
         std::span<const Bundle> bundles;
         if (!known) {
-          bundles = closer(spread, *distance);
+          bundles = closer(spread, *left);
         } else if (tiers_.is_above(spread.node, attachment)) {
           bundles = bundles_.down(spread.colour, tiers_.chain(attachment, fabric_.tier(spread.node) - 1));
         } else {
@@ -341,13 +342,10 @@ class Router {
   }
 
   /// Bundles of a colour towards what is closer to the destination.
-  [[nodiscard]] std::span<const Bundle> closer(const Spread& spread,
-                                               const IdVector<SwitchId, std::int16_t>& distance) const {
+  [[nodiscard]] std::span<const Bundle> closer(const Spread& spread, const Search::HopsLeft& left) const {
     closer_.clear();
-    const std::int16_t own = distance[tiers_.switch_of(spread.node)];
-    if (own != Search::kNowhere)
-      for (const Bundle& bundle : bundles_.of(spread.colour))
-        if (distance[tiers_.switch_of(bundle.node)] == own - 1) closer_.push_back(bundle);
+    for (const Bundle& bundle : bundles_.of(spread.colour))
+      if (search_.leads(fabric_, tiers_, left, spread.node, bundle.node)) closer_.push_back(bundle);
     return closer_;
   }
 

@@ -1,7 +1,12 @@
-/// Distances over live links from every switch to one attachment, found by search and kept: for destinations that the
+/// Hops over live links from every switch to one attachment, found by search and kept: for destinations that the
 /// tiers of a fabric do not know (a fabric without tiers, or what a dead link hides).
-/// Leaves out: weights; as topology/routing.py, all shortest paths by hop count are equal.
+///   shortest  all paths of the least number of hops
+///   up-down   never down and then up: where anything leads down to the attachment, the shortest ways down; else up to
+///             where the fewest hops are left
+///
+/// Source: topology/routing.py, `hops_left`. Leaves out: weights.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,30 +16,51 @@
 
 namespace weftwork::flow {
 
+enum class Rule : std::uint8_t { kShortest, kUpDown };
+
 class Search {
  public:
   static constexpr std::int16_t kNowhere = -1;
   static constexpr std::int64_t kMostSteps = 6'000'000'000;      // chosen: about a minute
   static constexpr std::int64_t kMostDistances = 1'000'000'000;  // chosen: 2 GB
 
+  /// Hops by switch; under `kUpDown` with the bit `kClimbs` where the next one goes up.
+  using HopsLeft = IdVector<SwitchId, std::int16_t>;
+
   /// `most_steps`: links that all searches together may look at.
-  explicit Search(std::int64_t most_steps) : most_steps_(most_steps) {}
+  Search(Rule rule, std::int64_t most_steps) : rule_(rule), most_steps_(most_steps) {}
 
   /// Forget everything: the live links have changed. Throws LimitError where finding all distances would take too long.
   void reset(const FabricView& fabric, const Tiers& tiers) {
     distance_.assign(tiers.attachment_count(), {});
     const auto ports = static_cast<std::int64_t>(fabric.port_node.size());
     const auto switches = static_cast<std::int64_t>(tiers.switch_count());
-    if (tiers.unknown() * ports > most_steps_ || tiers.unknown() * switches > kMostDistances)
+    const std::int64_t passes = rule_ == Rule::kUpDown ? 2 : 1;
+    if (tiers.unknown() * ports * passes > most_steps_ || tiers.unknown() * switches > kMostDistances)
       throw LimitError("the links of this fabric that are up do not form tiers, and it is too large to search " +
                        std::to_string(tiers.unknown()) +
                        " destinations one by one; let fewer links fail, or take a smaller fabric");
+    from_top_.clear();
+    if (rule_ != Rule::kUpDown || tiers.unknown() == 0) return;
+    for (const SwitchId s : tiers.switches()) from_top_.push_back(tiers.node_of(s));
+    std::stable_sort(from_top_.begin(), from_top_.end(),
+                     [&](NodeId a, NodeId b) { return fabric.tier(a) > fabric.tier(b); });
+  }
+
+  /// Whether a link from one switch to another lies on a path to the attachment whose hops these are.
+  [[nodiscard]] bool leads(const FabricView& fabric, const Tiers& tiers, const HopsLeft& left, NodeId from,
+                           NodeId next) const {
+    const std::int16_t own = left[tiers.switch_of(from)], rest = left[tiers.switch_of(next)];
+    if (own == kNowhere || rest == kNowhere) return false;
+    if (rule_ == Rule::kShortest) return rest == own - 1;
+    const bool climbs = (own & kClimbs) != 0;
+    if (fabric.tier(next) < fabric.tier(from)) return !climbs && rest == own - 1;
+    return fabric.tier(next) > fabric.tier(from) && climbs && hops(rest) == hops(own) - 1;
   }
 
   /// Hops from each switch to the attachment; `kNowhere` where there is no path.
-  const IdVector<SwitchId, std::int16_t>& to(const FabricView& fabric, const Tiers& tiers, AttachmentId attachment,
-                                             NodeId node) {
-    IdVector<SwitchId, std::int16_t>& distance = distance_[attachment];
+  const HopsLeft& to(const FabricView& fabric, const Tiers& tiers, AttachmentId attachment, NodeId node) {
+    HopsLeft& distance = distance_[attachment];
     if (!distance.empty()) return distance;
     distance.assign(tiers.switch_count(), kNowhere);
     frontier_.assign(1, node);
@@ -46,19 +72,46 @@ class Search {
         if (!tiers.is_live(p)) continue;
         const NodeId next = fabric.next(p);
         if (!fabric.is_switch(next)) continue;
+        if (rule_ == Rule::kUpDown && fabric.tier(next) <= fabric.tier(from)) continue;  // from there it would rise
         std::int16_t& known = distance[tiers.switch_of(next)];
         if (known != kNowhere) continue;
         known = hops;
         frontier_.push_back(next);
       }
     }
+    if (rule_ == Rule::kUpDown) climb(fabric, tiers, distance);
     return distance;
   }
 
  private:
+  static constexpr std::int16_t kClimbs = 1 << 14;
+
+  [[nodiscard]] static std::int16_t hops(std::int16_t value) {
+    return static_cast<std::int16_t>(value & (kClimbs - 1));
+  }
+
+  /// Lead what has no way down up to where the fewest hops are left; what is above is known first.
+  void climb(const FabricView& fabric, const Tiers& tiers, HopsLeft& distance) const {
+    for (const NodeId node : from_top_) {
+      std::int16_t& own = distance[tiers.switch_of(node)];
+      if (own != kNowhere) continue;
+      std::int16_t least = kClimbs;
+      for (const PortId p : fabric.ports_of(node)) {
+        if (!tiers.is_live(p)) continue;
+        const NodeId next = fabric.next(p);
+        if (!fabric.is_switch(next) || fabric.tier(next) <= fabric.tier(node)) continue;
+        if (const std::int16_t rest = distance[tiers.switch_of(next)]; rest != kNowhere)
+          least = std::min(least, hops(rest));
+      }
+      if (least != kClimbs) own = static_cast<std::int16_t>((least + 1) | kClimbs);
+    }
+  }
+
+  Rule rule_;
   std::int64_t most_steps_;
-  IdVector<AttachmentId, IdVector<SwitchId, std::int16_t>> distance_;  // empty: not searched yet
+  IdVector<AttachmentId, HopsLeft> distance_;  // empty: not searched yet
   std::vector<NodeId> frontier_;
+  std::vector<NodeId> from_top_;  // switches, the highest tier first; for `climb`
 };
 
 }  // namespace weftwork::flow

@@ -130,9 +130,14 @@ def even_split(
 
 
 def compare(
-    fabric: Fabric, router: FlowPaths, link_up: NDArray[np.bool_], flows: list[tuple[int, int, int, int]]
+    fabric: Fabric,
+    router: FlowPaths,
+    link_up: NDArray[np.bool_],
+    flows: list[tuple[int, int, int, int]],
+    *,
+    up_down: bool = False,
 ) -> None:
-    table = routes(fabric, link_up)
+    table = routes(fabric, link_up, up_down=up_down)
     router.use(link_up)
     columns = np.array(flows).T
     found = router.paths(columns[0], columns[1], entropy=columns[2], destination_qp=columns[3])
@@ -155,7 +160,7 @@ def compare(
         if router.mode == "deterministic":
             choose = by_destination(fabric, destination)
         if router.mode == "weighted":
-            choose = by_weight(hashed, *weighted(fabric, link_up, table), destination)
+            choose = by_weight(hashed, *weighted(fabric, link_up, table, up_down=up_down), destination)
         ports = walked(fabric, table, source, destination, choose)
         assert hops["link"].tolist() == (ports or [])
         assert bool(about["reachable"]) == (ports is not None)

@@ -145,8 +145,18 @@ def _bent_sentences(after: Valleys) -> list[str]:
     return [
         f"Shortest routes go down and up again (a valley): {pairs} of leaves, such as {route}.",
         "Weftwork's engines use them. Under PFC they can deadlock, unless what turns up has a class of its own.",
-        "Without such a class, count pairs that have no other route as lost.",
+        f"`fabric.routing: up-down` forbids them: {_forbidden(after)}.",
     ]
+
+
+def _forbidden(after: Valleys) -> str:
+    """What becomes of pairs with a valley where routes may have none, in words."""
+    none = after.pairs_joined - after.pairs_legal
+    longer, fewer = after.pairs_only_bent - none, after.pairs_bent - after.pairs_only_bent
+    parts = [f"{_count(fewer, 'pair')} keep{'s' * (fewer == 1)} the other shortest routes"] * (fewer > 0)
+    parts += [f"{_count(longer, 'pair')} take{'s' * (longer == 1)} longer routes"] * (longer > 0)
+    parts += [f"{_count(none, 'pair')} {'has' if none == 1 else 'have'} no route left"] * (none > 0)
+    return ", ".join(parts)
 
 
 def print_job_loss(out: Console, job: JobLoss) -> None:

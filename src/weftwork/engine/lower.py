@@ -30,6 +30,7 @@ from weftwork.engine.packet_input import (
 from weftwork.engine.pins import pin_rows, routing_mistakes
 from weftwork.engine.programs import flatten, job_mistakes, priorities_of, walk
 from weftwork.engine.requirements import (
+    detour_mistakes,
     pause_mistakes,
     requirement_mistakes,
     switches_on_longest_path,
@@ -97,6 +98,7 @@ def lower(
         mistakes += job_mistakes(job, rank_node)
     mistakes += fault_mistakes(fabric, settings.faults)
     mistakes += routing_mistakes(fabric, None if misplaced else job, settings.routing)
+    mistakes += detour_mistakes(settings.port_selection, settings.routing)
     used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
     trim_priority = transport.control_priority if transport.trim_priority is None else transport.trim_priority
     used = sorted({*used, *([trim_priority] if transport.trim_bytes else [])})
@@ -122,7 +124,7 @@ def lower(
         layers = layers_of(over, link_up, settings.routing, plan)
         if has_telemetry:
             by_layer = 0 if layers is None else layers.most_switches
-            longest.append(max(switches_on_longest_path(over, link_up), by_layer))
+            longest.append(max(switches_on_longest_path(over, link_up, up_down=settings.routing.up_down), by_layer))
         return route_table(
             over,
             link_up,
@@ -130,6 +132,7 @@ def lower(
             has_seconds="non-minimal" in port_plugin.needs,
             has_weights="weight" in port_plugin.needs,
             layers=layers,
+            up_down=settings.routing.up_down,
         )
 
     instants, tables = lower_faults(

@@ -1,4 +1,4 @@
-"""Pinned paths as the engines see them: an entropy for each pair of ranks, and what is wrong with a pin.
+"""Pinned paths as the engines see them: an entropy for each pair of ranks, and what is wrong with a pin or a rule.
 
 Source: `docs/models/packet-engine.md`, sections Route and Entropy.
 Leaves out: the layers that the paths are packed into (`weftwork.topology.layers`).
@@ -18,6 +18,7 @@ from weftwork.spec.fabric import HOST
 from weftwork.spec.job import Collect, Send
 from weftwork.spec.routing import EVERY_CHANNEL, MOST_PATHS
 from weftwork.topology.layers import pinned_numbers
+from weftwork.topology.valleys import same_tier_link
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +46,9 @@ def routing_mistakes(fabric: Fabric, job: Job | None, routing: Routing) -> list[
     if not 0 <= routing.paths <= MOST_PATHS:
         text = f"found {routing.paths} paths, wanted 1 to {MOST_PATHS}, or 0 for all shortest ones"
         mistakes.append(Mistake(path="fabric.paths", text=text))
+    linked = same_tier_link(fabric) if routing.up_down else None
+    if linked is not None:
+        mistakes.append(_no_direction(fabric, linked))
     plans = {len(pin.later) for pin in routing.pins} - {len(routing.plan_at_ps)}
     if plans or list(routing.plan_at_ps) != sorted(set(routing.plan_at_ps)):
         text = f"found pins with {sorted(plans)} later paths, wanted one for each of {len(routing.plan_at_ps)} instants"
@@ -53,6 +57,8 @@ def routing_mistakes(fabric: Fabric, job: Job | None, routing: Routing) -> list[
     sound: list[tuple[int, Pin]] = []
     for index, pin in enumerate(routing.pins):
         wrong = _way_mistake(fabric, pin)
+        if wrong is None and routing.up_down and linked is None:
+            wrong = _valley_mistake(fabric, pin)
         if wrong is None:
             sound.append((index, pin))
         else:
@@ -183,6 +189,30 @@ def _path_mistake(fabric: Fabric, path: Sequence[int], ends: Sequence[int]) -> s
         return f"the path ends at '{fabric.node_names[passed[-1]]}', wanted '{fabric.node_names[ends[1]]}'"
     if len(set(passed)) != len(passed) or (kind[passed] == HOST).any():
         return "wanted switches on the path, each of them once"
+    return None
+
+
+def _no_direction(fabric: Fabric, link: int) -> Mistake:
+    """Two switches of one tier are linked, so that nothing tells up from down between them."""
+    a, b = (int(fabric.links[end][link]) for end in ("a", "b"))
+    text = (
+        f"found up-down, but '{fabric.node_names[a]}' and '{fabric.node_names[b]}' are linked and both of tier"
+        f" {fabric.node_tier[a]}, so that a hop between them goes neither up nor down; wanted a fabric whose links"
+        " between switches all join two tiers, or shortest or k-shortest"
+    )
+    return Mistake(path="fabric.routing", text=text, fix="shortest")
+
+
+def _valley_mistake(fabric: Fabric, pin: Pin) -> str | None:
+    """A path that goes down and then up, where routes may not."""
+    ports, tier = fabric.ports, fabric.node_tier
+    for path in (pin.ports, *pin.later):
+        passed = [int(ports.node[port]) for port in path] + [int(ports.node[ports.peer[port]]) for port in path[-1:]]
+        falls = np.diff(tier[passed].astype(np.int64)) < 0
+        if (falls[:-1] & ~falls[1:]).any():
+            low = int(np.argmax(falls[:-1] & ~falls[1:])) + 1
+            name = fabric.node_names[passed[low]]
+            return f"the path goes down to '{name}' and up again, which fabric.routing: up-down does not allow"
     return None
 
 

@@ -9,7 +9,7 @@ control needs pauses that last until they are refreshed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import Mistake
@@ -17,7 +17,8 @@ from weftwork.engine.ecn import least_unmarked_bytes
 from weftwork.engine.headroom import refresh_wait_bytes
 from weftwork.policies.interface import HOPS
 from weftwork.policies.needed import reads_host_delay
-from weftwork.topology.routing import attachments, switch_distances
+from weftwork.policies.reads import accesses
+from weftwork.topology.routing import attachments, hops_left
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from weftwork.policies.interface import PortSelection
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.fabric import Fabric
+    from weftwork.spec.routing import Routing
     from weftwork.spec.transport import Transport
 
 __all__ = [
-    "host_delay_caveats", "pause_caveats", "pause_mistakes", "reordering_caveats", "reordering_mistakes",
-    "requirement_mistakes", "switches_on_longest_path", "telemetry_mistakes",
+    "detour_mistakes", "host_delay_caveats", "pause_caveats", "pause_mistakes", "reordering_caveats",
+    "reordering_mistakes", "requirement_mistakes", "switches_on_longest_path", "telemetry_mistakes",
 ]  # fmt: skip
 
 _HALF_QUANTUM_BYTES = 32  # a quantum is 512 bit times (IEEE 802.3, annex 31B); a pause is sent again after half of it
@@ -92,18 +95,19 @@ def _trimming_mistakes(transport: Transport, key: str, name: str) -> Iterator[Mi
         yield Mistake(path=key, text=text)
 
 
-def switches_on_longest_path(fabric: Fabric, link_up: NDArray[np.bool_]) -> int:
-    """Switches on the longest of the shortest paths between two hosts.
+def switches_on_longest_path(fabric: Fabric, link_up: NDArray[np.bool_], *, up_down: bool = False) -> int:
+    """Switches on the longest of the routes between two hosts.
 
     Parameters
     ----------
     fabric : whose hosts and switches
     link_up : shape (links,)
+    up_down : as of `weftwork.topology.routing.routes`
     """
     attach_node, _ = attachments(fabric)
     if not len(attach_node):
         return 0
-    return int(switch_distances(fabric, link_up, attach_node)[attach_node].max()) + 1
+    return int(hops_left(fabric, link_up, attach_node, up_down=up_down).hops[attach_node].max()) + 1
 
 
 def telemetry_mistakes(
@@ -130,6 +134,31 @@ def telemetry_mistakes(
         for key, policy in zip(_KEYS, policies, strict=True)
         if policy is not None and "telemetry" in policy.plugin.needs
     ]
+
+
+def detour_mistakes(port_selection: LoadedPolicy, routing: Routing) -> list[Mistake]:
+    """Find a port selection that leads packets off the routes, where these never go down and then up again.
+
+    Parameters
+    ----------
+    port_selection : loaded policy
+    routing : its rule, and its pins, whose layers packets may change
+    """
+    if not routing.up_down:
+        return []
+    plugin = cast("PortSelection", port_selection.plugin)
+    passes = any((one.record, one.name) == ("signal", "via") for one in accesses(port_selection) if one.is_write)
+    ways = {
+        "takes ports that lie on no route": "non-minimal" in plugin.needs,
+        "sends packets over other leaves (via)": passes,
+        "chooses among the layers of pinned paths": plugin.layer_by_word and bool(routing.pins),
+    }
+    text = " and ".join(words for words, is_there in ways.items() if is_there)
+    if not text:
+        return []
+    text = f"'{port_selection.name}' {text}, which may lead down and then up again, and fabric.routing is up-down"
+    text += "; wanted another policy, such as ecmp, or fabric.routing: shortest"
+    return [Mistake(path="transport.port_selection", text=text, fix="ecmp")]
 
 
 def _offered(transport: Transport, *, marks: bool) -> list[str]:

@@ -50,11 +50,13 @@ class Routing:
     ----------
     paths : shortest simple paths between two switches with hosts, among which the entropy chooses, 1 to `MOST_PATHS`;
         0: all shortest paths, among which switches choose
+    up_down : in place of all shortest paths, those that never go down and then up again by the tiers of the switches
     pins : paths of some queue pairs; each takes its own whatever ``paths`` says
     plan_at_ps : instants, ascending, at which the next of each pin's later paths takes the place of the one before
     """
 
     paths: int = 0
+    up_down: bool = False
     pins: tuple[Pin, ...] = ()
     plan_at_ps: tuple[int, ...] = ()
 

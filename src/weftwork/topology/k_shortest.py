@@ -18,7 +18,7 @@ from weftwork.base.random import mix
 from weftwork.spec.fabric import HOST, Fabric
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -69,13 +69,16 @@ class KShortest:
             length = search.next_length
         return found
 
-    def shortest(self, source: int, goal: int, distance: Sequence[int], most: int) -> list[tuple[int, ...]]:
+    def shortest(
+        self, source: int, goal: int, distance: Sequence[int], most: int, allowed: Container[int] | None = None
+    ) -> list[tuple[int, ...]]:
         """Find paths of the least length alone.
 
         Parameters
         ----------
         source, goal, distance : as of `paths`
         most : how many paths
+        allowed : ports that paths may leave their switches by, with distances by these; None: all
 
         Returns
         -------
@@ -83,14 +86,23 @@ class KShortest:
         """
         if distance[source] <= 0:
             return []
-        return list(islice(_Search(self._next, source, goal, distance).of_length(distance[source]), most))
+        search = _Search(self._next, source, goal, distance, allowed)
+        return list(islice(search.of_length(distance[source]), most))
 
 
 class _Search:
     """The search of one pair; `next_length` is the least that a longer path can have, None: there is none."""
 
-    def __init__(self, following: list[list[tuple[int, int]]], source: int, goal: int, distance: Sequence[int]) -> None:
+    def __init__(
+        self,
+        following: list[list[tuple[int, int]]],
+        source: int,
+        goal: int,
+        distance: Sequence[int],
+        allowed: Container[int] | None = None,
+    ) -> None:
         self._next, self._source, self._goal, self._distance = following, source, goal, distance
+        self._allowed = allowed
         self._steps = 0
         self.next_length: int | None = None
 
@@ -105,6 +117,8 @@ class _Search:
             hops = len(path) + 1
             for port, node in stack[-1]:
                 if node in on_path or not self._may_lead_on(node, hops, length, on_path):
+                    continue
+                if self._allowed is not None and port not in self._allowed:
                     continue
                 if node == self._goal:
                     if hops == length:

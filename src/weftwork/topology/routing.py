@@ -3,6 +3,9 @@
 All shortest paths by hop count are candidates, as ECMP uses them (RFC 2992 describes the choice among them). Hosts do
 not forward. Routes are kept per attachment, not per host, and equal sets of ports are kept once: a fat tree of 8,192
 hosts needs 512 columns and some thousand groups.
+Under up-down a switch below which an attachment lies uses its shortest ways down alone, and any other the links up to
+where the fewest hops are left, so that no route goes down and up again: up*/down*, with tiers for directions.
+Source: up*/down*: Schroeder et al., Autonet, IEEE JSAC 9(8), 1991, doi:10.1109/49.105178.
 Leaves out: weights, and how long a routing protocol takes (engines apply a delay to new routes).
 """
 
@@ -17,11 +20,15 @@ from numpy.typing import NDArray
 from weftwork.base.errors import UsageError
 from weftwork.spec.fabric import HOST, Fabric
 
-__all__ = ["DELIVER", "UNREACHABLE", "Routes", "attachments", "routes", "search", "second_groups", "switch_distances"]
+__all__ = [
+    "DELIVER", "UNREACHABLE", "HopsLeft", "Routes", "attachments", "hops_left", "routes", "search", "second_groups",
+    "switch_distances",
+]  # fmt: skip
 
 MOST_WORDS = 1 << 24  # chosen: 128 MiB of neighbours' words at a time; a million GPUs have some 2^29 of them
 UNREACHABLE = -1
 DELIVER = -2
+_FAR = np.int16(np.iinfo(np.int16).max - 1)  # hops of no route; one more is still a number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,17 +56,52 @@ class Routes:
     group_ports: NDArray[np.int32]
 
     def candidates(self, node: int, attachment: int) -> NDArray[np.int32]:
-        """Ports of ``node`` on a shortest path to ``attachment``; empty where there is none or it is delivered here."""
+        """Ports of ``node`` on a route to ``attachment``; empty where there is none or it is delivered here."""
         group = int(self.group_of[node, attachment])
         if group < 0:
             return self.group_ports[:0]
         return self.group_ports[self.group_ptr[group] : self.group_ptr[group + 1]]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HopsLeft:
+    """How far all switches are from all attachments by routes of a rule, and which ports lie on these routes.
+
+    Attributes
+    ----------
+    fabric : whose nodes
+    hops : shape (nodes, attachments), int16, over switches; -1 where there is no route and for hosts
+    falls : the same shape, whether a route only goes down from here; None: routes go anywhere
+    """
+
+    fabric: Fabric
+    hops: NDArray[np.int16]
+    falls: NDArray[np.bool_] | None = None
+
+    def leads(
+        self, node: int, own: NDArray[np.integer], columns: NDArray[np.int64] | slice = slice(None)
+    ) -> NDArray[np.bool_]:
+        """Which of some ports of a node between switches (rows) lie on a route to which attachments (columns)."""
+        ports, tier = self.fabric.ports, self.fabric.node_tier
+        peer = ports.node[ports.peer[own]]
+        here, beyond = self.hops[node, columns], self.hops[peer][:, columns]
+        closer: NDArray[np.bool_] = (beyond == here - 1) & (here > 0)
+        if self.falls is None:
+            return closer
+        falls, falls_beyond = self.falls[node, columns], self.falls[peer][:, columns]
+        down, up = (tier[peer] < tier[node])[:, None], (tier[peer] > tier[node])[:, None]
+        closer &= (down & falls & falls_beyond) | (up & ~falls)
+        return closer
+
+
 def search(
-    fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32]
+    fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32], *, downwards: bool = False
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint64]]]:
     """Search by levels over switches from all attachments at once: one bit per attachment, a word of 64 at a time.
+
+    Parameters
+    ----------
+    downwards : only ways that go down, tier by tier, count
 
     Yields
     ------
@@ -69,6 +111,8 @@ def search(
     is_switch = fabric.node_kind != HOST
     peer_node = ports.node[ports.peer]
     usable = link_up[ports.link] & is_switch[ports.node] & is_switch[peer_node]
+    if downwards:
+        usable &= fabric.node_tier[peer_node] < fabric.node_tier[ports.node]
     nodes = np.flatnonzero(is_switch)  # rows below are switches, by their place among them
     row = np.cumsum(is_switch) - 1
     neighbour = row[peer_node[usable]]
@@ -92,8 +136,14 @@ def search(
         seen |= frontier
 
 
-def switch_distances(fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32]) -> NDArray[np.int16]:
+def switch_distances(
+    fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32], *, downwards: bool = False
+) -> NDArray[np.int16]:
     """Hops over switches from every node to every attachment; -1 where there is no path and for hosts.
+
+    Parameters
+    ----------
+    downwards : only ways that go down, tier by tier, count
 
     Returns
     -------
@@ -102,11 +152,42 @@ def switch_distances(fabric: Fabric, link_up: NDArray[np.bool_], attach_node: ND
     width = len(attach_node)
     distance = np.full((len(fabric.node_names), width), -1, np.int16)
     distance[attach_node, np.arange(width)] = 0
-    for hops, (owners, reached) in enumerate(search(fabric, link_up, attach_node), start=1):
+    levels = search(fabric, link_up, attach_node, downwards=downwards)
+    for hops, (owners, reached) in enumerate(levels, start=1):
         fresh = np.unpackbits(reached.view(np.uint8), axis=1, bitorder="little", count=width).astype(bool)
         rows, cols = np.nonzero(fresh)
         distance[owners[rows], cols] = hops
     return distance
+
+
+def hops_left(
+    fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32], *, up_down: bool = False
+) -> HopsLeft:
+    """Hops that are left by the routes of a rule.
+
+    Parameters
+    ----------
+    fabric, link_up : as of `routes`
+    attach_node : of `attachments`
+    up_down : routes never go down and then up again; else they are all shortest paths
+    """
+    if not up_down:
+        return HopsLeft(fabric=fabric, hops=switch_distances(fabric, link_up, attach_node))
+    ports, tier = fabric.ports, fabric.node_tier
+    hops = switch_distances(fabric, link_up, attach_node, downwards=True)
+    falls = hops >= 0
+    is_switch = fabric.node_kind != HOST
+    peer_node = ports.node[ports.peer]
+    rises = link_up[ports.link] & is_switch[ports.node] & is_switch[peer_node] & (tier[peer_node] > tier[ports.node])
+    upwards = np.flatnonzero(rises)
+    owners, starts = np.unique(ports.node[upwards], return_index=True)
+    bounds = np.append(starts, len(upwards))
+    for place in np.argsort(-tier[owners].astype(np.int64), kind="stable").tolist():  # what is above is known first
+        node = int(owners[place])
+        beyond = hops[peer_node[upwards[bounds[place] : bounds[place + 1]]]]
+        least = np.where(beyond < 0, _FAR, beyond).min(axis=0)
+        hops[node] = np.where(falls[node], hops[node], np.where(least == _FAR, UNREACHABLE, least + 1))
+    return HopsLeft(fabric=fabric, hops=hops, falls=falls)
 
 
 def attachments(fabric: Fabric) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -119,13 +200,14 @@ def attachments(fabric: Fabric) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return attach_node.astype(np.int32), attach_of_port
 
 
-def routes(fabric: Fabric, link_up: NDArray[np.bool_]) -> Routes:
-    """All shortest paths over the links that are up.
+def routes(fabric: Fabric, link_up: NDArray[np.bool_], *, up_down: bool = False) -> Routes:
+    """All shortest paths over the links that are up, or those that never go down and then up again.
 
     Parameters
     ----------
     fabric : whose nodes and links
     link_up : shape (links,), bool; a switch is down when all its links are
+    up_down : as of `hops_left`; links within a tier are then never used
 
     Raises
     ------
@@ -135,11 +217,11 @@ def routes(fabric: Fabric, link_up: NDArray[np.bool_]) -> Routes:
         raise UsageError(f"link_up has shape {np.shape(link_up)}, wanted ({len(fabric.links)},)")
     ports = fabric.ports
     attach_node, attach_of_port = attachments(fabric)
-    distance = switch_distances(fabric, link_up, attach_node)
+    left = hops_left(fabric, link_up, attach_node, up_down=up_down)
     is_switch = fabric.node_kind != HOST
     peer_node = ports.node[ports.peer]
     usable = np.flatnonzero(link_up[ports.link] & is_switch[ports.node] & is_switch[peer_node])
-    group_of = np.full(distance.shape, UNREACHABLE, np.int32)
+    group_of = np.full(left.hops.shape, UNREACHABLE, np.int32)
     sizes: list[NDArray[np.int64]] = []
     members: list[NDArray[np.int32]] = []
     groups = 0
@@ -147,8 +229,7 @@ def routes(fabric: Fabric, link_up: NDArray[np.bool_]) -> Routes:
     bounds = np.append(starts, len(usable)).tolist()
     for node, start, end in zip(owners.tolist(), bounds[:-1], bounds[1:], strict=True):
         own = usable[start:end]
-        # which of the node's ports (rows) come closer to which attachment (columns)
-        closer = (distance[peer_node[own]] == distance[node] - 1) & (distance[node] > 0)
+        closer = left.leads(node, own)
         chosen, column_set = _distinct_columns(closer)
         reachable = closer[:, chosen].any(axis=0)  # all false: the attachment itself, or no path
         number = np.where(reachable, groups + np.cumsum(reachable) - 1, UNREACHABLE)

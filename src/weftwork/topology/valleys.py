@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.topology.routing import MOST_WORDS
 
-__all__ = ["Valleys", "is_tiered", "leaves_left", "legal_pairs", "valleys"]
+__all__ = ["Valleys", "is_tiered", "leaves_below", "leaves_left", "legal_pairs", "same_tier_link", "valleys"]
 
 WORD = 64  # leaves in a word of the search
 Bits = NDArray[np.uint64]
@@ -50,9 +50,15 @@ class Valleys:
 
 def is_tiered(fabric: Fabric) -> bool:
     """Whether every link between two switches joins two tiers, so that each hop goes either up or down."""
+    return same_tier_link(fabric) is None
+
+
+def same_tier_link(fabric: Fabric) -> int | None:
+    """The first link between two switches of one tier."""
     a, b = fabric.links["a"], fabric.links["b"]
     between = (fabric.node_kind[a] != HOST) & (fabric.node_kind[b] != HOST)
-    return bool((fabric.node_tier[a] != fabric.node_tier[b])[between].all())
+    found = np.flatnonzero(between & (fabric.node_tier[a] == fabric.node_tier[b]))
+    return int(found[0]) if len(found) else None
 
 
 def leaves_left(fabric: Fabric, link_up: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -63,7 +69,31 @@ def leaves_left(fabric: Fabric, link_up: NDArray[np.bool_]) -> NDArray[np.int64]
     return np.unique(ends[~is_host[ends]]).astype(np.int64)
 
 
-def valleys(fabric: Fabric, link_up: NDArray[np.bool_], leaves: NDArray[np.int64]) -> Valleys | None:
+def leaves_below(fabric: Fabric, lost: NDArray[np.bool_], leaves: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which leaves could climb by one of the lost links; in a tree without valleys no other pair has got one.
+
+    Parameters
+    ----------
+    fabric : of tiers
+    lost : shape (links,)
+    leaves : switches, ascending
+
+    Returns
+    -------
+    their places among the leaves, ascending
+    """
+    a, b, tier = fabric.links["a"], fabric.links["b"], fabric.node_tier
+    low, high = np.where(tier[a] < tier[b], a, b), np.where(tier[a] < tier[b], b, a)
+    reached = np.zeros(len(tier), np.bool_)
+    reached[low[lost & (fabric.node_kind[low] != HOST)]] = True
+    while not reached[low[reached[high]]].all():
+        reached[low[reached[high]]] = True
+    return np.flatnonzero(reached[leaves]).astype(np.int64)
+
+
+def valleys(
+    fabric: Fabric, link_up: NDArray[np.bool_], leaves: NDArray[np.int64], sources: NDArray[np.int64] | None = None
+) -> Valleys | None:
     """Find pairs of leaves whose routes have valleys.
 
     Parameters
@@ -71,6 +101,7 @@ def valleys(fabric: Fabric, link_up: NDArray[np.bool_], leaves: NDArray[np.int64
     fabric : whose switches
     link_up : shape (links,)
     leaves : switches whose pairs are looked at, as of `leaves_left`
+    sources : places of some leaves, whose pairs with all of them are looked at alone; None: all
 
     Returns
     -------
@@ -79,8 +110,9 @@ def valleys(fabric: Fabric, link_up: NDArray[np.bool_], leaves: NDArray[np.int64
     if not is_tiered(fabric):
         return None
     search = _LevelSearch(fabric, link_up)
-    sample = min(len(leaves), search.most_sources)
-    columns = np.arange(sample) * len(leaves) // max(sample, 1)
+    asked = np.arange(len(leaves)) if sources is None else sources
+    sample = min(len(asked), search.most_sources)
+    columns = asked[np.arange(sample) * len(asked) // max(sample, 1)]
     source = leaves[columns]
     legal = search.start(source)
     seen, bent, straight = legal.copy(), np.zeros_like(legal), legal.copy()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.spec.fabric import HOST, Fabric
-from weftwork.topology.routing import UNREACHABLE, Routes, switch_distances
+from weftwork.topology.routing import UNREACHABLE, Routes, hops_left
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,12 +25,14 @@ MOST_WEIGHT: Final = 1 << 16  # chosen: no share is off by more than 1 / 2^16, a
 _UNLIMITED: Final = np.iinfo(np.int64).max
 
 
-def weighted(fabric: Fabric, link_up: NDArray[np.bool_], found: Routes) -> tuple[Routes, NDArray[np.int32]]:
+def weighted(
+    fabric: Fabric, link_up: NDArray[np.bool_], found: Routes, *, up_down: bool = False
+) -> tuple[Routes, NDArray[np.int32]]:
     """Give every candidate its weight; attachments share a group where ports and weights are equal.
 
     Parameters
     ----------
-    fabric, link_up : as of `weftwork.topology.routing.routes`
+    fabric, link_up, up_down : as of `weftwork.topology.routing.routes`
     found : its result
 
     Returns
@@ -43,7 +45,8 @@ def weighted(fabric: Fabric, link_up: NDArray[np.bool_], found: Routes) -> tuple
     peer_node = ports.node[ports.peer]
     usable = np.flatnonzero(link_up[ports.link] & is_switch[ports.node] & is_switch[peer_node])
     rate_bps = fabric.links["rate_bps"][ports.link]
-    distance = switch_distances(fabric, link_up, found.attach_node)
+    left = hops_left(fabric, link_up, found.attach_node, up_down=up_down)
+    distance = left.hops
     owners, starts = np.unique(ports.node[usable], return_index=True)
     pieces = np.split(usable, starts[1:]) if len(owners) else []  # a single switch, or no link between switches is up
     own_ports = dict(zip(owners.tolist(), pieces, strict=True))
@@ -53,9 +56,8 @@ def weighted(fabric: Fabric, link_up: NDArray[np.bool_], found: Routes) -> tuple
     def behind_bps(node: int, columns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of the node's ports (rows) towards attachments (columns): what each could carry; 0: no candidate."""
         own = own_ports[node]
-        beyond = peer_node[own][:, None]
-        closer = distance[beyond, columns] == distance[node, columns] - 1
-        return np.where(closer, np.minimum(rate_bps[own][:, None], capacity_bps[beyond, columns]), 0)
+        beyond = capacity_bps[peer_node[own][:, None], columns]
+        return np.where(left.leads(node, own, columns), np.minimum(rate_bps[own][:, None], beyond), 0)
 
     for hops in range(1, int(distance.max(initial=0)) + 1):
         for node in own_ports:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
+from helpers.tiny import wired
 from rich.console import Console
 
 from weftwork.base.errors import ConfigError
@@ -43,11 +46,24 @@ def test_routes_with_valleys_are_told_with_an_example() -> None:
     assert "1 of 6 pairs of leaves that keep hosts has no route up and then down any more." in text
     assert "Shortest routes go down and up again (a valley): all of 1 pair of leaves, such as leaf1 - spine0" in text
     assert "Under PFC they can deadlock" in text
+    assert "`fabric.routing: up-down` forbids them: 1 pair has no route left." in text
     assert "The fewest disjoint paths join leaf0 and leaf1." in text
     cut = told(FABRIC, ["leaf0/up"])
     assert "3 of 6 pairs of leaves that keep hosts have no route up and then down any more, 3 of them no path" in cut
     assert "valley" not in cut
     assert "no shortest route has a valley." in told(FABRIC, ["spine0"])
+
+
+def test_what_up_down_does_to_pairs_that_have_other_routes() -> None:
+    """Without n2-n5, n2 and n3 are four hops apart through the valley n6, and six over n8, the top."""
+    links = [(0, 2), (1, 3), (2, 4), (3, 5), (2, 5), (4, 6), (6, 5), (4, 7), (7, 8), (8, 9), (9, 5)]
+    fabric = wired(links, hosts=2)
+    tiers = np.array([0, 0, 1, 1, 2, 2, 1, 3, 4, 3], fabric.node_tier.dtype)
+    text = told(replace(fabric, node_tier=tiers), ["n2-n5"])
+    assert "`fabric.routing: up-down` forbids them: 1 pair takes longer routes." in text
+    near = wired([*links[:8], (7, 5)], hosts=2)  # now the top is as near as the valley
+    text = told(replace(near, node_tier=tiers[:8]), ["n2-n5"])
+    assert "`fabric.routing: up-down` forbids them: 1 pair keeps the other shortest routes." in text
 
 
 def test_random_losses_in_words() -> None:

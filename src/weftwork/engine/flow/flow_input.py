@@ -31,7 +31,7 @@ FOLDING: Final = ("auto", "never", "exact", "core")
 class Mode(IntEnum):
     """How messages choose their paths."""
 
-    SPRAY = 0  # over all shortest paths alike
+    SPRAY = 0  # over all paths of the routes alike
     HASHED = 1  # one path for each connection, by the hash of its headers at every switch
     DETERMINISTIC = 2  # one path by the destination
     WEIGHTED = 3  # one path by the hash, into the weights of ports
@@ -58,7 +58,8 @@ class FlowInput:
     rank_factor : (R,), how many times longer a rank computes
     has_infinite_network : the job runs on a network that takes no time: no bytes, no latency of software
     attachment, routes : for ideal times of messages (`weftwork.study.results.ideal`); the engine does not read them
-    layers : of the same tables as ``live``; empty where all shortest paths hold
+    up_down : routes never go down and then up again, in place of all shortest paths
+    layers : of the same tables as ``live``; empty where the routes hold
     node_attachment : (N,), index of the attachment that a node is, or -1; empty without layers
     spreads_ways : every flow takes all ways of its pair of attachments alike, and not one by its entropy
     pins : `PIN_DTYPE`
@@ -105,6 +106,7 @@ class FlowInput:
     attachment: NDArray[np.int32]
     routes: tuple[RouteTable, ...]
     has_infinite_network: bool = False
+    up_down: bool = False
     layers: tuple[Layers, ...] = ()
     node_attachment: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     spreads_ways: bool = False

@@ -70,7 +70,12 @@ class FlowFolding:
             "wire_factor": (transport.mtu_bytes + per_packet) / transport.mtu_bytes,
             "host_rate_bps": column(_host_rates_bps(engine_input)),
         }
-        raw |= raw_layers(engine_input.layers, engine_input.node_attachment, spreads_ways=engine_input.spreads_ways)
+        raw |= raw_layers(
+            engine_input.layers,
+            engine_input.node_attachment,
+            spreads_ways=engine_input.spreads_ways,
+            up_down=engine_input.up_down,
+        )
         self._core = _native.FlowFold(raw, FOLDINGS[folding], cell_limit, core_slots, core_few, list(link_fate))
 
     @property

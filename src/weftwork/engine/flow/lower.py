@@ -155,7 +155,12 @@ def lower_flow(
         path_selection=settings.path_selection,
         port_selection=settings.port_selection,
         attachment=found.attach_of_port if found else np.empty(0, np.int32),
-        routes=(route_table(fabric, every, layers=layers[0] if layers else None),) if found else (),
+        routes=(
+            (route_table(fabric, every, layers=layers[0] if layers else None, up_down=settings.routing.up_down),)
+            if found
+            else ()
+        ),
+        up_down=settings.routing.up_down,
         layers=layers,
         node_attachment=node_attachments(fabric) if layers else np.empty(0, np.int32),
         spreads_ways=_spreads_ways(settings.path_selection),

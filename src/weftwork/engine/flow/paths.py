@@ -1,6 +1,7 @@
 """Paths of flows: the links that a flow between two NIC ports crosses, with what each link carries of it.
 
-Routes are all shortest paths, or layers of paths, as in the packet engine; a mode says how switches choose among them.
+Routes are all shortest paths, those without a valley, or layers of paths, as in the packet engine; a mode says how
+switches choose among them.
 The work is done in `native/flow/router.hpp`; `docs/models/flow-engine-paths.md` says what comes out.
 Leaves out: adaptive routing, and links inside servers.
 """
@@ -99,15 +100,16 @@ def node_attachments(fabric: Fabric) -> NDArray[np.int32]:
 
 
 def raw_layers(
-    layers: Sequence[Layers], node_attachment: NDArray[np.int32], *, spreads_ways: bool
+    layers: Sequence[Layers], node_attachment: NDArray[np.int32], *, spreads_ways: bool, up_down: bool = False
 ) -> dict[str, object]:
-    """Layers as the native core takes them; see native/flow/layers.hpp.
+    """Layers, and the rule of routes where they leave it open, as the native core takes them; see flow/layers.hpp.
 
     Parameters
     ----------
-    layers : by table of routes; empty where all shortest paths hold
+    layers : by table of routes; empty where the rule holds for all
     node_attachment : of `node_attachments`
     spreads_ways : every flow takes all ways of its pair of attachments alike
+    up_down : routes never go down and then up again; else they are all shortest paths
     """
     return {
         "layers": [
@@ -122,6 +124,7 @@ def raw_layers(
         "node_attachment": column(node_attachment),
         "attachments": int(node_attachment.max(initial=-1)) + 1,
         "spreads_ways": int(spreads_ways),
+        "up_down": int(up_down),
     }
 
 
@@ -143,7 +146,7 @@ class FlowPaths:
         ----------
         fabric, mode : whose routes, and how switches choose among them
         most_steps : links that a search for destinations may look at, where the links that are up form no tiers
-        routing : asks for paths besides the shortest ones; None: for none
+        routing : asks for paths besides the shortest ones, or in their place; None: for none
         spreads_ways : with such paths, a flow takes all of its pair of switches alike, and not one by its entropy
 
         Raises
@@ -165,7 +168,8 @@ class FlowPaths:
         """A router over all links, with the layers over some of them."""
         found = layers_of(self.fabric, link_up, self._routing)
         known = node_attachments(self.fabric) if found else np.empty(0, np.int32)
-        raw = raw_layers([found] if found else [], known, spreads_ways=self._spreads_ways)
+        up_down = self._routing.up_down
+        raw = raw_layers([found] if found else [], known, spreads_ways=self._spreads_ways, up_down=up_down)
         return _native.FlowRouter(self._arrays | raw, MODES[self.mode], self._most_steps)
 
     def use(self, link_up: NDArray[np.bool_]) -> None:

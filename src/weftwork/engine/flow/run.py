@@ -251,7 +251,12 @@ def _raw_input(engine_input: FlowInput) -> dict[str, Any]:
     raw["folding"] = FOLDING.index(engine_input.fold)
     raw["tiers"] = len(engine_input.tier_names)
     raw["wire"] = _raw_wire(engine_input.transport)
-    raw |= raw_layers(engine_input.layers, engine_input.node_attachment, spreads_ways=engine_input.spreads_ways)
+    raw |= raw_layers(
+        engine_input.layers,
+        engine_input.node_attachment,
+        spreads_ways=engine_input.spreads_ways,
+        up_down=engine_input.up_down,
+    )
     return raw
 
 

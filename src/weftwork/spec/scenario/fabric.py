@@ -195,11 +195,14 @@ class FabricSection(Record):
     )
     routing: str = row(
         "routing",
-        Choice(options=("shortest", "k-shortest")),
+        Choice(options=("shortest", "k-shortest", "up-down")),
         default="shortest",
-        text="Paths between two switches with hosts: all shortest ones, among which every switch chooses; or the"
-        " shortest `paths` of all simple ones, longer ones too, of which the packet's entropy chooses one.",
-        source="chosen: ECMP, as routing protocols of data centres come with it",
+        text="Paths between two switches with hosts: all shortest ones, among which every switch chooses; the shortest"
+        " `paths` of all simple ones, longer ones too, of which the packet's entropy chooses one; or, as `up-down`,"
+        " those that never go down and then up again, also around a fault: down wherever that leads there, else up to"
+        " where the fewest hops are left.",
+        source="chosen: ECMP, as routing protocols of data centres come with it; up-down: up*/down* of Autonet,"
+        " doi:10.1109/49.105178, with the tiers of the fabric for its directions",
     )
     paths: int | None = row(
         "paths",

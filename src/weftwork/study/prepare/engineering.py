@@ -186,6 +186,7 @@ class _Controller:
     ) -> None:
         self._section, self._fabric, self._matrix = section, fabric, matrix
         self._seed, self._paths = scenario.engine.seed, _usual_paths(scenario)
+        self._up_down = scenario.fabric.routing == "up-down"
         self._known: dict[tuple[bytes, bytes], tuple[tuple[tuple[int, ...], ...], Computed]] = {}
         self.most_candidates = 0
         ports = fabric.ports
@@ -233,7 +234,9 @@ class _Controller:
 
     def _compute(self, at_ps: int, state: LinkState) -> tuple[tuple[tuple[int, ...], ...], Computed]:
         pairs = [(start, goal) for start, goal in self._relations.tolist()]
-        found = candidate_paths(self._fabric, state.works, pairs, paths=self._paths, most=MOST_PATHS)
+        found = candidate_paths(
+            self._fabric, state.works, pairs, paths=self._paths, most=MOST_PATHS, up_down=self._up_down
+        )
         candidates = [found[pair] for pair in pairs]
         self.most_candidates = max(self.most_candidates, *map(len, candidates), 0)
         is_joined = np.array([len(each) > 0 for each in candidates], np.bool_)

@@ -20,6 +20,7 @@ from weftwork.spec.scenario.policies import POLICY_KINDS
 from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
+from weftwork.study.prepare.bent_routes import bent_route_caveats
 from weftwork.study.prepare.calibrated import (
     calibrated_transport,
     calibration_caveats,
@@ -231,6 +232,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     )
     refuse_unjoined(scenario, fabric, job)
     caveats |= fabric.caveats | engineering_caveats(planned)
+    caveats |= bent_route_caveats(scenario, fabric, engine_input.transport, faults)
     if isinstance(engine_input, PacketInput):
         caveats |= pause_caveats(fabric, engine_input.transport, int(engine_input.class_lossless.sum()))
         caveats |= reordering_caveats(transport, *chosen)

@@ -39,9 +39,11 @@ def routing_of(scenario: Scenario, fabric: Fabric, planned: Engineering | None =
     section = scenario.fabric
     pins, mistakes = _pins(section.pinned, fabric)
     paths = (section.paths or USUAL_PATHS) if section.routing == "k-shortest" else 0
+    up_down = section.routing == "up-down"
     if planned is not None:
-        return Routing(paths=paths, pins=planned.pins, plan_at_ps=planned.plan_at_ps), mistakes
-    return Routing(paths=paths, pins=tuple(pin for _, pin in pins)), mistakes
+        laid = Routing(paths=paths, up_down=up_down, pins=planned.pins, plan_at_ps=planned.plan_at_ps)
+        return laid, mistakes
+    return Routing(paths=paths, up_down=up_down, pins=tuple(pin for _, pin in pins)), mistakes
 
 
 def pinned_mistakes(scenario: Scenario, fabric: Fabric, job: Job | None) -> list[Mistake]:

@@ -140,7 +140,8 @@ def _calibrated(scenario: Scenario) -> dict[str, str]:
 def _routing(prepared: Prepared) -> str:
     """What routes are besides all shortest paths; empty: nothing."""
     section = prepared.scenario.fabric
-    ways = [f"{section.paths} shortest paths a pair"] if section.routing == "k-shortest" else []
+    rules = {"k-shortest": f"{section.paths} shortest paths a pair", "up-down": "routes up and then down"}
+    ways = [rules[section.routing]] if section.routing in rules else []
     if section.engineering is not None:
         ways.append(f"paths planned by {section.engineering.scheme}")
     return ", ".join([*ways, *([f"{len(section.pinned)} pinned"] if section.pinned else [])])

@@ -96,7 +96,8 @@ def _tree(keys: Keys, parts: Parts) -> Pgft:
     ]
     if pods > 1:
         up = keys.core_uplinks
-        most = parts.ports // pods if parts.ports else up  # parallel links for which a core has ports
+        ports = parts.ports * min(parts.host_rate_bps, rate_bps) // rate_bps  # of a switch, at the rate of these links
+        most = ports // pods if ports else up  # parallel links for which a core has ports
         cables = max((m for m in range(1, up + 1) if up % m == 0 and m <= most), default=1)
         tiers.append(Tier(word="core", children=pods, parents=up // cables, cables=cables, rate_bps=rate_bps))
     return Pgft(

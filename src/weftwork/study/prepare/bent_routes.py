@@ -1,0 +1,100 @@
+"""What a user should know of shortest routes that go down and up again around the faults of a scenario.
+
+Where flow control keeps packets from being lost such a valley can close a circle of buffers that wait for each other.
+Source: docs/models/fabrics.md, sections Routes and Valleys.
+Leaves out: whether a circle closes in this run, which the packet engine says; faults of NIC ports, which bend nothing;
+most states of links of a fabric of 10^5 hosts with many faults, for the time they take.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from weftwork.base.caveat import Caveat, caveats_by_subject
+from weftwork.base.units import DURATION, format_quantity
+from weftwork.engine.instants import lower_faults
+from weftwork.engine.packet_input import Instant
+from weftwork.spec.fabric import HOST
+from weftwork.topology.valleys import is_tiered, leaves_below, leaves_left, valleys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from weftwork.engine.instants import Fault
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.transport import Transport
+    from weftwork.study.prepare.faults import Occurrence
+    from weftwork.topology.valleys import Valleys
+
+__all__ = ["bent_route_caveats"]
+
+MOST_WORK: Final = 1 << 23  # chosen: ports x words of 64 leaves of all searches together, some seconds
+
+
+def bent_route_caveats(
+    scenario: Scenario, fabric: Fabric, transport: Transport, occurrences: Sequence[Occurrence]
+) -> dict[str, Caveat]:
+    """Tell of pairs of leaves whose shortest routes have a valley once routes know of the faults.
+
+    Parameters
+    ----------
+    scenario : its key ``fabric.routing``
+    fabric : as it is without faults
+    transport : whose classes lose nothing to full buffers, or may
+    occurrences : what happens
+
+    Returns
+    -------
+    empty where nothing can wait in a circle, routes are not all shortest paths, no link between switches goes down, or
+    no route has a valley
+    """
+    is_lossless = bool(transport.lossless_priorities) or transport.link_credits
+    if not is_lossless or scenario.fabric.routing != "shortest" or not is_tiered(fabric):
+        return {}
+    faults = [fault for occurrence in occurrences for fault in occurrence.faults if fault.event in {"down", "up"}]
+    if not faults:
+        return {}
+    found = list(_bent(fabric, faults))
+    if not found:
+        return {}
+    at_ps, worst = max(found, key=lambda one: (one[1].pairs_bent, -one[0]))
+    text = f"after the fault at {format_quantity(DURATION, at_ps)}, {_words(worst)}"
+    return caveats_by_subject([Caveat(subject="fabric.routing", kind="note", text=text)])
+
+
+def _bent(fabric: Fabric, faults: Sequence[Fault]) -> Iterator[tuple[int, Valleys]]:
+    """Yield when links fail so that routes get valleys, and which; first those states with the most links down."""
+    is_host = fabric.node_kind == HOST
+    between = ~is_host[fabric.links["a"]] & ~is_host[fabric.links["b"]]
+
+    def links(over: Fabric, link_up: NDArray[np.bool_], plan: int) -> NDArray[np.bool_]:
+        del over, plan
+        return link_up
+
+    instants, states = lower_faults(fabric, faults, reconvergence_delay_ps=0, table=links)
+    changes = instants[instants["code"] == Instant.ROUTES]
+    spent = 0
+    for number in sorted(range(1, len(states)), key=lambda one: int(states[one].sum())):
+        lost = between & ~states[number]
+        leaves = leaves_left(fabric, states[number])
+        sources = leaves_below(fabric, lost, leaves)
+        spent += 2 * int(between.sum()) * -(-len(sources) // 64)
+        if spent > MOST_WORK:
+            return
+        found = valleys(fabric, states[number], leaves, sources) if len(sources) else None
+        if found is not None and found.pairs_bent:
+            yield int(changes["at_ps"][changes["value"] == number][0]), found
+
+
+def _words(found: Valleys) -> str:
+    pairs = f"{found.pairs_bent:,} pair{'s' * (found.pairs_bent > 1)} of leaves"
+    none = found.pairs_joined - found.pairs_legal
+    rest = f", and {none:,} pair{'s' * (none > 1)} then {'have' if none > 1 else 'has'} no route" if none else ""
+    return (
+        f"shortest routes of {pairs} go down and up again, such as {' - '.join(found.example)}; without a class of"
+        f" their own such routes can deadlock; fabric.routing: up-down forbids them{rest}"
+    )

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from weftwork.base.version import VERSION
-from weftwork.cli.commands_fabric import cost_command
+from weftwork.cli.commands_fabric import cost_command, design_command
 from weftwork.cli.commands_measured import calibrate_command, validate_command
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
 from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
@@ -517,7 +517,9 @@ def _compare(
 @app.command("report")
 def _report(
     *,
-    first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or one of weftwork plan, sweep or tune.")],
+    first: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run folder, or one of weftwork plan, design, sweep or tune.")
+    ],
     second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another run, to compare with it.")] = None,
     out: Annotated[
         Path | None,
@@ -530,13 +532,14 @@ def _report(
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a run, two runs compared, a sweep, a tuning, or a search for plans."""
+    """Write a page about a run, two runs compared, a sweep, a tuning, a search for plans or a design."""
     from weftwork.cli.report import report
 
     report(first, second, out=out, is_opened=is_opened, as_json=as_json)
 
 
 app.command("cost", epilog=TRUST)(cost_command)
+app.command("design", epilog=TRUST)(design_command)
 app.command("validate")(validate_command)
 app.command("calibrate")(calibrate_command)
 

@@ -1,4 +1,4 @@
-"""The options of the commands about a fabric before it is simulated: ``cost``.
+"""The options of the commands about a fabric that nobody has built yet: ``cost`` and ``design``.
 
 What a command needs is imported when it runs, so that ``weftwork --help`` answers at once.
 """
@@ -12,7 +12,7 @@ import typer
 
 from weftwork.cli.options import Json
 
-__all__ = ["cost_command"]
+__all__ = ["cost_command", "design_command"]
 
 # as in `weftwork.cli.commands`, which imports this file
 _Settings = Annotated[
@@ -59,4 +59,70 @@ def cost_command(
         return
     command.cost(
         file, prices=prices, as_json=as_json, to=table, overrides=overrides(settings), user_code=not no_user_code
+    )
+
+
+def design_command(  # noqa: PLR0913 - the options, all by name
+    *,
+    file: Annotated[Path, typer.Argument(help="Scenario with the job, a YAML file.")],
+    gpus: Annotated[
+        int | None, typer.Option("--gpus", min=1, help="GPUs of all servers; as the file says by default.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="DOLLARS", help="The most a fabric may cost, such as 80M.")
+    ] = None,
+    most_power: Annotated[
+        str | None, typer.Option("--power", metavar="WATTS", help="The most a fabric may draw, such as 1.5MW.")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="KEY=VALUE,VALUE",
+            help="What may be chosen: topology, switch, link_rate (of a GPU), planes, oversubscription (of the leaves)"
+            " or upper (of the tier above them); may be repeated.",
+        ),
+    ] = None,
+    prices: Annotated[
+        str | None, typer.Option("--prices", metavar="BOOK", help="As of weftwork cost; street-2025 by default.")
+    ] = None,
+    closed_only: Annotated[
+        bool, typer.Option("--closed-forms", help="Run nothing: a front by closed forms alone, which says so.")
+    ] = False,
+    confirms: Annotated[
+        str | None,
+        typer.Option("--confirm", metavar="NAME", help="Run this fabric, or the knee, packet by packet too."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--out", help="Folder of the design, new or to go on with; runs/<file>-design-<time> by default."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("-j", "--jobs", min=1, help="Processes side by side; all cores by default.")
+    ] = None,
+    settings: _Settings = None,
+    no_user_code: _NoUserCode = False,
+    as_json: Json = False,
+) -> None:
+    """Find the fabrics for a job that no other beats in money, power and time."""
+    from weftwork.cli.design import design_command as command
+
+    raise typer.Exit(
+        command(
+            file,
+            gpus=gpus,
+            budget=budget,
+            most_power=most_power,
+            only=only,
+            prices=prices,
+            closed_only=closed_only,
+            confirms=confirms,
+            out=out,
+            jobs=jobs,
+            settings=settings,
+            user_code=not no_user_code,
+            as_json=as_json,
+        )
     )

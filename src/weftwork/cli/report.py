@@ -1,4 +1,4 @@
-"""``weftwork report``: a page of a run, of two, of a sweep, a tuning, a crossing or a search for plans; or a trace."""
+"""``weftwork report``: a page of a run, of two, of a sweep, a tuning, a crossing, a search or a design; or a trace."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from weftwork.base.whole_file import write_whole
 from weftwork.cli.compare import headline
 from weftwork.cli.console import console
 from weftwork.report.answer import finished
+from weftwork.report.design_folder import is_design, open_design
 from weftwork.report.plan_words import PLAN_FILE, open_plan
 from weftwork.report.words import amount
 from weftwork.store.crossings import is_crossing, read_crossing
@@ -40,7 +41,7 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
     Parameters
     ----------
     first, second : run folders; the second is measured against the first; or the folder of a sweep, a tuning, a
-        crossing or a search for plans alone
+        crossing, a search for plans or a design alone
     out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``, or
         ``page.html`` in the folder of the sweep or the search; a name that ends in ``.json`` is for a trace, any other
         suffix than ``.html`` is refused
@@ -113,6 +114,8 @@ def _several(folder: Path) -> _Several | None:
         return _crossing(folder)
     if is_tuning(folder):
         return _tuning(folder)
+    if is_design(folder):
+        return _design(folder)
     return _plan(folder) if (folder / PLAN_FILE).is_file() else None
 
 
@@ -144,6 +147,16 @@ def _sweep(folder: Path) -> _Several:
         kind="sweep",
         page=lambda: sweep_page(read_result(folder), str(folder), read_command(folder)),
     )
+
+
+def _design(folder: Path) -> _Several:
+    from weftwork.report.page_design import design_page
+
+    def page() -> str:
+        document, scenarios = open_design(folder)
+        return design_page(document, str(folder), read_command(folder), scenarios)
+
+    return _Several(folder=folder, kind="design", page=page)
 
 
 def _plan(folder: Path) -> _Several:

@@ -14,6 +14,7 @@ from weftwork.base.version import VERSION
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.scatter import ScatterDot, highest_shown, scatter
 from weftwork.report.figures.stacked import StackedBar, stacked
+from weftwork.report.page_confirmation import confirmation_section
 from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, render, table, tiles
 from weftwork.report.pipeline import KINDS
 from weftwork.report.plan_words import argument_lines, front_rows, left_out, megatron_notes, own_plan, plan_verdict
@@ -276,35 +277,7 @@ def _megatron(document: Mapping[str, Any]) -> PageSection:
 def _confirmed(document: Mapping[str, Any]) -> list[PageSection]:
     """What packets said of the best plan, where they were asked."""
     found = document.get("confirmation")
-    if found is None:
-        return []
-    said = [one for one in (sentence(found["why_no_more"]), f"Left out: {found['left_out']}") if one]
-    content = ""
-    if found["packet_ps"] is not None and found["flow_ps"] is not None:
-        gpus = f"{found['gpus']:,} of {found['of_gpus']:,} GPUs"
-        content = tiles(
-            [
-                Tile(name="packet by packet", value=amount(found["packet_ps"], "ps"), note=gpus),
-                Tile(name="flow engine, the same GPUs", value=amount(found["flow_ps"], "ps")),
-                Tile(name="difference", value=change(found["longer_share"])),
-            ]
-        )
-    content += paragraphs([f"{one.rstrip('.')}." for one in said], "told")
-    rows = [
-        [
-            escape(one["kind"]),
-            escape(f"{one['operation']}, {amount(one['size_bytes'], 'B')}, {one['ranks']:,} ranks"),
-            *(
-                escape(typeset(amount(one[key], "ps"))) if one[key] is not None else escape(one["reason"] or "")
-                for key in ("closed_form_ps", "flow_ps", "packet_ps")
-            ),
-        ]
-        for one in found["collectives"]
-    ]
-    if rows:
-        head = ("kind", "its largest call, alone", "closed form", "flow engine", "packets")
-        content += table(head, rows, texts=(0, 1))
-    return [PageSection(id="packets", short="Packets", title="Confirmed packet by packet", content=content)]
+    return [] if found is None else [confirmation_section(found)]
 
 
 def _assumed(document: Mapping[str, Any], folder: str, scenario: str) -> PageSection:

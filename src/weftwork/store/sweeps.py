@@ -3,8 +3,8 @@
 ``sweep.json`` is written first and says which sweep it is; ``runs`` holds the run folders, each whole or not there;
 ``table.parquet``, ``table.csv`` and ``result.json`` are written when the sweep ends, each whole, and ``command.txt``
 has the command that made it. One process at a time writes: it holds a lock on ``sweep.lock``, which the system releases
-when the process ends, however it ends. The folders of a tuning and of a crossing are held likewise, by files named
-``tune`` and ``cross``.
+when the process ends, however it ends. The folders of a tuning, of a crossing and of a design are held likewise, by
+files named ``tune``, ``cross`` and ``design``.
 Leaves out: the page, which `weftwork.report` makes; file systems without locks, such as some over networks.
 """
 
@@ -38,8 +38,8 @@ __all__ = [
 RUNS: Final = "runs"
 SWEEP_FORMAT: Final = 1  # of sweep.json and of the names in the folder
 _COMMAND: Final = "command.txt"
-Kind = Literal["sweep", "tune", "cross"]
-_NOUN: Final = {"sweep": "sweep", "tune": "tuning", "cross": "crossing"}
+Kind = Literal["sweep", "tune", "cross", "design"]
+_NOUN: Final = {"sweep": "sweep", "tune": "tuning", "cross": "crossing", "design": "design"}
 
 
 @contextmanager
@@ -134,13 +134,14 @@ def write_command(path: Path, command: str) -> None:
 
 
 def read_command(path: Path) -> str:
-    """Return the command that made a sweep or a tuning; that of its folder alone where Python made it."""
+    """Return the command that made a sweep, a tuning or a design; that of its folder alone where Python made it."""
     file = path / _COMMAND
     if file.is_file():
         return file.read_text(encoding="utf-8").strip()
     if (path / "cross.json").is_file():
         return f"weftwork cross -o {path}"
-    return f"weftwork {'sweep' if is_sweep(path) else 'tune'} FILE -o {path}"
+    command = "design" if (path / "design.json").is_file() else "sweep" if is_sweep(path) else "tune"
+    return f"weftwork {command} FILE -o {path}"
 
 
 def read_result(path: Path) -> SweepResult:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 from helpers.command import Command, command_of
+from helpers.designs import ONLY
 from helpers.how_to import steps
 
 import weftwork
@@ -40,6 +41,7 @@ RUN_BY = {
     "cost": {"fabric.topology"},
     "sweep": set(KINDS),
     "tune": set(KINDS),
+    "design": set(KINDS) - {"fabric.topology"},  # which its candidates replace
 }
 # `plan` takes scenarios with training alone, which have a test of their own
 
@@ -90,6 +92,8 @@ def arguments(command: str, key: str) -> list[str]:
     """Words of the command line that read the scenario; of a collective the algorithm is an option."""
     if command == "tune":
         return ["tune", "a.yaml", "--parameter", "fabric.switch.alpha"]
+    if command == "design":
+        return ["design", "a.yaml", "--gpus", "32", *ONLY, "--only", "link_rate=400Gbps", "-j", "1"]
     if command != "collective":
         return [command, "a.yaml", *(["--set", "engine.seed=1,2"] if command == "sweep" else [])]
     own = ["--algorithm", "./algorithm.py"] if key == "collective.algorithm" else []
@@ -177,13 +181,15 @@ def test_no_user_code_refuses_all_files_at_once_with_their_lines(
     mistakes = {one["path"]: one for one in json.loads(answer.out)["error"]["mistakes"]}
     if command == "collective":  # the scenario's own workload is left aside
         keys = [*keys[:-1], *(["--algorithm"] if workload == "collective.algorithm" else [])]
+    if command == "design":
+        keys.remove("fabric.topology")
     assert set(mistakes) == set(keys)
     for key in keys:
         name = key.rpartition(".")[2].strip("-")
         assert mistakes[key]["text"].startswith(
             f"found './{name}.py', a Python file outside the package, which --no-user-code refuses; wanted "
         )
-        if key != "--algorithm":
+        if key != "--algorithm" and (command, key) != ("design", "fabric.engineering.scheme"):
             assert f"./{name}.py" in text.splitlines()[mistakes[key]["line"] - 1]
     assert marks(folder) == set()
     assert sorted(file.name for file in folder.glob("runs")) == []

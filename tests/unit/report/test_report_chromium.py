@@ -8,11 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from helpers.designs import design_document
 from helpers.pages import simulated
 from helpers.plans import plan_document
 from helpers.training_run import training_run
 
 from weftwork.report.page import run_page
+from weftwork.report.page_design import design_page
 from weftwork.report.page_plan import plan_page
 from weftwork.report.page_sweep import sweep_page
 from weftwork.spec.sweep import SweepRow
@@ -134,6 +136,39 @@ def test_the_page_of_a_search_for_plans_says_which_plan_a_dot_is(tmp_path: Path,
     assert attribute(document, "wide") == "false"
     told = attribute(document, "tip").replace("\u202f", " ")
     assert told == "F3time of an iteration: 158 ms by closed formmemory of the fullest GPU: 45 GB"
+
+
+# Keys alone lead to a fabric: the knee's dot takes the focus, and pressed it goes to what it names.
+KEYS = """<script>
+addEventListener("load", () => {
+  const dot = document.querySelector("a.spot.knee");
+  dot.focus();
+  document.body.dataset.focused = document.activeElement === dot;
+  dot.click();
+  document.body.dataset.at = location.hash;
+  document.body.dataset.marked = document.querySelector(":target").id;
+  const over = [...document.querySelectorAll("a.spot.best, a.spot.knee")].every((one) => {
+    const box = one.getBoundingClientRect();
+    const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+    return top === null || top === one;
+  });
+  document.body.dataset.reached = over;
+});
+</script>"""
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_of_a_design_leads_from_a_dot_to_its_fabric(tmp_path: Path, width: int, theme: str) -> None:
+    file = tmp_path / "page.html"
+    html = design_page(design_document(budget_usd=1.9e6), "runs/design", "weftwork design", {"f002": "schema: 3"})
+    file.write_text(html.replace("</body>", f"{TOUCH}{KEYS}</body>"), encoding="utf-8")
+    options = ["--blink-settings=preferredColorScheme=0"] if theme == "dark" else []
+    document, said = opened(file, tmp_path / "profile", f"--window-size={width},900", *options)
+    assert complaints(said) == []
+    found = {name: attribute(document, name) for name in ("told", "switched", "wide", "focused", "reached")}
+    assert found == {"told": "2", "switched": "true", "wide": "false", "focused": "true", "reached": "true"}
+    assert (attribute(document, "at"), attribute(document, "marked")) == ("#fabric-f002", "fabric-f002")
 
 
 def test_the_test_sees_a_broken_script(page: Path, tmp_path: Path) -> None:

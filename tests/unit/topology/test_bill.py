@@ -298,7 +298,7 @@ def test_modules_too_slow_for_a_cage_do_not_serve_it() -> None:
 
 
 def test_two_ports_of_a_host_share_a_nic_of_two_ports() -> None:
-    pair = CARD.replace("power_w", "card_rate = \"800Gbps\"\npower_w")
+    pair = CARD.replace("power_w", 'card_rate = "800Gbps"\npower_w')
     fabric = fabric_of(topology="leaf-spine", hosts=4, node=Server(gpus=1, nic_ports=3), radix=32)
     assert bill(fabric, book_of(BOX, pair, *MEDIA)).count("nic") == 8  # three ports need two
 

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from weftwork.report.words import amount, typeset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["DASHES", "SPAN", "Tick", "area", "figure", "legend", "line", "log_ticks", "plot", "stairs", "ticks"]
+__all__ = [
+    "DASHES", "SPAN", "Tick", "area", "even_ticks", "figure", "legend", "line", "log_ticks", "plot", "stairs", "ticks",
+]  # fmt: skip
 
 SPAN: Final = 1000
 DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4")  # by category, so that lines differ without colour
@@ -97,6 +99,32 @@ def log_ticks(low: float, high: float, unit: str) -> list[Tick]:
             is_extra=len(inside) > 4 and place % 2 == 1,
         )
         for place, value in enumerate(inside)
+    ]
+
+
+def even_ticks(low: float, high: float, words: Callable[[float], str], *, most: int = 6) -> list[Tick]:
+    """Round numbers between ``low`` and ``high`` on a linear axis that does not begin at zero.
+
+    Parameters
+    ----------
+    low, high : ends of the axis, the second above the first
+    words : of a value
+    most : how many steps
+
+    Examples
+    --------
+    >>> [tick.text for tick in even_ticks(52, 131, "{:.0f}M".format, most=4)]
+    ['60M', '80M', '100M', '120M']
+    """
+    step = _round_step((high - low) / most)
+    places = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    return [
+        Tick(
+            at=(step * place - low) / (high - low),
+            text=typeset(words(step * place)),
+            is_extra=len(places) > 4 and place % 2 == 1,
+        )
+        for place in places
     ]
 
 

@@ -1,0 +1,489 @@
+"""The page of a design: the fabric to take, the front and its fabrics, why losers lose, and what was pruned.
+
+Takes the document that `weftwork design` writes as ``result.json``. Leaves out: the pages of single runs, which
+`weftwork report` makes of their folders.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any, Final
+
+from weftwork.base.version import VERSION
+from weftwork.report.design_words import design_verdict, loser_words, money, of_front, power
+from weftwork.report.figures.axes import figure
+from weftwork.report.figures.front import FrontDot, FrontLimit, front_chart
+from weftwork.report.figures.stacked import StackedBar, stacked
+from weftwork.report.page_confirmation import confirmation_section
+from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, render, table, tiles
+from weftwork.report.words import amount, plural, typeset
+
+__all__ = ["PAGE", "design_page"]
+
+PAGE: Final = "page.html"
+_FABRICS: Final = "fabrics"
+_TIMES: Final = {  # by the number that the runs have
+    "iteration_ps": "time of an iteration",
+    "collective_duration_ps": "time of the collective",
+    "completion_ps": "time of the job",
+}
+_KINDS: Final = {  # of the bill, with the colour of their bars
+    "switch": ("switches", "k0"),
+    "module": ("transceivers", "k6"),
+    "cable": ("cables and fibres", "k4"),
+    "nic": ("NICs", "k9"),
+    "appliance": ("appliances", "k15"),
+}
+_NEAR: Final = 0.0005  # chosen: shares that round to 0.0 %
+
+
+def design_page(document: Mapping[str, Any], folder: str, resume: str, scenarios: Mapping[str, str]) -> str:
+    """Make the page.
+
+    Parameters
+    ----------
+    document : of ``result.json``
+    folder : that holds it
+    resume : command that goes on with the design, or shows it again
+    scenarios : YAML by the name of each candidate that was left
+
+    Returns
+    -------
+    HTML, one file
+    """
+    confirmed = document.get("confirmation")
+    sections = [
+        _answer(document, resume),
+        *_front(document),
+        *_fabrics(document, folder, scenarios),
+        *([] if confirmed is None else [_confirmed(confirmed)]),
+        *_losers(document),
+        *_pruned(document),
+        _behind(document, folder, resume),
+    ]
+    what = [
+        ("design", f"a fabric for {document['gpus']:,} GPUs in {document['node']} servers"),
+        ("judged by", f"money, power and {_time_name(document)}, by {_by(document)}"),
+        ("prices", document["prices"]),
+    ]
+    limits = _limits(document)
+    return render(document["name"], what + ([("limits", limits)] if limits else []), sections)
+
+
+def _by(document: Mapping[str, Any]) -> str:
+    return "closed forms alone" if _is_closed(document) else "the flow engine"
+
+
+def _is_closed(document: Mapping[str, Any]) -> bool:
+    return bool(document["by"] != "flow engine")
+
+
+def _time_name(document: Mapping[str, Any]) -> str:
+    name = _TIMES.get(document["number"], _TIMES["completion_ps"])
+    return f"{name} that counts" if any(one["useful_share"] < 1 for one in document["candidates"]) else name
+
+
+def _limits(document: Mapping[str, Any]) -> str:
+    found = [
+        f"at most {words(document[key])}"
+        for key, words in (("budget_usd", money), ("power_budget_w", power))
+        if document[key] is not None
+    ]
+    return " and ".join(found)
+
+
+def _timed(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in document["candidates"] if one["counting_time_ps"] is not None]
+
+
+def _knee(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    best = of_front(document)
+    return next((one for one in best if one["is_knee"]), best[0] if best else None)
+
+
+def _answer(document: Mapping[str, Any], resume: str) -> PageSection:
+    knee = _knee(document)
+    left = len(document["candidates"])
+    shown = []
+    if knee is not None:
+        price, draw = knee["price_usd"], knee["power_w"]
+        shown = [
+            Tile(name="money", value=money(price["typical"]), note=_range(price, money)),
+            Tile(name="power", value=power(draw["typical"]), note=_range(draw, power)),
+            Tile(name=_time_name(document), value=amount(knee["counting_time_ps"], "ps"), note=_most(knee)),
+        ]
+    counted = document["counted"]
+    shown += [
+        Tile(name="candidates counted", value=f"{counted:,}"),
+        Tile(name="pruned by closed forms", value=f"{counted - left:,}"),
+        Tile(name="left", value=f"{left:,}", note=f"{len(of_front(document)):,} on the front"),
+    ]
+    content = notice(_warnings(document, resume)) + paragraphs(design_verdict(document), "answer") + tiles(shown)
+    return PageSection(id="answer", short="Answer", title="The fabric to take", content=content)
+
+
+def _range(value: Mapping[str, float], words: Any) -> str:  # noqa: ANN401 - of money or of power
+    low, high = words(value["low"]), words(value["high"])
+    return "" if low == high else f"{low} to {high}"
+
+
+def _most(one: Mapping[str, Any]) -> str:
+    return f"most: {one['limited_by']}" if one["limited_by"] else ""
+
+
+def _warnings(document: Mapping[str, Any], resume: str) -> list[str]:
+    """What a reader must not overlook."""
+    found = []
+    if _is_closed(document):
+        found.append(
+            "Closed forms alone: nothing was run. Times are as if all traffic crossed the thinnest tier, so the order"
+            " of fabrics, the front and the knee can differ from what runs find. Leave --closed-forms out to run them."
+        )
+    waiting = [one for one in document["candidates"] if one["time_ps"] is None]
+    if document["end"] != "done":
+        how = "the disk was full" if document["end"] == "full" else "it was interrupted"
+        count = f"{len(waiting):,} of {len(document['candidates']):,} fabrics have no time"
+        found.append(f"This design has not ended: {how}, and {count}. Go on by: {resume}")
+    else:
+        found += [f"{one['name']} ({one['words']}) has no time: {one['reason']}" for one in waiting[:5]]
+        found += [f"And {len(waiting) - 5:,} more without a time."] if len(waiting) > 5 else []
+    return found
+
+
+def _front(document: Mapping[str, Any]) -> list[PageSection]:
+    timed = _timed(document)
+    if not timed:
+        return []
+    time = _time_name(document)
+    budget, most = document["budget_usd"], document["power_budget_w"]
+    by_money = front_chart(
+        ("money", time),
+        _dots(timed, "price_usd"),
+        words=money,
+        short=_dollars,
+        limit=None if budget is None else FrontLimit(at=budget, words=f"budget: {money(budget)}"),
+    )
+    by_power = front_chart(
+        ("power", time),
+        _dots(timed, "power_w"),
+        words=power,
+        short=_watts,
+        limit=None if most is None else FrontLimit(at=most, words=f"at most {power(most)}"),
+        height_px=280,
+    )
+    note = (
+        "Neither axis begins at zero. The line is the least time for as much; a dot of the front above it is better in"
+        " the third cost. A dot leads to what it is."
+    )
+    by = "by closed forms alone" if _is_closed(document) else "as the flow engine ran it"
+    return [
+        PageSection(
+            id="front",
+            short="Front",
+            title="Money, power and time",
+            lead=f"Each dot is a fabric that was left, {by}: less is better both ways. No other fabric is at most"
+            " as bad as one of the front in all three and better in one.",
+            content=figure(f"Money against {time}", by_money, note=note)
+            + figure(f"Power against {time}", by_power)
+            + _front_table(document),
+        )
+    ]
+
+
+def _dots(timed: Sequence[Mapping[str, Any]], key: str) -> list[FrontDot]:
+    return [
+        FrontDot(
+            name=one["name"],
+            words=one["words"],
+            x=one[key]["typical"],
+            y=one["counting_time_ps"],
+            anchor=_anchor(one["name"]),
+            is_front=one["is_front"],
+            is_knee=one["is_knee"],
+        )
+        for one in timed
+    ]
+
+
+def _anchor(name: str) -> str:
+    return f"fabric-{name}"
+
+
+def _link(name: str) -> str:
+    return f'<a href="#{escape(_anchor(name), quote=True)}">{escape(name)}</a>'
+
+
+def _dollars(value_usd: float) -> str:
+    """Dollars at a tick: round, so without zeros behind the point."""
+    steps = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+    found = next(((step, name) for step, name in steps if value_usd >= step), (1.0, ""))
+    return f"${round(value_usd / found[0], 3):,g}{found[1]}"
+
+
+def _watts(value_w: float) -> str:
+    found = next(((step, name) for step, name in ((1e6, "MW"), (1e3, "kW")) if value_w >= step), (1.0, "W"))
+    return f"{round(value_w / found[0], 3):,g} {found[1]}"
+
+
+def _front_table(document: Mapping[str, Any]) -> str:
+    """The front in numbers, and what each step up costs."""
+    rows = []
+    before: Mapping[str, Any] | None = None
+    for one in of_front(document):
+        step = ""
+        if before is not None:
+            step = _step(one, before)
+        name = _link(one["name"])
+        cells = [
+            f'{name} <span class="tag">knee</span>' if one["is_knee"] else name,
+            escape(typeset(one["words"])),
+            *(
+                escape(typeset(text))
+                for text in (
+                    money(one["price_usd"]["typical"]),
+                    power(one["power_w"]["typical"]),
+                    amount(one["counting_time_ps"], "ps"),
+                    step,
+                )
+            ),
+        ]
+        rows.append([f"<b>{cell}</b>" if one["is_knee"] and cell else cell for cell in cells])
+        before = one
+    return table(("name", "fabric", "money", "power", "time", "after the one above"), rows, texts=(1,))
+
+
+def _step(one: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    """What a fabric costs more than the one before it, which is at most as dear, and what it brings."""
+    dollars = one["price_usd"]["typical"] - before["price_usd"]["typical"]
+    share = one["counting_time_ps"] / before["counting_time_ps"] - 1
+    if abs(share) < _NEAR:
+        brings = "the same time"
+    else:
+        brings = f"{amount(abs(share), 'share')} {'more' if share > 0 else 'less'} time"
+    return f"{money(dollars)} more, {brings}"
+
+
+def _fabrics(document: Mapping[str, Any], folder: str, scenarios: Mapping[str, str]) -> list[PageSection]:
+    best = of_front(document)
+    if not best:
+        return []
+    bars = [
+        StackedBar(
+            name=typeset(f"{one['name']}: {one['words']}"),
+            lengths=tuple(one["money_by_kind_usd"].get(kind, {"typical": 0.0})["typical"] for kind in _KINDS),
+            note=money(one["price_usd"]["typical"]),
+            is_best=one["is_knee"],
+        )
+        for one in best
+    ]
+    drawn = figure(
+        "Where the money goes", stacked(list(_KINDS.values()), bars, "count"), aside="typical prices, in dollars"
+    )
+    cards = "".join(_card(one, document, folder, scenarios.get(one["name"], "")) for one in best)
+    return [
+        PageSection(
+            id="fabrics",
+            short="Fabrics",
+            title="The fabrics of the front",
+            lead="What each is built from and what it costs, the cheapest first.",
+            content=(drawn if len(best) > 1 else "") + cards,
+        )
+    ]
+
+
+def _card(one: Mapping[str, Any], document: Mapping[str, Any], folder: str, scenario: str) -> str:
+    """All about one fabric."""
+    name = escape(one["name"])
+    tag = '<span class="tag">knee</span>' if one["is_knee"] else ""
+    shown = [
+        Tile(name="money", value=money(one["price_usd"]["typical"]), note=_range(one["price_usd"], money)),
+        Tile(name="power", value=power(one["power_w"]["typical"]), note=_range(one["power_w"], power)),
+        Tile(name=_time_name(document), value=amount(one["counting_time_ps"], "ps"), note=_most(one)),
+        Tile(name="switches", value=f"{sum(one['switches']):,}", note=plural(sum(one["links"]), "link")),
+    ]
+    run = one["run"]
+    links = [f'<a href="{escape(run, quote=True)}/">its run</a>'] if run else []
+    links.append(f'<a href="{_FABRICS}/{name}.yaml">its scenario</a>')
+    file = f"{folder}/{_FABRICS}/{one['name']}.yaml"
+    command = f"weftwork report {shlex.quote(f'{folder}/{run}')}" if run else f"weftwork run {shlex.quote(file)}"
+    where = f"In the folder of the design: {', '.join(links)}. A page of it: <code>{escape(command)}</code>"
+    return (
+        f'<div class="flow" id="{_anchor(name)}"><div class="head"><h3>{name}</h3>{tag}'
+        f"<span>{escape(typeset(one['words']))}</span></div>{tiles(shown)}"
+        f"{paragraphs(_told(one, document), 'told')}"
+        f'<div class="pair">{_tiers(one)}{_bill(one)}</div>'
+        f'<p class="note">{where}</p>'
+        f"<details><summary>{name} as a scenario</summary><pre>{escape(scenario)}</pre></details></div>"
+    )
+
+
+def _told(one: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
+    """The tree, and the run beside its closed forms."""
+    found = []
+    if one["tree"]:
+        count = one["networks"] or 1
+        several = f", {count:,} times, one for each rail or plane" if count > 1 else ""
+        found.append(f"Tree: {one['tree']}{several}.")
+    share = one["least_bandwidth_share"]
+    if share is not None:
+        found.append(
+            "A server has its whole bandwidth towards every other."
+            if share > 1 - _NEAR
+            else f"Towards the farthest server {amount(share, 'share')} of a server's bandwidth is left."
+        )
+    forms = one["closed_form_ps"]
+    if forms is not None:
+        found.append(_bracket(one, forms, is_run=not _is_closed(document)))
+    if one["useful_share"] < 1:
+        found.append(
+            f"{amount(one['useful_share'], 'share')} of the time counts; the rest goes to failures and checkpoints:"
+            f" {amount(one['time_ps'], 'ps')} alone, {amount(one['counting_time_ps'], 'ps')} for each that counts."
+        )
+    return found
+
+
+def _bracket(one: Mapping[str, Any], forms: Mapping[str, float], *, is_run: bool) -> str:
+    least, most = forms["least"], forms["most"]
+    both = amount(least, "ps")
+    if most > least * (1 + _NEAR):
+        both = f"{both} (nobody shares a link) to {amount(most, 'ps')} (all traffic crosses the thinnest tier)"
+    if not is_run:
+        return f"Closed forms: {both}."
+    time = one["time_ps"]
+    where = "between the two" if most > least * (1 + _NEAR) else "equal to it"
+    if time > most * (1 + _NEAR):
+        where = f"{amount(time / most - 1, 'share')} above"
+    elif time < least * (1 - _NEAR):
+        where = f"{amount(1 - time / least, 'share')} below"
+    return f"Closed forms: {both}; the run: {amount(time, 'ps')}, {where}."
+
+
+def _tiers(one: Mapping[str, Any]) -> str:
+    last = len(one["switches"]) - 1
+    names = ["leaves", *(["spines"] if last == 1 else ["spines", *["core"] * (last - 1)] if last > 1 else [])]
+    rows = [
+        [f"{place + 1}, {escape(names[place])}", f"{switches:,}", f"{links:,}"]
+        for place, (switches, links) in enumerate(zip(one["switches"], one["links"], strict=False))
+    ]
+    return table(("tier", "switches", "links below"), rows)
+
+
+def _bill(one: Mapping[str, Any]) -> str:
+    rows = [
+        [escape(_KINDS.get(kind, (kind, ""))[0]), money(found["typical"]), _range(found, money)]
+        for kind, found in one["money_by_kind_usd"].items()
+        if found["typical"]
+    ]
+    whole = one["price_usd"]
+    rows.append(["<b>all</b>", f"<b>{money(whole['typical'])}</b>", f"<b>{_range(whole, money)}</b>"])
+    return table(("bill", "typical", "low to high"), rows)
+
+
+def _confirmed(found: Mapping[str, Any]) -> PageSection:
+    return confirmation_section(found, f"{found['candidate']} packet by packet")
+
+
+def _losers(document: Mapping[str, Any]) -> list[PageSection]:
+    losers = sorted(
+        (one for one in document["candidates"] if not one["is_front"]),
+        key=lambda one: (one["time_ps"] is None, sum(one.get("loses_by", {}).values())),
+    )
+    if not losers:
+        return []
+    rows = []
+    for one in losers:
+        better = one.get("loses_to")
+        why = escape(typeset(loser_words(one)))
+        if better is not None:
+            why = why.replace(f"to {escape(better)}", f"to {_link(better)}", 1)
+        name = escape(one["name"])
+        rows.append(
+            [
+                f'<a id="{_anchor(name)}" href="{_FABRICS}/{name}.yaml">{name}</a>',
+                escape(typeset(one["words"])),
+                *(
+                    escape(typeset(text))
+                    for text in (
+                        f"{sum(one['switches']):,}",
+                        money(one["price_usd"]["typical"]),
+                        power(one["power_w"]["typical"]),
+                        amount(one["counting_time_ps"], "ps"),
+                    )
+                ),
+                why,
+            ]
+        )
+    head = ("name", "fabric", "switches", "money", "power", "time", "loses")
+    lead = (
+        "Left by the closed forms, beaten in the end: the ones that lose by least first. Each name is its scenario in"
+        " the folder of the design."
+    )
+    content = table(head, rows, texts=(1, 6))
+    return [PageSection(id="losers", short="Losers", title="Why the others lose", lead=lead, content=content)]
+
+
+def _pruned(document: Mapping[str, Any]) -> list[PageSection]:
+    if not document["pruned"]:
+        return []
+    left = {one["name"] for one in document["candidates"]}
+    rows = []
+    for one in document["pruned"]:
+        better = one["better"] or ""
+        by = _link(better) if better in left else escape(better)
+        rows.append(
+            [
+                f"{one['count']:,}",
+                escape(one["reason"]),
+                escape(typeset(one["example"])),
+                by,
+                escape(typeset(one["detail"])),
+            ]
+        )
+    gone = sum(one["count"] for one in document["pruned"])
+    lead = (
+        f"{gone:,} of {document['counted']:,} candidates needed no run. A fabric betters another where it costs and"
+        " draws no more, and gives every server at least as much bandwidth over at most as many hops, whatever the"
+        " distance. Closed forms do not see flows that collide."
+    )
+    content = table(("candidates", "why", "such as", "better", "in detail"), rows, texts=(1, 2, 4))
+    return [PageSection(id="pruned", short="Pruned", title="What was pruned, and why", lead=lead, content=content)]
+
+
+def _behind(document: Mapping[str, Any], folder: str, resume: str) -> PageSection:
+    candidates = document["candidates"]
+    shares = {key: [one[f"unverified_{key}_share"] for one in candidates] for key in ("money", "power")}
+    plan = ", ".join(f"{key}: {value}" for key, value in document["plan"].items())
+    times = (
+        "closed forms alone; no run stands behind this page"
+        if _is_closed(document)
+        else f"runs of the flow engine, one for each fabric that was left; {document['kept']:,} from before"
+    )
+    facts = [
+        ("times", times),
+        ("prices", document["prices"]),
+        *((f"unverified share of {key}", _span(found)) for key, found in shares.items() if found),
+        ("plan of the job", f"searched on a fabric that does not block: {plan}" if plan else "as the file has it"),
+        ("keys of fabric not kept", ", ".join(f"fabric.{key}" for key in document.get("chosen_anew", ()))),
+        ("not looked at", "mixed switches, fabrics without a generator, hashed flows that collide while pruning"),
+        ("file", document["file"]),
+        ("folder", folder),
+        ("again, or on", resume),
+        ("Weftwork", VERSION),
+    ]
+    rows = [[escape(name), escape(typeset(text))] for name, text in facts if text]
+    doubt = notice(_warnings(document, resume)[:1]) if _is_closed(document) else ""
+    lead = "Every fabric that was left is a scenario in the folder fabrics, which weftwork run takes."
+    return PageSection(
+        id="behind",
+        short="Behind it",
+        title="What stands behind it",
+        lead=lead,
+        content=doubt + table(("", ""), rows, texts=(1,)),
+    )
+
+
+def _span(shares: Sequence[float]) -> str:
+    low, high = amount(min(shares), "share"), amount(max(shares), "share")
+    return low if low == high else f"{low} to {high}, by fabric"

@@ -1,0 +1,132 @@
+"""What a candidate is when it is built: its tree, its bill and what it offers by distance; or why it cannot be.
+
+Leaves out: how long a job takes on it, which the flow engine says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from weftwork.base.errors import ConfigError
+from weftwork.hardware.price_rows import PriceBook, Range
+from weftwork.study.design.candidates import FabricCandidate
+from weftwork.study.design.profile import Profile, profile_of
+from weftwork.study.prepare.prepare import read_scenario
+from weftwork.topology.bill import KINDS, bill
+from weftwork.topology.build import fabric_of_section, tree_of_section
+from weftwork.topology.pgft import Pgft
+
+__all__ = ["Built", "FabricAsked", "build", "overrides_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FabricAsked:
+    """A candidate, and the job that it is for.
+
+    Attributes
+    ----------
+    candidate : one
+    file : scenario of the job
+    settings : keys that the user has set besides
+    book : prices
+    user_code : whether Python files of the user's own may run
+    """
+
+    candidate: FabricCandidate
+    file: Path
+    settings: Mapping[str, str]
+    book: PriceBook
+    user_code: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Built:
+    """A candidate that was looked at.
+
+    Attributes
+    ----------
+    candidate : one
+    reason, detail : why it cannot be, in a few words and whole; empty where it can
+    name, tree : of the fabric; None where it cannot be
+    switches, links : by tier; of links those below each
+    price_usd, power_w, money_by_kind : of the bill
+    not_priced : items without a price
+    unverified_money_share, unverified_power_share : of the totals
+    profile : bandwidth and hops by distance
+    """
+
+    candidate: FabricCandidate
+    reason: str = ""
+    detail: str = ""
+    name: str = ""
+    tree: Pgft | None = None
+    switches: tuple[int, ...] = ()
+    links: tuple[int, ...] = ()
+    price_usd: Range = Range(low=0, typical=0, high=0)  # noqa: RUF009 - frozen
+    power_w: Range = Range(low=0, typical=0, high=0)  # noqa: RUF009 - frozen
+    money_by_kind: Mapping[str, Range] | None = None
+    not_priced: tuple[str, ...] = ()
+    unverified_money_share: float = 0.0
+    unverified_power_share: float = 0.0
+    profile: Profile | None = None
+
+
+def overrides_of(candidate: FabricCandidate, settings: Mapping[str, str]) -> dict[str, str]:
+    """What `read_scenario` sets over a file so that its job runs on a candidate, on the flow engine."""
+    return {**settings, "fabric": json.dumps(candidate.fabric), "engine.fidelity": "flow"}
+
+
+def build(asked: FabricAsked) -> Built:
+    """Build a candidate and count what it is made of."""
+    candidate = asked.candidate
+    overrides = overrides_of(candidate, asked.settings)
+    try:
+        section = read_scenario(asked.file, overrides, user_code=asked.user_code).fabric
+        tree = tree_of_section(section)
+        fabric = fabric_of_section(section, directory=asked.file.parent)
+        found = bill(fabric, asked.book)
+    except ConfigError as error:
+        return Built(candidate=candidate, reason=_reason(error), detail=_detail(error))
+    return Built(
+        candidate=candidate,
+        name=fabric.name,
+        tree=tree,
+        switches=() if tree is None else tuple(tree.counts()),
+        links=() if tree is None else tuple(tree.links()),
+        price_usd=found.price_usd,
+        power_w=found.power_w,
+        money_by_kind={kind: found.price_of_kind_usd(kind) for kind in KINDS},
+        not_priced=tuple(row.item for row in found.not_priced),
+        unverified_money_share=found.unverified_money_share,
+        unverified_power_share=found.unverified_power_share,
+        profile=None if tree is None else profile_of(tree),
+    )
+
+
+_REASONS: Final = (  # words of a refusal, and what they come to
+    (" links, but ", "its switches have too few ports for so many servers"),
+    ("do not fit", "its switch has no port of that rate"),
+    ("found a ratio of", "it has no third tier that could be oversubscribed"),
+    ("nothing is above", "one switch a rail joins all servers, so that nothing is oversubscribed"),
+    ("ports of a", "its switches have too few ports for so many servers"),
+    ("equal", "its servers do not divide into equal groups at the ratio"),
+    ("no split", "no split of its switch's ports has the ratio"),
+    ("need", "its switches have too few ports for so many servers"),
+    ("wanted at most", "its switches have too few ports for so many servers"),
+    ("third", "its switches have too few ports for so many servers"),
+)
+
+
+def _reason(error: ConfigError) -> str:
+    """The first mistake by its kind, so that many candidates share one reason."""
+    mistake = error.mistakes[0]
+    found = next((reason for words, reason in _REASONS if words in mistake.text), None)
+    return found or f"{mistake.path.removeprefix('fabric.')}: {mistake.text}"
+
+
+def _detail(error: ConfigError) -> str:
+    return "; ".join(f"{mistake.path}: {mistake.text}" for mistake in error.mistakes)

@@ -1,0 +1,227 @@
+"""Which fabrics there are for so many GPUs: every combination of topology, switch, ratios, planes and NIC rate.
+
+A candidate is keys of ``fabric`` as a scenario has them. Combinations that say the same are left out here: planes of a
+topology that has none, a ratio of a tier that a topology does not know.
+Leaves out: whether a candidate can be built and what it costs (`weftwork.study.design.built`); fabrics that nobody has
+a generator for; mixtures of switches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Final
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.base.units import RATE, UnitError, format_quantity, parse_quantity
+from weftwork.hardware import catalogue
+from weftwork.hardware.price_rows import PriceBook
+from weftwork.topology.oversubscription import ratio_text
+
+__all__ = ["DIMENSIONS", "Choices", "FabricCandidate", "candidates", "choices_of", "nic_for"]
+
+RATIOS: Final = (1.0, 2.0, 4.0)  # chosen: of a tier; Meta's 7:1 and HPN's 15:1 come with --only
+PLANES: Final = (1, 2, 4)  # chosen: a port of 800G splits into at most four of 200G
+TOPOLOGIES: Final = (
+    "rail-optimized", "rail-only", "multi-plane", "fat-tree", "leaf-spine", "three-tier", "superpod", "hpn",
+)  # fmt: skip
+SPLIT: Final = frozenset({"rail-optimized", "rail-only", "multi-plane", "hpn"})  # know planes
+LOWEST: Final = {"leaf-spine": "leaf", "rail-optimized": "leaf", "rail-only": "leaf", "three-tier": "access"}
+SECOND: Final = {"rail-optimized": "spine", "rail-only": "spine", "three-tier": "aggregation"}
+DIMENSIONS: Final = ("topology", "switch", "link_rate", "planes", "oversubscription", "upper")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choices:
+    """What may be chosen.
+
+    Attributes
+    ----------
+    topologies, switches : names of the catalogues
+    rates_bps : of all NIC ports of a GPU together
+    planes : that these are split into
+    ratios, upper_ratios : of the leaves, and of the tier above them
+    """
+
+    topologies: tuple[str, ...]
+    switches: tuple[str, ...]
+    rates_bps: tuple[int, ...]
+    planes: tuple[int, ...]
+    ratios: tuple[float, ...]
+    upper_ratios: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FabricCandidate:
+    """One fabric.
+
+    Attributes
+    ----------
+    number : in the order of the search
+    fabric : keys of the section, as a scenario has them
+    rate_bps : of all NIC ports of a GPU together
+    """
+
+    number: int
+    fabric: Mapping[str, Any] = field(hash=False)
+    rate_bps: int
+
+    @property
+    def name(self) -> str:
+        """By which a user asks for it, such as ``f017``."""
+        return f"f{self.number:03d}"
+
+    @property
+    def words(self) -> str:
+        """What tells it from others, in a few words."""
+        fabric = self.fabric
+        parts = [str(fabric["topology"]), str(fabric["switch"]), format_quantity(RATE, self.rate_bps)]
+        if "planes" in fabric:
+            parts.append(f"{fabric['planes']} planes")
+        ratios = fabric.get("oversubscription")
+        if isinstance(ratios, Mapping):
+            parts.append(" and ".join(f"{ratio_text(ratio)} at the {tier}" for tier, ratio in ratios.items()))
+        return ", ".join(parts)
+
+
+def choices_of(node: str, book: PriceBook, only: Mapping[str, Sequence[str]]) -> Choices:
+    """What may be chosen for a server, with what a user restricts.
+
+    Parameters
+    ----------
+    node : server of the catalogue
+    book : prices; switches and NICs that it lacks are left out
+    only : texts by a name of `DIMENSIONS`
+
+    Raises
+    ------
+    ConfigError : a dimension or a value that is not known, with the nearest
+    """
+    mistakes: list[Mistake] = []
+    known = {"topology": TOPOLOGIES, "switch": tuple(catalogue.SWITCHES)}
+    for key, values in only.items():
+        if key not in DIMENSIONS:
+            text = f"found '{key}', wanted one of {', '.join(DIMENSIONS)}"
+            mistakes.append(Mistake(path="--only", text=text, fix=nearest(key, DIMENSIONS)))
+        mistakes += [
+            Mistake(path=f"--only {key}", text=f"found '{value}', wanted one of {', '.join(known[key])}",
+                    fix=nearest(value, known[key]))
+            for value in values
+            if key in known and value not in known[key]
+        ]  # fmt: skip
+    numbers = {key: _numbers(key, only.get(key, ()), mistakes) for key in ("planes", "oversubscription", "upper")}
+    rates = tuple(_rate(value, mistakes) for value in only.get("link_rate", ()))
+    if mistakes:
+        raise ConfigError("command line", mistakes)
+    model = catalogue.node(node)
+    own_bps = model.nic_port_rate_bps * max(1, model.server.nic_ports // model.server.gpus)
+    return Choices(
+        topologies=tuple(only.get("topology", TOPOLOGIES)),
+        switches=tuple(only.get("switch") or _priced(book, own_bps)),
+        rates_bps=rates or tuple(rate for rate in (own_bps // 2, own_bps, 2 * own_bps) if nic_for(node, rate, book)),
+        planes=tuple(int(one) for one in numbers["planes"]) or PLANES,
+        ratios=tuple(numbers["oversubscription"]) or RATIOS,
+        upper_ratios=tuple(numbers["upper"]) or RATIOS,
+    )
+
+
+def _numbers(key: str, texts: Sequence[str], mistakes: list[Mistake]) -> list[float]:
+    """Numbers, or ratios such as ``2:1``."""
+    found = []
+    for text in texts:
+        over, _, under = text.partition(":")
+        try:
+            value = float(over) / float(under or 1)
+        except (ValueError, ZeroDivisionError):
+            value = 0.0
+        if not 0 < value < 1e6 or (key == "planes" and value != int(value)):
+            wanted = "a whole number above 0" if key == "planes" else "a ratio such as 2:1"
+            mistakes.append(Mistake(path=f"--only {key}", text=f"found '{text}', wanted {wanted}"))
+        found.append(value)
+    return found
+
+
+def _rate(text: str, mistakes: list[Mistake]) -> int:
+    try:
+        return int(parse_quantity(RATE, text))
+    except UnitError as wrong:
+        mistakes.append(Mistake(path="--only link_rate", text=wrong.text, fix=wrong.fix))
+        return 1
+
+
+def _priced(book: PriceBook, rate_bps: int) -> list[str]:
+    """Switches that a book has a price for, but for those without a product."""
+    return [name for name in catalogue.SWITCHES if name != "plain" and book.switch(name, rate_bps) is not None]
+
+
+def nic_for(node: str, rate_bps: int, book: PriceBook) -> str | None:
+    """The NIC of a server at a rate: its own, or the slowest that is fast enough and has a price; None: none is."""
+    own = catalogue.node(node).nic
+    rates = {
+        name: int(row.figures["rate_bps"].value) for name, row in catalogue.NICS.items() if "rate_bps" in row.figures
+    }
+    if own not in rates or rates[own] >= rate_bps:
+        return own
+    fast = sorted(
+        (rate, name) for name, rate in rates.items() if rate >= rate_bps and book.nic(name, node, rate_bps) is not None
+    )
+    return fast[0][1] if fast else None
+
+
+def candidates(
+    node: str, gpus: int, choices: Choices, book: PriceBook, common: Mapping[str, Any], fields: Mapping[str, Any]
+) -> Iterator[FabricCandidate]:
+    """Every candidate, in the order of topologies.
+
+    Parameters
+    ----------
+    node : server of the catalogue
+    gpus : of all servers together
+    choices : what may be chosen
+    book : prices, for the NICs
+    common : keys of ``fabric`` that all of them have
+    fields : of the server that differ from the catalogue
+    """
+    number = 0
+    for topology, switch, rate_bps, planes in product(
+        choices.topologies, choices.switches, choices.rates_bps, choices.planes
+    ):
+        if (planes > 1 and topology not in SPLIT) or (topology == "hpn" and planes != 2):
+            continue
+        nic = nic_for(node, rate_bps, book)
+        if nic is None:
+            continue
+        for ratios in _ratios(topology, choices):
+            fabric = {
+                **common,
+                "topology": topology,
+                "gpus": gpus,
+                **_servers(node, fields, planes, rate_bps),
+                "nic": nic,
+                "switch": switch,
+                **({"planes": planes} if planes > 1 and topology != "hpn" else {}),
+                **({"oversubscription": ratios} if ratios else {}),
+            }
+            if topology == "hpn":
+                fabric["fabric_rate"] = format_quantity(RATE, rate_bps)
+            yield FabricCandidate(number=number, fabric=fabric, rate_bps=rate_bps)
+            number += 1
+
+
+def _servers(node: str, fields: Mapping[str, Any], planes: int, rate_bps: int) -> dict[str, Any]:
+    """Servers whose ports are split into planes."""
+    server = catalogue.node(node).server
+    each = max(1, server.nic_ports // server.gpus)
+    ports = max(each, planes)
+    own = {**fields, **({} if ports == each else {"nic_ports": server.gpus * ports})}
+    return {"node": {"model": node, **own} if own else node, "link_rate": format_quantity(RATE, rate_bps // ports)}
+
+
+def _ratios(topology: str, choices: Choices) -> Iterator[dict[str, float]]:
+    """Oversubscription by tier; none where a topology has none or nothing is oversubscribed."""
+    lowest, second = LOWEST.get(topology), SECOND.get(topology)
+    for low, high in product(choices.ratios if lowest else (1.0,), choices.upper_ratios if second else (1.0,)):
+        found = {lowest or "": low, second or "": high}
+        yield {tier: ratio for tier, ratio in found.items() if tier and ratio != 1}

@@ -1,0 +1,93 @@
+"""What a tree gives a server by the distance of its peer: bandwidth and hops, from the numbers of its tiers alone.
+
+Below one leaf a server has the rate of its ports; beyond, what the ratios of the tiers on the way leave of it. Pairs of
+one rail and pairs of different rails differ: rails meet above the leaves, or nowhere but in servers.
+Leaves out: collisions of hashed flows, and where ranks sit; a fabric that is at least as good at every distance can
+still be slower in a run where its flows collide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from weftwork.topology.pgft import Pgft
+
+__all__ = ["Profile", "profile_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """Bandwidth and hops by distance.
+
+    Attributes
+    ----------
+    reach : servers within each distance, ascending; the last is all
+    same_bps, same_hops : of a server towards a peer of the same rail within that distance
+    other_bps : towards another rail; 0 where rails meet in servers alone
+    port_bps : of one NIC port, the most that one message gets
+    """
+
+    reach: tuple[float, ...]
+    same_bps: tuple[float, ...]
+    same_hops: tuple[int, ...]
+    other_bps: tuple[float, ...]
+    port_bps: float
+
+    @property
+    def least_bps(self) -> float:
+        """Towards the farthest server of the same rail."""
+        return self.same_bps[-1]
+
+    def dominates(self, other: Profile) -> bool:
+        """Whether it is at least as good at every distance, and for one message."""
+        if self.port_bps < other.port_bps:
+            return False
+        for servers in sorted({*self.reach, *other.reach}):
+            own, its = self._place(servers), other._place(servers)
+            if (
+                self.same_bps[own] < other.same_bps[its] * (1 - 1e-9)
+                or self.same_hops[own] > other.same_hops[its]
+                or self.other_bps[own] < other.other_bps[its] * (1 - 1e-9)
+            ):
+                return False
+        return True
+
+    def _place(self, servers: float) -> int:
+        return next(place for place, reach in enumerate(self.reach) if servers <= reach)
+
+
+def profile_of(tree: Pgft) -> Profile:
+    """Bandwidth and hops of a tree by distance.
+
+    Parameters
+    ----------
+    tree : of one kind of servers
+
+    Examples
+    --------
+    >>> from weftwork.topology.build import tree_of
+    >>> two = profile_of(tree_of(topology="leaf-spine", hosts=96, radix=32, oversubscription=3))
+    >>> two.reach, [round(bps / 1e9) for bps in two.same_bps], two.same_hops
+    ((24.0, inf), [400, 133], (2, 4))
+    """
+    whole_bps = float(tree.server.nic_ports * tree.host_rate_bps)
+    reach, same = [float(tree.per_leaf)], [whole_bps]
+    servers = tree.per_leaf
+    share = 1.0
+    for tier, ratio in zip(tree.tiers, tree.oversubscription(), strict=True):
+        share /= float(ratio)
+        servers *= max(1, tier.children // (tree.rails if tree.is_joined and tier is tree.tiers[0] else 1))
+        reach.append(float(servers))
+        same.append(min(same[-1], whole_bps * share))
+    reach[-1] = inf
+    hops = tuple(2 * (level + 1) for level in range(len(reach)))
+    if tree.rails == 1:
+        other = tuple(same)
+    elif not tree.is_joined or len(same) == 1:
+        other = (0.0,) * len(same)
+    else:
+        other = (same[1], *same[1:])
+    return Profile(
+        reach=tuple(reach), same_bps=tuple(same), same_hops=hops, other_bps=other, port_bps=float(tree.host_rate_bps)
+    )

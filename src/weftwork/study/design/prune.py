@@ -1,0 +1,95 @@
+"""Which candidates need no run: those that cannot be, that nobody can pay, that another betters by closed forms.
+
+A candidate is bettered where another costs at most as much, draws at most as much and offers every server at least as
+much bandwidth over at most as many hops, whatever the distance (`weftwork.study.design.profile`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weftwork.study.design.built import Built
+
+__all__ = ["Limits", "Pruned", "prune"]
+
+SAME = "it is another candidate's tree, by another name"
+DEAR, HUNGRY = "it costs more than the budget", "it draws more than the budget"
+UNPRICED = "its cost is not known, since the price book lacks a part"
+WORSE = "another costs and draws no more, and has at least its bandwidth at every distance"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What a fabric may cost in dollars and draw in watts; None: anything."""
+
+    price_usd: float | None = None
+    power_w: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pruned:
+    """A candidate that is not run: why, in words that others share and in its own, and which other is better."""
+
+    built: Built
+    reason: str
+    detail: str = ""
+    better: Built | None = None
+
+
+def prune(built: Sequence[Built], limits: Limits) -> tuple[list[Built], list[Pruned]]:
+    """Candidates that are left, and those that are not, each in the order given.
+
+    Parameters
+    ----------
+    built : every candidate
+    limits : of money and power
+    """
+    gone: dict[int, Pruned] = {}
+    seen: dict[object, Built] = {}
+    for one in built:
+        found = _alone(one, limits)
+        if found is None:
+            key = (one.tree, one.candidate.fabric["switch"], one.candidate.fabric["nic"], one.power_w, one.price_usd)
+            twin = seen.setdefault(key, one)
+            found = None if twin is one else Pruned(built=one, reason=SAME, better=twin)
+        if found is not None:
+            gone[one.candidate.number] = found
+    left = sorted((one for one in built if one.candidate.number not in gone), key=_order)
+    kept: list[Built] = []
+    for one in left:  # the cheapest first, so that whoever betters one is there before
+        better = next((other for other in kept if _betters(other, one)), None)
+        if better is None:
+            kept.append(one)
+        else:
+            gone[one.candidate.number] = Pruned(built=one, reason=WORSE, better=better)
+    kept.sort(key=lambda one: one.candidate.number)
+    return kept, [gone[number] for number in sorted(gone)]
+
+
+def _alone(one: Built, limits: Limits) -> Pruned | None:
+    """Why a candidate is out by itself."""
+    if one.reason:
+        return Pruned(built=one, reason=one.reason, detail=one.detail)
+    if one.not_priced:
+        return Pruned(built=one, reason=UNPRICED, detail=", ".join(one.not_priced))
+    if limits.price_usd is not None and one.price_usd.typical > limits.price_usd:
+        return Pruned(built=one, reason=DEAR, detail=f"${one.price_usd.typical:,.0f}")
+    if limits.power_w is not None and one.power_w.typical > limits.power_w:
+        return Pruned(built=one, reason=HUNGRY, detail=f"{one.power_w.typical:,.0f} W")
+    return None
+
+
+def _order(one: Built) -> tuple[float, float, float, int]:
+    least = 0.0 if one.profile is None else one.profile.least_bps
+    return one.price_usd.typical, one.power_w.typical, -least, one.candidate.number
+
+
+def _betters(one: Built, other: Built) -> bool:
+    return (
+        one.profile is not None
+        and other.profile is not None
+        and one.price_usd.typical <= other.price_usd.typical
+        and one.power_w.typical <= other.power_w.typical
+        and one.profile.dominates(other.profile)
+    )

@@ -1,0 +1,532 @@
+"""Look for the fabric to build: enumerate, prune by closed forms, run the rest on the flow engine, and find the front.
+
+Candidates that are left run as the points of a pool, each once, into the folder of the design, so that an interrupted
+design goes on where it ended. Costs are those of the bill, time is that of the run, divided by the share of the time
+that counts where the scenario says how often parts fail.
+Leaves out: what is written and printed (`weftwork.study.design.words`), packets (`weftwork.study.plan.confirm`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import yaml
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.base.plain_file import read_plain
+from weftwork.base.version import VERSION
+from weftwork.hardware import catalogue
+from weftwork.hardware.prices import price_book
+from weftwork.spec.scenario.scenario import dump
+from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Node, Scalar, read_tree, write_tree
+from weftwork.spec.scenario.yaml_tree import Mapping as Tree
+from weftwork.store.runs import Run
+from weftwork.store.sweeps import RUNS, sweep_folder
+from weftwork.study.design.built import Built, FabricAsked, build, overrides_of
+from weftwork.study.design.candidates import candidates, choices_of
+from weftwork.study.design.front import beaten_by, front, knee
+from weftwork.study.design.prune import Limits, Pruned, prune
+from weftwork.study.design.thinnest import closed_times
+from weftwork.study.plan.search import search
+from weftwork.study.plan.space import SEARCHED
+from weftwork.study.pool.point import memory_of, points_of
+from weftwork.study.pool.pool import run_pool, workers_for
+from weftwork.study.pool.side_by_side import worker_processes
+from weftwork.study.prepare.prepare import read_scenario
+from weftwork.study.run.interrupts import interrupts
+from weftwork.study.sweep.verdict import objective_of
+
+if TYPE_CHECKING:
+    from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.study.pool.point import PoolPoint
+    from weftwork.study.pool.work import PoolOutcome
+
+__all__ = ["Design", "DesignQuestion", "Ran", "design", "fabric_named"]
+
+KEPT: Final = (  # keys of the user's ``fabric`` that all candidates have
+    "hash", "loss", "corruption", "reconvergence_delay", "failover_delay", "routing", "paths", "engineering",
+    "floor_plan", "link_delay", "cable_length", "host_link_delay",
+)  # fmt: skip
+NODE: Final = "dgx-h100"  # chosen: where a file names none, as `weftwork plan` is asked in most of its examples
+PLAN_KEYS: Final = frozenset(SEARCHED) | {"placement"}
+_BUILT_BYTES: Final = 400_000_000  # chosen: a fabric of 65,536 hosts with its bill
+_PLAN_FILE: Final = "plan.yaml"
+_ALWAYS: Final = frozenset({"schema", "name", "engine.fidelity"})  # keys of a scenario that is written
+
+Told = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DesignQuestion:
+    """What is asked.
+
+    Attributes
+    ----------
+    file : scenario with the job; of its fabric the node and keys of links and routes count
+    gpus : of all servers; None: as the file says
+    limits : of money and power
+    only : what may be chosen, by a name of `weftwork.study.design.candidates.DIMENSIONS`
+    prices : a price book by name or file; None: the default
+    settings : ``key: text`` of ``--set``
+    closed_only : no run; the front rests on closed forms alone
+    user_code : whether Python files of the user's own may run
+    """
+
+    file: Path
+    gpus: int | None = None
+    limits: Limits = field(default_factory=Limits)
+    only: Mapping[str, Sequence[str]] | None = None
+    prices: str | None = None
+    settings: Mapping[str, str] | None = None
+    closed_only: bool = False
+    user_code: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """A candidate with the time of its job.
+
+    Attributes
+    ----------
+    built : what it is
+    time_ps : of an iteration, a collective or all messages; None where the run gave none
+    useful : share of the time that counts; 1 where nothing fails
+    closed_ps : least and most by closed forms: a network that nobody shares, and all traffic over the thinnest tier
+    limited_by : of the run's answer
+    folder : of the run, in the design's folder; empty where nothing ran
+    reason : why there is no time
+    beaten_by : name of the candidate of the front that is better in everything; None on the front
+    """
+
+    built: Built
+    time_ps: float | None
+    useful: float = 1.0
+    closed_ps: tuple[float, float] | None = None
+    limited_by: str = ""
+    folder: str = ""
+    reason: str = ""
+    beaten_by: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the candidate."""
+        return self.built.candidate.name
+
+    @property
+    def costs(self) -> tuple[float, float, float]:
+        """Dollars, watts, and picoseconds that count; infinity where there is no time."""
+        time_ps = inf if self.time_ps is None else self.time_ps / self.useful
+        return self.built.price_usd.typical, self.built.power_w.typical, time_ps
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Design:
+    """What a design has found.
+
+    Attributes
+    ----------
+    question : what was asked
+    folder : that holds it
+    name, node, gpus : of the job, the server and how many
+    counted : candidates before pruning
+    pruned : those that did not run
+    ran : those that were left, with their times
+    front, knee : names, by cost
+    end : ``done``, or how it was ended before
+    plan : keys of ``training`` that a search has found; empty where the file has its plan
+    chosen_anew : keys of the file's ``fabric`` that the candidates do not keep
+    number : what the time is of, such as ``iteration_ps``
+    kept : runs that were there before
+    """
+
+    question: DesignQuestion
+    folder: Path
+    name: str
+    node: str
+    gpus: int
+    counted: int
+    pruned: tuple[Pruned, ...]
+    ran: tuple[Ran, ...]
+    front: tuple[str, ...]
+    knee: str | None
+    end: Literal["done", "interrupted", "full"]
+    plan: Mapping[str, Any]
+    number: str
+    chosen_anew: tuple[str, ...] = ()
+    kept: int = 0
+
+    def of(self, name: str) -> Ran:
+        """The candidate of a name.
+
+        Raises
+        ------
+        KeyError : it did not run
+        """
+        return next(one for one in self.ran if one.name == name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Times:
+    """Candidates with their times, how the runs ended, the number that was read, and how many runs were there."""
+
+    ran: Sequence[Ran]
+    end: Literal["done", "interrupted", "full"]
+    number: str
+    kept: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Job:
+    """The job, the servers that it runs on, and keys that all candidates share."""
+
+    node: str
+    gpus: int
+    common: Mapping[str, Any]
+    settings: Mapping[str, str]
+    scenario: Scenario
+    plan: Mapping[str, Any]
+
+
+def design(
+    question: DesignQuestion, folder: Path, *, workers: int | None = None, progress: Told | None = None
+) -> Design:
+    """Find the fabrics that no other beats in money, power and time.
+
+    Parameters
+    ----------
+    question : what is asked
+    folder : new, or with this same design, which goes on
+    workers : processes side by side; by default a core for each, as far as memory holds
+    progress : told what is done, how much of it and of how many
+
+    Raises
+    ------
+    ConfigError : with all mistakes; or nothing can be built
+    """
+    told = progress or (lambda _what, _done, _of: None)
+    book = price_book(question.prices)
+    raw = _raw(question)
+    node, fields = _node(raw)
+    choices = choices_of(node, book, question.only or {})
+    claim = _claim(question, node)
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    with sweep_folder(folder, claim, "design") as runs, _nothing_left(folder, made), interrupts() as interrupt:
+        interrupt.keep(is_raised=True)
+        job = _job(question, raw, node, fields, folder, told)
+        asked = [
+            FabricAsked(
+                candidate=one, file=question.file, settings=job.settings, book=book, user_code=question.user_code
+            )
+            for one in candidates(node, job.gpus, choices, book, job.common, fields)
+        ]
+        if not asked:
+            raise _none("no combination of what may be chosen makes a fabric; give fewer --only")
+        found = _built(asked, workers, told)
+        left, pruned = prune(found, question.limits)
+        if not left:
+            raise _none(_why_none(pruned))
+        times = _run(question, job, left, runs, workers, told)
+    return _judged(question, folder, job, (len(asked), pruned), times)
+
+
+@contextmanager
+def _nothing_left(folder: Path, made: Sequence[Path]) -> Iterator[None]:
+    """Let a question that is refused leave nothing of the folders that it made, unless something is in them."""
+    try:
+        yield
+    except ConfigError:
+        own = {"design.json", "design.lock", RUNS}
+        if {one.name for one in folder.iterdir()} <= own and not any((folder / RUNS).iterdir()):
+            (folder / RUNS).rmdir()
+            for name in ("design.json", "design.lock"):
+                (folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # another design has begun beside it
+                for one in made:
+                    one.rmdir()
+        raise
+
+
+def fabric_named(found: Design, name: str) -> str:
+    """The scenario of a candidate, as YAML that ``weftwork run`` takes.
+
+    Parameters
+    ----------
+    found : the design
+    name : of a candidate that was left
+    """
+    question = found.question
+    settings = _beside_fabric(question) | {f"training.{key}": json.dumps(value) for key, value in found.plan.items()}
+    overrides = overrides_of(found.of(name).built.candidate, settings)
+    scenario = read_scenario(question.file, overrides, user_code=question.user_code)
+    return dump(scenario, is_kept=lambda path: path in _ALWAYS or scenario.is_set(path))
+
+
+def _beside_fabric(question: DesignQuestion) -> dict[str, str]:
+    """What ``--set`` sets of the job, and not of the fabric."""
+    return {key: text for key, text in (question.settings or {}).items() if not key.startswith("fabric.")}
+
+
+def _raw(question: DesignQuestion) -> dict[str, Any]:
+    """The file's tree, with what ``--set`` sets of its fabric; what is wrong with it is told by whoever reads it."""
+    source = str(question.file)
+    try:
+        text = read_plain(question.file, MAX_BYTES + 1).decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(source, [Mistake(path="file", text="there is no such file")]) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no UTF-8 text"
+        raise ConfigError(source, [Mistake(path="file", text=f"cannot be read: {reason}")]) from error
+    root, mistakes = read_tree(text)
+    if root is None and mistakes:
+        raise ConfigError(source, mistakes)
+    tree = None if root is None else _value(root)
+    if not isinstance(tree, dict):
+        raise ConfigError(source, [Mistake(path="file", text="found no mapping, wanted a scenario")])
+    fabric = tree.get("fabric")
+    tree["fabric"] = dict(fabric) if isinstance(fabric, dict) else {}
+    for key, text in (question.settings or {}).items():
+        if key.startswith("fabric."):
+            node, _ = read_tree(text)  # what is wrong with it, the scenario says
+            _set(tree["fabric"], key.split(".")[1:], text if node is None else _value(node))
+    return tree
+
+
+def _value(node: Node) -> Any:  # noqa: ANN401 - whatever a file holds
+    """What a tree of YAML says, its scalars as the scenario reads them."""
+    if isinstance(node, Tree):
+        return {entry.key: _value(entry.node) for entry in node.entries}
+    return node.value if isinstance(node, Scalar) else [_value(one) for one in node.items]
+
+
+def _set(tree: dict[str, Any], path: Sequence[str], value: object) -> None:
+    """Set a key of nested mappings."""
+    key, *rest = path
+    if not rest:
+        tree[key] = value
+        return
+    below = tree.get(key)
+    tree[key] = dict(below) if isinstance(below, dict) else {} if below is None else {"model": below}
+    _set(tree[key], rest, value)
+
+
+def _node(raw: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The server's name, and fields of the user's own; their NIC ports are what a design chooses."""
+    node = raw["fabric"].get("node", NODE)
+    fields = dict(node) if isinstance(node, dict) else {"model": node}
+    name = str(fields.pop("model", NODE))
+    if name not in catalogue.nodes():
+        text = f"found '{name}', wanted a server that `weftwork list node` prints"
+        raise ConfigError(
+            "fabric", [Mistake(path="fabric.node", text=text, fix=nearest(name, list(catalogue.nodes())))]
+        )
+    odd = sorted(fields.keys() & {"nic_ports", "gpus"})
+    if odd:
+        text = "follows from the candidate; leave it out (--only planes and link_rate say which are looked at)"
+        raise ConfigError("fabric", [Mistake(path=f"fabric.node.{key}", text=text) for key in odd])
+    return name, fields
+
+
+def _job(
+    question: DesignQuestion, raw: Mapping[str, Any], node: str, fields: Mapping[str, Any], folder: Path, told: Told
+) -> _Job:
+    """The job of a file, with the best plan for it where it has none."""
+    gpus = question.gpus or raw["fabric"].get("gpus")
+    if not isinstance(gpus, int) or isinstance(gpus, bool) or gpus < 1:
+        text = "is needed where the file does not say fabric.gpus; such as --gpus 16384"
+        raise ConfigError("command line", [Mistake(path="--gpus", text=text)])
+    common = {key: raw["fabric"][key] for key in KEPT if key in raw["fabric"]}
+    settings = _beside_fabric(question)
+    server = {"model": node, **fields}
+    first = {**common, "topology": "rail-optimized", "gpus": gpus, "node": server, "switch": "tomahawk-5"}
+    overrides = {**settings, "fabric": json.dumps(first), "engine.fidelity": "flow"}
+    try:
+        scenario = read_scenario(question.file, overrides, user_code=question.user_code)
+    except ConfigError as error:
+        raise ConfigError(error.source, [_where_given(one, question) for one in error.mistakes]) from error
+    given = raw.get("training")
+    keys = {key.removeprefix("training.") for key in settings if key.startswith("training.")}
+    if isinstance(given, dict):
+        keys |= {key for key, value in given.items() if value is not None}
+    has_plan = scenario.training is None or bool(PLAN_KEYS & keys)
+    plan: dict[str, Any] = {}
+    if not has_plan:
+        plan = _planned(scenario, folder, told)
+        settings |= {f"training.{key}": json.dumps(value) for key, value in plan.items()}
+        overrides = {**settings, "fabric": json.dumps(first), "engine.fidelity": "flow"}
+        scenario = read_scenario(question.file, overrides, user_code=question.user_code)
+    return _Job(node=node, gpus=gpus, common=common, settings=settings, scenario=scenario, plan=plan)
+
+
+def _where_given(mistake: Mistake, question: DesignQuestion) -> Mistake:
+    """A mistake of a key of the fabric where the user gave it: the fabric was set from what the file has."""
+    key = mistake.path.removeprefix("--set ")
+    if key == mistake.path or not key.startswith("fabric."):
+        return mistake
+    if key == "fabric.gpus" and question.gpus is not None:
+        return replace(mistake, path="--gpus")
+    is_set = any(key == one or key.startswith(f"{one}.") for one in question.settings or {})
+    return mistake if is_set else replace(mistake, path=key)
+
+
+def _planned(scenario: Scenario, folder: Path, told: Told) -> dict[str, Any]:
+    """The best plan for a job on a fabric that does not block; that of the design's folder where it has one."""
+    file = folder / _PLAN_FILE
+    if file.is_file():
+        return dict(yaml.safe_load(file.read_text(encoding="utf-8")))
+    found = search(scenario, progress=lambda _what, done, of: told("planning", done, of))
+    keys = {key: value for key, value in found.best[0].candidate.keys.items() if value is not None}
+    file.write_text(write_tree(keys), encoding="utf-8")
+    return keys
+
+
+def _built(asked: Sequence[FabricAsked], workers: int | None, told: Told) -> list[Built]:
+    """Build every candidate, side by side."""
+    count = workers_for(len(asked), _BUILT_BYTES) if workers is None else workers
+    found: list[Built] = []
+    with worker_processes(count if len(asked) > 20 else 1) as processes:
+        for one in processes.answers(build, asked):
+            found.append(one)
+            if len(found) % 10 == 0 or len(found) == len(asked):
+                told("building", len(found), len(asked))
+    return found
+
+
+def _run(
+    question: DesignQuestion, job: _Job, left: Sequence[Built], runs: Path, workers: int | None, told: Told
+) -> _Times:
+    """Run what is left on the flow engine, or count it by closed forms alone."""
+    closed = closed_times(job.scenario, left)
+    if question.closed_only:
+        if not closed:
+            raise _none("closed forms know training alone; leave --closed-forms out")
+        ran = [Ran(built=one, time_ps=times[1], closed_ps=times) for one, times in zip(left, closed, strict=True)]
+        return _Times(ran=ran, end="done", number="iteration_ps", kept=0)
+    points = _points(question, job, left)
+    end: Literal["done", "interrupted", "full"] = "done"
+    outcomes: dict[int, PoolOutcome] = {}
+    most = max((memory_of(scenario) for _, scenario in points), default=1)
+    count = workers_for(len(points), most) if workers is None else workers
+    try:
+        for outcome in run_pool(
+            [point for point, _ in points], runs, workers=count,
+            on_progress=lambda at: told("running", at.ended, at.wanted),
+        ):  # fmt: skip
+            if outcome.end == "full":
+                end = "full"
+            outcomes[outcome.point] = outcome
+    except KeyboardInterrupt:
+        end = "interrupted"
+    number = ""
+    ran = []
+    for place, (built, (point, _)) in enumerate(zip(left, points, strict=True)):
+        times = closed[place] if closed else None
+        ended = outcomes.get(point.place)
+        if ended is None or ended.end != "run":
+            reason = "it has not run yet" if ended is None else ended.reason
+            ran.append(Ran(built=built, time_ps=None, closed_ps=times, reason=reason))
+            continue
+        run = Run(runs / point.folder)
+        number = number or objective_of(run.summary, None) or ""
+        value = run.summary.get(number, {}).get("value")
+        useful = run.summary.get("effective_share", {}).get("value")
+        ran.append(
+            Ran(
+                built=built,
+                time_ps=None if value is None else float(value),
+                useful=1.0 if useful is None else float(useful),
+                closed_ps=times,
+                limited_by=_limited_by(run),
+                folder=f"{runs.name}/{run.path.name}",
+                reason="" if value is not None else f"its run is {run.status}",
+            )
+        )
+    return _Times(ran=ran, end=end, number=number, kept=sum(one.is_kept for one in outcomes.values()))
+
+
+def _limited_by(run: Run) -> str:
+    answer = run.answer
+    return "" if answer is None else answer.limited_by.name
+
+
+def _points(question: DesignQuestion, job: _Job, left: Sequence[Built]) -> list[tuple[PoolPoint, Scenario]]:
+    found = []
+    for one in left:
+        overrides = overrides_of(one.candidate, job.settings)
+        scenario = read_scenario(question.file, overrides, user_code=question.user_code)
+        seed = scenario.engine.seed
+        (point,) = points_of(
+            one.candidate.number, scenario, question.file, overrides, seeds=range(seed, seed + 1),
+            user_code=question.user_code,
+        )  # fmt: skip
+        found.append((point, scenario))
+    return found
+
+
+def _judged(
+    question: DesignQuestion, folder: Path, job: _Job, built: tuple[int, Sequence[Pruned]], times: _Times
+) -> Design:  # fmt: skip
+    """The front of money, power and time, its knee in money and time, and by whom each other is beaten."""
+    costs = {one.name: one.costs for one in times.ran if one.time_ps is not None}
+    names = front(costs)
+    best = {name: costs[name] for name in names}
+    ran = [
+        one if one.time_ps is None or one.name in best else replace(one, beaten_by=beaten_by(one.costs, best))
+        for one in times.ran
+    ]
+    plane = {
+        name: (costs[name][0], costs[name][2]) for name in front({key: (it[0], it[2]) for key, it in best.items()})
+    }
+    return Design(
+        question=question,
+        folder=folder,
+        name=job.scenario.name,
+        node=job.node,
+        gpus=job.gpus,
+        counted=built[0],
+        pruned=tuple(built[1]),
+        ran=tuple(ran),
+        front=tuple(names),
+        knee=knee({name: plane[name] for name in front(plane)}),
+        end=times.end,
+        plan=job.plan,
+        number=times.number,
+        chosen_anew=tuple(sorted(_raw(question)["fabric"].keys() - {*KEPT, "gpus", "node"})),
+        kept=times.kept,
+    )
+
+
+def _claim(question: DesignQuestion, node: str) -> dict[str, Any]:
+    """What tells one design from another: version, file, prices, and what was asked."""
+    prices = question.prices
+    book = Path(prices).read_bytes() if prices is not None and Path(prices).is_file() else str(prices).encode()
+    asked = {
+        "weftwork": VERSION,
+        "file": str(question.file),
+        "text": hashlib.sha256(question.file.read_bytes()).hexdigest() if question.file.is_file() else "",
+        "prices": hashlib.sha256(book).hexdigest(),
+        "node": node,
+        "gpus": question.gpus,
+        "only": {key: list(values) for key, values in (question.only or {}).items()},
+        "settings": dict(question.settings or {}),
+    }
+    return {**asked, "digest": hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()}
+
+
+def _none(text: str) -> ConfigError:
+    return ConfigError("design", [Mistake(path="design", text=text)])
+
+
+def _why_none(pruned: Sequence[Pruned]) -> str:
+    counts: dict[str, int] = {}
+    for one in pruned:
+        counts[one.reason] = counts.get(one.reason, 0) + 1
+    told = "; ".join(f"{count:,} since {reason}" for reason, count in sorted(counts.items(), key=lambda it: -it[1]))
+    return f"no candidate is left of {len(pruned):,}: {told}"

@@ -1,0 +1,246 @@
+"""The page of a design: what it says, where its dots are and lead, and what must not be overlooked."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.designs import JOB, design_document, fabric
+from helpers.pages import Page, plain
+
+from weftwork.base.errors import ConfigError
+from weftwork.report.design_folder import is_design, open_design
+from weftwork.report.figures.front import FrontDot, FrontLimit, front_chart
+from weftwork.report.page_design import design_page
+from weftwork.study.design.search import DesignQuestion, design, fabric_named
+from weftwork.study.design.words import design_document as document_of
+
+RESUME = "weftwork design 'tiny <job>.yaml' -o 'runs/a design'"
+
+
+def page_of(document: dict[str, Any], scenarios: dict[str, str] | None = None) -> str:
+    given = {one["name"]: f"schema: 3 # <{one['name']}>" for one in document["candidates"]}
+    return design_page(document, "runs/a design", RESUME, given if scenarios is None else scenarios)
+
+
+def text_of(page: str) -> str:
+    body = page[page.index("<main>") : page.index("<script>")]
+    text: str = plain(html.unescape(re.sub(r"<[^>]*>", " ", body)))
+    return text
+
+
+def test_the_page_says_what_to_take_what_each_costs_and_why_others_lose() -> None:
+    text = text_of(page_of(design_document()))
+    for said in (
+        "Take f002: rail-only, <f002>, 400 Gbps.",
+        "money $1.2M $960,000 to $1.4M",
+        "candidates counted 20 pruned by closed forms 15 left 5 3 on the front",
+        "f002 knee rail-only, <f002>, 400 Gbps $1.2M 12.0 kW 100 ms $200,000 more, 33.3 % less time",
+        "Tree: PGFT(2; 4,4; 1,2; 1,1), 8 times, one for each rail or plane.",
+        "Towards the farthest server 50 % of a server's bandwidth is left.",
+        "Closed forms: 90 ms (nobody shares a link) to 120 ms (all traffic crosses the thinnest tier); the run: 100",
+        "the run: 150 ms, 25 % above.",
+        "1, leaves 32 128 2, spines 16 64",
+        "transceivers $400,000 $320,000 to $480,000",
+        "weftwork report 'runs/a design/runs/f002 & 1'",
+        "schema: 3 # <f002>",
+        "110 ms to f002 : money +25 %, time +10 %",
+        "9 no <port> of that rate fat-tree, a & b fabric.switch: x < y",
+        "unverified share of money 75 %",
+        "plan of the job as the file has it",
+        f"again, or on {RESUME}",
+    ):
+        assert said in text, said
+    assert "Closed forms alone" not in text
+    assert "appliances" not in text
+
+
+def test_every_link_leads_somewhere_and_nothing_is_loaded() -> None:
+    document = design_document()
+    page = Page(page_of(document))
+    assert len(page.ids) == len(set(page.ids))
+    inside = [link[1:] for link in page.links if link.startswith("#")]
+    assert set(inside) <= set(page.ids)
+    names = [one["name"] for one in document["candidates"]]
+    for name in names:
+        assert inside.count(f"fabric-{name}") >= 2, name  # a dot of each figure
+    outside = {link for link in page.links if not link.startswith("#")}
+    best = {name for name in names if name in document["front"]}
+    assert outside == {f"fabrics/{name}.yaml" for name in names} | {f"runs/{name} & 1/" for name in best}
+
+
+def test_a_front_by_closed_forms_alone_says_so_where_one_looks() -> None:
+    document = design_document(by="closed forms")
+    for one in document["candidates"]:
+        one["run"] = ""
+    page = page_of(document)
+    assert page.count('<div class="notice"><p>Closed forms alone: nothing was run.') == 2
+    text = text_of(page)
+    assert text.index("Closed forms alone: nothing was run.") < text.index("Take f002")
+    assert "by closed forms alone: less is better" in text
+    assert "times closed forms alone; no run stands behind this page" in text
+    assert "Closed forms: 90 ms (nobody shares a link) to 120 ms (all traffic crosses the thinnest tier)." in text
+    assert "weftwork run 'runs/a design/fabrics/f002.yaml'" in text
+    assert "runs of the flow engine" not in text
+
+
+def test_a_design_that_has_not_ended_says_how_to_go_on() -> None:
+    waiting = [
+        fabric(name, money=1e6, power=1e4, ms=None, reason="it has not run yet", run="") for name in ("f001", "f002")
+    ]
+    text = text_of(page_of(design_document(candidates=waiting, front=[], knee=None, end="interrupted")))
+    assert f"it was interrupted, and 2 of 2 fabrics have no time. Go on by: {RESUME}" in text
+    assert "No fabric has a time yet." in text
+    assert "Money, power and time" not in text
+    assert "it has not run yet" in text
+
+
+def test_a_fabric_without_a_time_is_named_and_drawn_nowhere() -> None:
+    document = design_document()
+    document["candidates"].append(fabric("f009", money=9e6, power=1e4, ms=None, reason="its run is <refused>"))
+    page = page_of(document)
+    assert "f009 (rail-only, <f009>, 400 Gbps) has no time: its run is <refused>" in text_of(page)
+    assert 'class="spot" href="#fabric-f009"' not in page
+
+
+def test_failures_make_time_that_counts() -> None:
+    document = design_document()
+    for one in document["candidates"]:
+        one["useful_share"] = 0.8
+        one["counting_time_ps"] = one["time_ps"] / 0.8
+    text = text_of(page_of(document))
+    assert "time of an iteration that counts" in text
+    assert "80 % of the time counts; the rest goes to failures and checkpoints: 100 ms alone, 125 ms for each" in text
+
+
+def test_a_confirmation_has_a_section() -> None:
+    assert "packets" not in Page(page_of(design_document())).ids
+    found = {
+        "candidate": "f002", "how": "whole", "gpus": 64, "of_gpus": 64, "flow_ps": 100 * 10**9,
+        "packet_ps": 103 * 10**9, "longer_share": 0.03, "why_no_more": "", "left_out": "nothing", "collectives": [],
+    }  # fmt: skip
+    text = text_of(page_of(design_document(confirmation=found)))
+    assert "f002 packet by packet" in text
+    assert "packet by packet 103 ms 64 of 64 GPUs" in text
+    assert "difference +3 %" in text
+
+
+def test_budgets_are_lines_of_the_figures() -> None:
+    page = page_of(design_document(budget_usd=1.9e6, power_budget_w=25_000))
+    assert page.count('<span class="moment"') == 2
+    assert "budget: $1.9M" in page
+    assert "at most 25.0 kW" in page
+    assert '<span class="moment"' not in page_of(design_document())
+
+
+def dot(name: str, x: float, y: float, **more: bool) -> FrontDot:
+    return FrontDot(name=name, words=f"<{name}>", x=x, y=y, anchor=f"fabric-{name}", **more)
+
+
+def places(drawn: str) -> dict[str, tuple[float, float]]:
+    """Left and top of each dot, in percent."""
+    found = re.findall(r'href="#fabric-(\w+)"[^>]*left:([-\d.]+)%;top:([-\d.]+)%', drawn)
+    return {name: (float(left), float(top)) for name, left, top in found}
+
+
+def chart(*dots: FrontDot, limit: FrontLimit | None = None) -> str:
+    return front_chart(("money", "time"), dots, words="{:g}".format, short="{:g}".format, limit=limit)
+
+
+def test_dots_lie_where_their_costs_are_and_stairs_go_down() -> None:
+    dots = [dot("a", 10, 100, is_front=True), dot("b", 20, 50, is_front=True, is_knee=True), dot("c", 30, 80)]
+    drawn = chart(*dots)
+    at = places(drawn)
+    assert at["b"][0] - at["a"][0] == pytest.approx(at["c"][0] - at["b"][0], abs=0.05)
+    assert at["a"][1] < at["c"][1] < at["b"][1]
+    assert all(0 < left < 100 and 0 < top < 100 for left, top in at.values())
+    path = re.search(r'class="s c1" d="([^"]*)"', drawn)
+    assert path is not None
+    (first_x, first_y), (second_x, second_y) = at["a"], at["b"]
+    numbers = [float(one) for one in re.findall(r"[\d.]+", path[1])]
+    assert numbers == pytest.approx([10 * first_x, 0, 10 * first_y, 10 * second_x, 10 * second_y, 1000], abs=0.1)
+    assert re.findall(r'class="spotted[^>]*>(\w+)<', drawn) == ["b", "a"]
+    assert 'aria-label="b: &lt;b&gt;; 20, 50\u202fps"' in drawn
+
+
+def test_one_dot_and_equal_dots_are_drawn() -> None:
+    assert places(chart(dot("a", 10, 100, is_front=True, is_knee=True))) == {"a": (50.0, 50.0)}
+    assert len(places(chart(dot("a", 10, 100), dot("b", 10, 100)))) == 2
+
+
+def test_a_limit_is_inside_the_axis_and_names_do_not_lie_on_each_other() -> None:
+    near = [dot(f"f{place}", 10 + place / 10, 100 - place / 10, is_front=True) for place in range(5)]
+    drawn = chart(*near, dot("far", 40, 50, is_front=True), limit=FrontLimit(at=60, words="budget"))
+    line = re.search(r'class="moment" d="M([\d.]+) 0', drawn)
+    assert line is not None
+    assert 900 < float(line[1]) < 1000
+    assert re.findall(r'class="spotted[^>]*>(\w+)<', drawn) == ["far", "f4"]
+
+
+def test_the_tip_has_every_dot() -> None:
+    drawn = chart(dot("a", 10, 100), dot("b", 20, 50, is_front=True))
+    found = re.search(r"data-tip='([^']*)'", drawn)
+    assert found is not None
+    tip = json.loads(html.unescape(found[1]))
+    assert tip["t"] == ["a: <a>", "b: <b>"]
+    assert tip["s"][1][2] == ["10", "20"]
+
+
+def written(folder: Path, document: object) -> Path:
+    (folder / "fabrics").mkdir()
+    (folder / "design.json").write_text("{}", encoding="utf-8")
+    (folder / "command.txt").write_text("weftwork design a.yaml -o out\n", encoding="utf-8")
+    text = document if isinstance(document, str) else json.dumps(document)
+    (folder / "result.json").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ("{", "is no JSON"),
+        ("[]", "lacks budget_usd, by, candidates; write it again by: weftwork design a.yaml -o out"),
+        (design_document(candidates=[{"name": "f001"}]), r"lacks candidates\[0\].closed_form_ps"),
+        (design_document(candidates=[3]), r"lacks candidates\[0\].closed_form_ps"),
+        (design_document(pruned=[{}]), r"lacks pruned\[0\].better"),
+        (design_document(candidates=[fabric("../../etc", money=1, power=1, ms=1)]), "names a candidate '../../etc'"),
+        (design_document(), r"fabrics/f001.yaml  cannot be read: No such file"),
+    ],
+)
+def test_a_damaged_folder_is_told_of(tmp_path: Path, document: object, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        open_design(written(tmp_path, document))
+
+
+def test_a_folder_is_read_again(tmp_path: Path) -> None:
+    assert not is_design(tmp_path)
+    document = design_document()
+    folder = written(tmp_path, document)
+    for one in document["candidates"]:
+        (folder / "fabrics" / f"{one['name']}.yaml").write_text(one["name"], encoding="utf-8")
+    assert is_design(folder)
+    assert open_design(folder) == (document, {one["name"]: one["name"] for one in document["candidates"]})
+    (folder / "result.json").unlink()
+    with pytest.raises(ConfigError, match=r"has no result yet; go on by: weftwork design a\.yaml -o out"):
+        open_design(folder)
+
+
+def test_a_real_design_makes_a_page(tmp_path: Path) -> None:
+    """By closed forms, of a training job, since nothing has to run for its page."""
+    file = tmp_path / "job.yaml"
+    training = "training: {model: llama-3-8b, tensor: 8, sequence: 4096, global_batch: 64}\n"
+    file.write_text(JOB.replace(JOB[JOB.index("collective") :], training), encoding="utf-8")
+    only = {"topology": ["rail-only", "fat-tree"], "switch": ["spectrum-4"], "planes": ["1", "2"]}
+    found = design(DesignQuestion(file=file, gpus=64, only=only, closed_only=True), tmp_path / "out", workers=1)
+    document = json.loads(json.dumps(document_of(found)))
+    page = design_page(document, "out", RESUME, {one.name: fabric_named(found, one.name) for one in found.ran})
+    text = text_of(page)
+    assert f"Take {found.knee}" in text
+    assert "Closed forms alone" in text
+    for one in found.ran:
+        assert f"fabric-{one.name}" in Page(page).ids
+    assert "gpus: 64" in text

@@ -304,11 +304,11 @@ def _card(one: Mapping[str, Any], document: Mapping[str, Any], folder: str, scen
         Tile(name="switches", value=f"{sum(one['switches']):,}", note=plural(sum(one["links"]), "link")),
     ]
     run = one["run"]
-    links = [f'<a href="{escape(run, quote=True)}/">its run</a>'] if run else []
-    links.append(f'<a href="{_FABRICS}/{name}.yaml">its scenario</a>')
+    parts = [f"its run <code>{escape(run)}</code>"] if run else []
+    parts.append(f"its scenario <code>{_FABRICS}/{name}.yaml</code>")
     file = f"{folder}/{_FABRICS}/{one['name']}.yaml"
     command = f"weftwork report {shlex.quote(f'{folder}/{run}')}" if run else f"weftwork run {shlex.quote(file)}"
-    where = f"In the folder of the design: {', '.join(links)}. A page of it: <code>{escape(command)}</code>"
+    where = f"In the folder of the design: {', '.join(parts)}. A page of it: <code>{escape(command)}</code>"
     return (
         f'<div class="flow" id="{_anchor(name)}"><div class="head"><h3>{name}</h3>{tag}'
         f"<span>{escape(typeset(one['words']))}</span></div>{tiles(shown)}"
@@ -401,7 +401,7 @@ def _losers(document: Mapping[str, Any]) -> list[PageSection]:
         name = escape(one["name"])
         rows.append(
             [
-                f'<a id="{_anchor(name)}" href="{_FABRICS}/{name}.yaml">{name}</a>',
+                f'<span id="{_anchor(name)}">{name}</span>',
                 escape(typeset(one["words"])),
                 *(
                     escape(typeset(text))
@@ -417,7 +417,7 @@ def _losers(document: Mapping[str, Any]) -> list[PageSection]:
         )
     head = ("name", "fabric", "switches", "money", "power", "time", "loses")
     lead = (
-        "Left by the closed forms, beaten in the end: the ones that lose by least first. Each name is its scenario in"
+        "Left by the closed forms, beaten in the end: the ones that lose by least first. A scenario of each is in"
         " the folder of the design."
     )
     content = table(head, rows, texts=(1, 6))

@@ -68,9 +68,7 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded() -> None:
     names = [one["name"] for one in document["candidates"]]
     for name in names:
         assert inside.count(f"fabric-{name}") >= 2, name  # a dot of each figure
-    outside = {link for link in page.links if not link.startswith("#")}
-    best = {name for name in names if name in document["front"]}
-    assert outside == {f"fabrics/{name}.yaml" for name in names} | {f"runs/{name} & 1/" for name in best}
+    assert all(link.startswith("#") for link in page.links)  # a page may be moved without its folder
 
 
 def test_a_front_by_closed_forms_alone_says_so_where_one_looks() -> None:

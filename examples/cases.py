@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import weftwork
+from weftwork.hardware.prices import price_book
 from weftwork.study.plan.words import short_words
+from weftwork.study.prepare.prepare import read_scenario
 from weftwork.study.run.seeds import interval
+from weftwork.topology.bill import Bill, bill
+from weftwork.topology.build import fabric_of_section
 
-__all__ = ["answer", "in_folder", "interval", "number", "plan_words", "run", "table"]
+__all__ = ["answer", "bill_of", "in_folder", "interval", "number", "plan_words", "run", "table"]
 
 Answer = TypeVar("Answer")
 
@@ -46,6 +50,18 @@ def number(run: weftwork.Run, name: str) -> float:
     if value is None:
         raise weftwork.UsageError(f"the run has no {name}")
     return value
+
+
+def bill_of(scenario: Path, changes: Mapping[str, str]) -> Bill:
+    """The bill of a scenario's fabric with some keys changed, as `weftwork cost` makes it, in prices of about 2025.
+
+    Parameters
+    ----------
+    scenario : the file; a section ``sweep`` is left aside
+    changes : dotted key to value, as ``--set`` takes them
+    """
+    read = read_scenario(scenario, {**changes, "sweep": "null"})
+    return bill(fabric_of_section(read.fabric, directory=scenario.parent), price_book())
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

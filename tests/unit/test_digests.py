@@ -23,7 +23,7 @@ from weftwork.engine.reference.simulation import Simulation
 from weftwork.study.prepare.prepare import prepare, read_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
-LONG = ("all_reduce_64", "goodput_scale", "oversubscription", "plan_405b")  # each takes seconds
+LONG = ("all_reduce_64", "goodput_scale", "oversubscription", "plan_405b", "which_fabric_405b")  # each takes seconds
 SCENARIOS = [
     pytest.param(path.relative_to(ROOT).as_posix(), marks=[pytest.mark.deep] if path.parent.name in LONG else [])
     for path in sorted(ROOT.glob("examples/**/*.yaml"))

@@ -396,6 +396,41 @@ def _of_which_oversubscription(cases: dict) -> None:
         assert all(took_s < ratio * case.took_s[1] for ratio, took_s in case.took_s.items() if ratio > 1)
 
 
+def _of_rails_or_rail_only(cases: dict) -> None:
+    small, middle, large = (cases[f"{gpus:,} GPUs"] for gpus in (1024, 2048, 16384))
+    # 128 ports: one switch a rail; two tiers either way; three tiers or two
+    assert small.switches == {"rail-optimized": 16 + 8, "rail-only": 8}
+    assert middle.switches == {"rail-optimized": 32 + 16, "rail-only": 32 + 16}
+    assert large.switches == {"rail-optimized": 256 + 256 + 128, "rail-only": 256 + 128}
+    saved = {one.name: 1 - one.money["rail-only"] / one.money["rail-optimized"] for one in (small, middle, large)}
+    assert list(saved.values()) == [pytest.approx(0.36, abs=0.005), 0, pytest.approx(0.26, abs=0.005)]
+    jobs = [case for case in cases.values() if hasattr(case, "took_s")]
+    assert len(jobs) == 9
+    assert all(abs(job.costs()) < 1e-3 for job in jobs)
+    direct, hop = cases["direct"].took_ms, cases["over NVLink, in one piece"].took_ms
+    assert direct["rail-only"] is None
+    share = hop["rail-only"] / direct["rail-optimized"] - 1
+    assert 0.082 < share < 0.112  # Wang et al., arXiv:2307.12169, abstract of version 5
+    # 7/8 of what leaves a server goes over NVLink first, at 0.812 of 450 GB/s, if the rest is the network's
+    assert share < 7 / 8 * 50 / (0.812 * 450)
+    assert cases["deepseek-v3, 1,024 GPUs"].costs(share) == pytest.approx(0.036, abs=0.001)
+
+
+def _of_what_two_to_one_saves(cases: dict) -> None:
+    one, two, four = (cases[f"leaf {ratio}:1"] for ratio in (1, 2, 4))
+    assert one.price_usd[1] - two.price_usd[1] == two.saved_usd[1] == pytest.approx(1.40e6, abs=0.01e6)
+    assert two.break_even == pytest.approx(two.saved_usd[1] / (2048 * 30_000))
+    assert one.power_w > two.power_w > four.power_w
+    lost = {name: case.lost("4:1") for name, case in cases.items() if name.endswith(", leaf")}
+    assert [round(share, 3) for share in lost.values()] == [0, 0.016, 0, 0.335]
+    # half of the uplinks never costs more than twice, nor a quarter more than four times
+    assert all(case.lost("2:1") < 1 and case.lost("4:1") < 3 for name, case in cases.items() if name in lost)
+    assert max(case.lost("2:1") for name, case in cases.items() if name in lost) < two.break_even
+    assert lost["deepseek-v3, at random, leaf"] > 9 * four.break_even
+    assert cases["core 7:1"].break_even == pytest.approx(0.153, abs=0.001)
+    assert cases["llama-3-405b, in order, core"].lost("7:1") == pytest.approx(0.014, abs=0.001)
+
+
 def _of_tune_dcqcn(cases: dict) -> None:
     before, tuned = cases["the file's values"], cases["tuned"]
     assert tuned.objective_us / before.objective_us == pytest.approx(0.63, abs=0.01)
@@ -433,6 +468,21 @@ def _of_plan_405b(cases: dict) -> None:
         assert 64 < case.memory_gb < 80
 
 
+def _of_which_fabric_405b(cases: dict) -> None:
+    knee = cases["rail-only, tomahawk-5, 400Gbps, 2:1 at the leaf"]
+    assert knee.is_knee
+    assert (knee.counted, knee.left) == (864, 47)
+    whole, half = cases["rail-only, tomahawk-5, 400Gbps"], cases["rail-optimized, tomahawk-5, 200Gbps"]
+    joined, planes = (cases[f"rail-optimized, tomahawk-5, 400Gbps{more}"] for more in ("", ", 2 planes"))
+    assert whole.took_s == pytest.approx(joined.took_s, rel=1e-3)
+    assert (joined.price_usd - whole.price_usd) / 1e6 == pytest.approx(28.5, abs=0.1)
+    assert joined.switches - whole.switches == 256
+    assert (joined.price_usd - planes.price_usd) / 1e6 == pytest.approx(25.4, abs=0.1)
+    assert planes.took_s / joined.took_s == pytest.approx(1.012, abs=0.002)
+    assert (whole.price_usd - knee.price_usd) / 1e6 == pytest.approx(11.2, abs=0.1)
+    assert half.took_s / knee.took_s == pytest.approx(1.046, abs=0.001)
+
+
 def _of_slow_nic_by_plan(cases: dict) -> None:
     robust = cases.pop("CP8 PP4x10 DP4 ZeRO2 mb1")
     assert robust.took_s[1.0] / min(case.took_s[1.0] for case in cases.values()) == pytest.approx(1.025, abs=0.001)
@@ -450,9 +500,12 @@ def _of_slow_nic_by_plan(cases: dict) -> None:
 
 NUMBERS = {
     "plan_405b": _of_plan_405b,
+    "which_fabric_405b": _of_which_fabric_405b,
     "slow_nic_by_plan": _of_slow_nic_by_plan,
     "tune_dcqcn": _of_tune_dcqcn,
     "which_oversubscription": _of_which_oversubscription,
+    "rails_or_rail_only": _of_rails_or_rail_only,
+    "what_two_to_one_saves": _of_what_two_to_one_saves,
     "communication_share": _of_communication_share,
     "expert_parallel": _of_expert_parallel,
     "goodput_scale": _of_goodput_scale,

@@ -19,7 +19,7 @@ from weftwork.study.run.execute import Progress
 from weftwork.topology.build import fabric_of
 
 ROOT = Path(__file__).resolve().parents[3]
-LONG = ("all_reduce_64", "goodput_scale", "plan_405b")  # more than a second to prepare twice
+LONG = ("all_reduce_64", "goodput_scale", "plan_405b", "which_fabric_405b")  # more than a second to prepare twice
 EXAMPLES = [
     pytest.param(path.relative_to(ROOT).as_posix(), marks=[pytest.mark.deep] if path.parent.name in LONG else [])
     for path in sorted(ROOT.glob("examples/**/*.yaml"))

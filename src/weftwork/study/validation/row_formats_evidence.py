@@ -66,7 +66,7 @@ _RUNS: Final = (
 _SIGNS: Final = (
     word("comparison", "Of the packaged ones, whose two fabrics it takes.", COMPARISONS),
     GPUS,
-    word("bound", "For people: exact, or up to."),
+    word("bound", "For people: exact, up to or about; over: only known to be larger than the ratio."),
     number("ratio", "Measured time on the other fabric over that on the authors' own."),
 )
 

@@ -32,6 +32,7 @@ class Point:
     plan_set : rows that are plans of one job on one machine have the same text; empty where there is no choice of plans
     parts_s : where the predicted time goes, by kind
     labels : what a set may be split by, such as ``("GPU", "gb300")``
+    is_over : whether the measured value is a lower bound, such as of a ratio of which only the direction is published
     """
 
     name: str
@@ -41,10 +42,13 @@ class Point:
     plan_set: str = ""
     parts_s: tuple[tuple[str, float], ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
+    is_over: bool = False
 
     @property
     def error(self) -> float:
-        """Predicted over measured, less one."""
+        """Predicted over measured, less one; 0 where predicted is over a published lower bound."""
+        if self.is_over and self.predicted_s >= self.measured_s:
+            return 0.0
         return self.predicted_s / self.measured_s - 1
 
     @property
@@ -55,7 +59,8 @@ class Point:
     @property
     def has_same_sign(self) -> bool:
         """Whether both ratios say that the same side is faster, or that neither is; for sets of comparisons."""
-        return _sign(self.measured_s) == _sign(self.predicted_s)
+        published = _sign(self.measured_s) or int(self.is_over)
+        return published == _sign(self.predicted_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from weftwork.study.validation.scorecard import PlanRank, Score
+from weftwork.study.validation.scorecard import PlanRank, Point, Score
 
 __all__ = ["HEAD", "document", "line", "page", "part_lines", "rank_line", "sign_line"]
 
@@ -121,13 +121,9 @@ def page(scores: Sequence[Score], *, own: str | None = None) -> str:
         shown = _shown(score)
         if len(shown) < len(score.points):
             parts.append(f"The {len(shown)} worst of {len(score.points)} rows:\n")
-        shown_as = _ratio if score.is_ratio else _time
-        rows = [
-            (point.name, shown_as(point.measured_s), shown_as(point.predicted_s), f"{100 * point.error:+.1f} %",
-             f"{100 * point.naive_error:+.0f} %")
-            for point in shown
-        ]  # fmt: skip
-        parts.append(_table(("row", "measured", "Weftwork", "error", "naive"), rows, left=1))
+        cells = [_row(score, point) for point in shown]
+        names = ("row", "measured", "Weftwork", "error", "naive", *("same sign",) * score.is_ratio)
+        parts.append(_table(names, cells, left=1))
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -192,6 +188,14 @@ def _about(score: Score) -> str:
     lines += [f"- {note}" for note in score.notes]
     lines += [f"- Left out: {row.name}: {row.reason}." for row in score.excluded]
     return "\n".join(lines) + "\n"
+
+
+def _row(score: Score, point: Point) -> tuple[str, ...]:
+    errors = (f"{100 * point.error:+.1f} %", f"{100 * point.naive_error:+.0f} %")
+    if not score.is_ratio:
+        return (point.name, _time(point.measured_s), _time(point.predicted_s), *errors)
+    published = f"{'> ' * point.is_over}{_ratio(point.measured_s)}"
+    return (point.name, published, _ratio(point.predicted_s), *errors, "yes" if point.has_same_sign else "no")
 
 
 def _shown(score: Score) -> list[Any]:

@@ -28,7 +28,7 @@ from weftwork.report.words import amount, typeset
 from weftwork.store.runs import Run
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
-LONG = ("plan_405b",)  # a minute and more of CPU time, with the tables of goodput_scale
+LONG = ("plan_405b", "which_fabric_405b")  # a minute and more of CPU time, with the tables of goodput_scale
 SCENARIOS = sorted(EXAMPLES.glob("*.yaml")) + [
     file for file in sorted(EXAMPLES.glob("*/scenario.yaml")) if file.parent.name not in LONG
 ]

@@ -80,7 +80,10 @@ def test_comparisons_differ_in_their_fabric_and_can_be_read(tmp_path: Path) -> N
     assert len(rows) == measured("fabric-comparisons").num_rows
     assert all(row.reason for row in excluded)
     for row in rows:
-        assert row.own["fabric"] != row.other["fabric"]
+        differs = {key for key in {*row.own, *row.other} if row.own.get(key) != row.other.get(key)}
+        assert differs <= {"fabric", "transport", "collective"}
+        assert "collective" not in differs or row.name.startswith("Rail-only")  # forwarded where rails are apart
+        assert len(differs & {"fabric", "transport"}) == 1
         for name, tree in row.scenarios().items():
             if "training" in tree:
                 file = tmp_path / "one.yaml"
@@ -106,6 +109,36 @@ def test_signs_are_counted_with_ties() -> None:
     assert sign_line(score).startswith("3 of 5 comparisons")
     assert "| row 1 | 1.100 | 1.010 |" in page([score])
     assert document([score])[0]["same_signs"] == 3
+
+
+def test_a_comparison_without_a_number_has_a_sign_and_no_error() -> None:
+    over = [
+        Point(name=f"row {i}", measured_s=1.0, predicted_s=found, naive_s=1.0, is_over=True)
+        for i, found in enumerate((1.1, 1.01, 0.9))
+    ]
+    assert [point.has_same_sign for point in over] == [True, False, False]
+    assert [round(point.error, 3) for point in over] == [0, 0, -0.1]
+    score = Score(
+        key="k", title="t", role="blind", calibrated_on="nothing", source="s", naive="n", tolerance=None,
+        points=tuple(over), is_ratio=True,
+    )  # fmt: skip
+    assert "| row 0 | > 1.000 | 1.100 | +0.0 % | +0 % | yes |" in page([score])
+
+
+@pytest.mark.parametrize("authors", ["Rail-only: all-to-all", "Meta", "MegaScale", "DeepSeek"])
+def test_published_comparisons_have_the_published_sign(authors: str) -> None:
+    rows = [row for row in comparisons()[0] if row.name.startswith(authors)]
+    assert rows
+    assert all(row.point().has_same_sign for row in rows)
+
+
+def test_the_step_of_deepseek_is_that_of_its_own_set(tmp_path: Path) -> None:
+    (case,) = deepseek_v3()
+    (row,) = (row for row in comparisons()[0] if row.name.startswith("DeepSeek: step"))
+    file = tmp_path / "step.yaml"
+    file.write_text(write_tree(row.scenarios()[f"{row.name}, own"]), encoding="utf-8")
+    plans = [read_scenario(one).trainings[0].parallelism(case.model) for one in (file, write_row(case, tmp_path))]
+    assert plans[0] == plans[1]
 
 
 @pytest.mark.deep

@@ -349,8 +349,8 @@ class Router {
     return closer_;
   }
 
-  /// Count NIC ports leaf by leaf, and give each the number whose digits are the ports that lead to it, tier by tier: of
-  /// w parents with p parallel links each, parent d mod w and link floor(d / w) mod p, as topology/digits.py says.
+  /// Count NIC ports leaf by leaf, and give each the number whose digits are the ports that lead to it, tier by tier:
+  /// of w parents with p parallel links each, parent d mod w and link floor(d / w) mod p, as topology/digits.py says.
   void number_destinations() {
     number_.assign(fabric_.port_node.size(), 0);
     std::int32_t highest = 0;

@@ -43,8 +43,9 @@ class Search {
     from_top_.clear();
     if (rule_ != Rule::kUpDown || tiers.unknown() == 0) return;
     for (const SwitchId s : tiers.switches()) from_top_.push_back(tiers.node_of(s));
-    std::stable_sort(from_top_.begin(), from_top_.end(),
-                     [&](NodeId a, NodeId b) { return fabric.tier(a) > fabric.tier(b); });
+    std::ranges::sort(from_top_, [&](NodeId a, NodeId b) {
+      return fabric.tier(a) != fabric.tier(b) ? fabric.tier(a) > fabric.tier(b) : a.value < b.value;
+    });
   }
 
   /// Whether a link from one switch to another lies on a path to the attachment whose hops these are.

@@ -10,7 +10,7 @@ import typer
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import SIZE, UnitError, format_quantity, parse_quantity
-from weftwork.cli.leave import FAILED
+from weftwork.cli.leave import FAILED, INTERRUPTED
 from weftwork.cli.printable import printable
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["collective", "parse_sizes"]
 
-INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 ELEMENT_BYTES: Final = 4  # of float, the type that nccl-tests takes where none is given
 MOST_SIZES: Final = 64  # chosen: a doubling from a byte to 2^63 is no more
 _REDUCES: Final = {"all-reduce": "sum", "reduce-scatter": "sum", "reduce": "sum"}

@@ -16,7 +16,7 @@ from weftwork.cli.commands_fabric import cost_command, design_command
 from weftwork.cli.commands_measured import calibrate_command, validate_command
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
 from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
-from weftwork.cli.options import Json
+from weftwork.cli.options import Json, NoUserCode, Settings
 
 __all__ = ["app"]
 
@@ -50,9 +50,6 @@ Parameters = Annotated[
         help="What is tuned: a key, SECTION.*, KEY=LOW..HIGH or KEY=A,B,C; may be repeated.",
     ),
 ]
-NoUserCode = Annotated[
-    bool, typer.Option("--no-user-code", help="Refuse every Python file that the scenario names outside the package.")
-]
 
 
 class WhatIf(StrEnum):
@@ -61,12 +58,6 @@ class WhatIf(StrEnum):
     AUTO = "auto"
     ALL = "all"
     NONE = "none"
-
-
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="In place of the file's value; may be repeated."),
-]
 
 
 @app.callback(invoke_without_command=True)

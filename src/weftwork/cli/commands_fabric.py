@@ -10,18 +10,9 @@ from typing import Annotated
 
 import typer
 
-from weftwork.cli.options import Json
+from weftwork.cli.options import Json, NoUserCode, Settings
 
 __all__ = ["cost_command", "design_command"]
-
-# as in `weftwork.cli.commands`, which imports this file
-_Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="In place of the file's value; may be repeated."),
-]
-_NoUserCode = Annotated[
-    bool, typer.Option("--no-user-code", help="Refuse every Python file that the scenario names outside the package.")
-]
 
 
 def cost_command(
@@ -43,8 +34,8 @@ def cost_command(
     template: Annotated[
         bool, typer.Option("--template", help="Print a price book that comes with Weftwork, to start yours, and stop.")
     ] = False,
-    settings: _Settings = None,
-    no_user_code: _NoUserCode = False,
+    settings: Settings = None,
+    no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
     """Say what a fabric is built from: switches, NICs, optics and cables, their price and their power."""
@@ -102,8 +93,8 @@ def design_command(  # noqa: PLR0913 - the options, all by name
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", min=1, help="Processes side by side; all cores by default.")
     ] = None,
-    settings: _Settings = None,
-    no_user_code: _NoUserCode = False,
+    settings: Settings = None,
+    no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
     """Find the fabrics for a job that no other beats in money, power and time."""

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
-from weftwork.cli.leave import FAILED
+from weftwork.cli.leave import FAILED, INTERRUPTED
 from weftwork.cli.pool_line import PoolLine
 from weftwork.cli.progress import clock_words
 from weftwork.report.crossing_words import change_words, crossing_verdict, standing_words
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["cross"]
 
-INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 _PAGE: Final = "page.html"
 
 

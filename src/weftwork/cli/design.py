@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,10 +17,11 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
-from weftwork.cli.leave import FAILED
+from weftwork.cli.leave import FAILED, INTERRUPTED
 from weftwork.cli.plan_confirmed import print_confirmation
-from weftwork.cli.progress import ProgressLine
+from weftwork.cli.progress import CountLine, ProgressLine
 from weftwork.cli.settings import overrides
+from weftwork.report.design_folder import FABRICS, RESULT
 from weftwork.report.design_words import design_verdict, loser_words, money, power, pruned_lines
 from weftwork.report.page_design import PAGE, design_page
 from weftwork.report.words import amount
@@ -39,9 +39,11 @@ if TYPE_CHECKING:
 
 __all__ = ["design_command", "parse_amount"]
 
-INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
-RESULT: Final = "result.json"
-FABRICS: Final = "fabrics"
+_KINDS: Final = {  # what is counted while a design goes on
+    "planning": "steps of the search for a plan done",
+    "building": "candidates built and priced",
+    "running": "fabrics run on the flow engine",
+}
 _SHOWN: Final = 12  # chosen: losers that a screen still holds
 _PREFIX: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9}
 _AMOUNT: Final = re.compile(
@@ -123,19 +125,18 @@ def design_command(  # noqa: PLR0913 - the options, all by name
         user_code=user_code,
     )
     folder = new_folder(f"{file.stem}-design") if out is None else out
-    line = _Line()
-    try:
+    with CountLine(_KINDS) as line:
         found = design(question, folder, workers=jobs, progress=None if as_json else line)
-    finally:
-        line.clear()
     resume = _resume(found, budget, most_power, only or (), settings or (), confirms)
     document = design_document(found)
-    _write(found, document, resume)
+    texts = {one.name: fabric_named(found, one.name) for one in found.ran}
+    _write_fabrics(found, texts, resume)
+    _write(found, document, resume, texts)
     confirmed = None
     if confirms is not None and found.end == "done":
         confirmed, name = _confirmed(found, confirms)
         document["confirmation"] = {"candidate": name, **confirmation_document(confirmed)}
-        _write(found, document, resume)
+        _write(found, document, resume, texts)
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), "resume": resume, **document}, indent=2))
     else:
@@ -180,14 +181,17 @@ def _resume(
     return shlex.join([*words, "-o", str(found.folder)])
 
 
-def _write(found: Design, document: Mapping[str, Any], resume: str) -> None:
-    """The document, the page, and a scenario for every candidate that was left."""
+def _write_fabrics(found: Design, texts: Mapping[str, str], resume: str) -> None:
+    """Write a scenario for every candidate that was left, and the command that goes on with the design."""
     write_command(found.folder, resume)
-    write_whole(found.folder / RESULT, json.dumps(document, indent=2) + "\n")
     (found.folder / FABRICS).mkdir(exist_ok=True)
-    texts = {one.name: fabric_named(found, one.name) for one in found.ran}
     for name, text in texts.items():
         write_whole(found.folder / FABRICS / f"{name}.yaml", text)
+
+
+def _write(found: Design, document: Mapping[str, Any], resume: str, texts: Mapping[str, str]) -> None:
+    """Write the document and the page."""
+    write_whole(found.folder / RESULT, json.dumps(document, indent=2) + "\n")
     write_whole(found.folder / PAGE, design_page(document, str(found.folder), resume, texts))
 
 
@@ -205,28 +209,6 @@ def _confirmed(found: Design, wanted: str) -> tuple[Confirmation, str]:
         raise ConfigError("command line", [Mistake(path="--confirm", text=text)])
     with ProgressLine() as line:
         return confirm(scenario, on_progress=line), name
-
-
-class _Line:
-    """Progress on standard error, where that is a terminal."""
-
-    _KINDS: Final = {
-        "planning": "steps of the search for a plan done",
-        "building": "candidates built and priced",
-        "running": "fabrics run on the flow engine",
-    }
-
-    def __init__(self) -> None:
-        self._is_on = sys.stderr is not None and sys.stderr.isatty()
-
-    def __call__(self, what: str, done: int, of: int) -> None:
-        if self._is_on:
-            sys.stderr.write(f"\r\033[K{done:,} of {of:,} {self._KINDS[what]}")
-            sys.stderr.flush()
-
-    def clear(self) -> None:
-        if self._is_on:
-            sys.stderr.write("\r\033[K")
 
 
 def _print(found: Design, document: Mapping[str, Any], confirmed: Confirmation | None) -> None:

@@ -21,10 +21,11 @@ from weftwork.cli.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["FAILED", "MISTAKE", "exit_code"]
+__all__ = ["FAILED", "INTERRUPTED", "MISTAKE", "exit_code"]
 
 FAILED: Final = 1  # no mistake of the user's, yet not done
 MISTAKE: Final = 2
+INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count; `weftwork.base.stop` makes 143 of it after SIGTERM
 # What the parser of the options raises. Typer gives it no name of its own, and not every version has click's.
 _OPTION_ERROR: Final[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 

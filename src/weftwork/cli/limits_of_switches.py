@@ -15,7 +15,7 @@ from weftwork.base.units import RATE, format_quantity
 from weftwork.cli.console import console
 from weftwork.hardware import catalogue
 from weftwork.topology.limits import ends_by_radix, tree_limit, widest_tree
-from weftwork.topology.oversubscription import exact_ratio, ratio_text
+from weftwork.topology.oversubscription import exact_ratio, ratio_of, ratio_text
 
 __all__ = ["limits_of_switches", "plain_table"]
 
@@ -72,11 +72,7 @@ def _wrong(option: str, text: str) -> ConfigError:
 
 def _ratio(text: str) -> Fraction:
     """A ratio as people write it."""
-    over, _, under = text.partition(":")
-    try:
-        value = float(over) / float(under or 1)
-    except (ValueError, ZeroDivisionError):
-        value = 0.0
+    value = ratio_of(text)
     if not 0.01 <= value <= 1_000:  # chosen: as where the shape of a leaf-spine follows from its ratio
         raise _wrong("--oversubscription", f"found {text!r}, wanted a ratio from 0.01 to 1000 such as 3:1")
     return exact_ratio(value)

@@ -6,6 +6,13 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Json"]
+__all__ = ["Json", "NoUserCode", "Settings"]
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="In place of the file's value; may be repeated."),
+]
+NoUserCode = Annotated[
+    bool, typer.Option("--no-user-code", help="Refuse every Python file that the scenario names outside the package.")
+]

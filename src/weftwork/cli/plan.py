@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 import yaml
@@ -20,7 +19,7 @@ from weftwork.cli.console import console
 from weftwork.cli.imported import import_document, print_import
 from weftwork.cli.plan_confirmed import print_confirmation
 from weftwork.cli.plan_question import Question
-from weftwork.cli.progress import ProgressLine
+from weftwork.cli.progress import CountLine, ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.report.page_plan import plan_page
 from weftwork.report.plan_words import (
@@ -56,6 +55,11 @@ __all__ = ["plan"]
 PAGE: Final = "page.html"
 SWEEP_FILE: Final = "best.yaml"
 MEGATRON_FILE: Final = "megatron.txt"
+_KINDS: Final = {  # what is counted while a search goes on
+    "counting": "ways to spread the GPUs counted",
+    "running": "plans, at most, run on the flow engine",
+    "placing": "other placements of the best plans run",
+}
 
 
 def plan(
@@ -88,7 +92,7 @@ def plan(
     question = asked if isinstance(asked, Question) else None
     folder = out or new_folder(question.name if question is not None else f"plan-{Path(str(asked)).stem}")
     refuse_existing(folder)
-    with _Told() as told:
+    with CountLine(_KINDS) as told:
         how = _How(given=given, jobs=jobs, user_code=user_code, told=told)
         if isinstance(asked, Path):
             found = _found(asked, how, fixed=_set_by(given) | _set_in(asked))
@@ -144,7 +148,7 @@ class _How:
     given: dict[str, str]
     jobs: int | None
     user_code: bool
-    told: _Told
+    told: CountLine
 
 
 def _answered(asked: Question, how: _How) -> Search:
@@ -177,32 +181,6 @@ def _set_in(file: Path) -> frozenset[str]:
     if not isinstance(section, dict):
         return frozenset()
     return frozenset(str(key) for key, value in section.items() if value is not None)
-
-
-class _Told:
-    """Progress on standard error, where that is a terminal."""
-
-    def __init__(self) -> None:
-        self._is_on = sys.stderr is not None and sys.stderr.isatty()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_on:
-            sys.stderr.write("\r\033[K")
-
-    def __call__(self, what: str, done: int, of: int) -> None:
-        if not self._is_on:
-            return
-        kinds = {
-            "counting": "ways to spread the GPUs counted",
-            "running": "plans, at most, run on the flow engine",
-            "placing": "other placements of the best plans run",
-        }
-        words = f"{done:,} of {of:,} {kinds[what]}"
-        sys.stderr.write(f"\r\033[K{words}")
-        sys.stderr.flush()
 
 
 def _print(document: Mapping[str, Any], folder: Path, out: Console, confirmed: Confirmation | None) -> None:

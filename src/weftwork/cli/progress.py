@@ -1,6 +1,6 @@
-"""One line of progress on standard error: share of the simulated work, packet rate, time left.
+"""One line of progress on standard error: share of the simulated work, packet rate, time left; or what a search counts.
 
-Nothing is written in the first second, and nothing at all where standard error is not a terminal.
+Of a run nothing is written in the first second, and nothing at all where standard error is not a terminal.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Self
 from weftwork.report.words import amount
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import TextIO
 
     from weftwork.study.run.execute import Progress
 
-__all__ = ["ProgressLine", "clock_words", "line"]
+__all__ = ["CountLine", "ProgressLine", "clock_words", "line"]
 
 _QUIET_S = 1.0  # what is done in a second needs no progress
 _EVERY_S = 0.1
@@ -60,6 +61,32 @@ class ProgressLine:
         self._stream.write("\r" + text.ljust(self._width))
         self._stream.flush()
         self._width = max(self._width, len(text))
+
+
+class CountLine:
+    """How much of what a search has done, one line; use as a context manager.
+
+    Parameters
+    ----------
+    kinds : words for each part of the search, by its name
+    """
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self._kinds = kinds
+        self._is_on = sys.stderr is not None and sys.stderr.isatty()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_on:
+            sys.stderr.write("\r\033[K")
+
+    def __call__(self, what: str, done: int, of: int) -> None:
+        """Write the line anew."""
+        if self._is_on:
+            sys.stderr.write(f"\r\033[K{done:,} of {of:,} {self._kinds[what]}")
+            sys.stderr.flush()
 
 
 def line(now: Progress, before: Progress, elapsed_s: float) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.cli.console import console
-from weftwork.cli.leave import FAILED
+from weftwork.cli.leave import FAILED, INTERRUPTED
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.report.answer import details, finished, print_answer
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from weftwork.study.answer.worlds import Extent
 
 __all__ = ["run", "run_document"]
-
-INTERRUPTED = 130  # 128 + SIGINT, as shells count; `weftwork.base.stop` makes 143 of it after SIGTERM
 
 
 def run(  # noqa: PLR0913 - the options, all by name

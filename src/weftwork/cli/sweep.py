@@ -14,7 +14,7 @@ from rich.text import Text
 from weftwork.base.memory import memory_words
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
-from weftwork.cli.leave import FAILED
+from weftwork.cli.leave import FAILED, INTERRUPTED
 from weftwork.cli.pool_line import PoolLine
 from weftwork.cli.settings import overrides
 from weftwork.report.page_sweep import PAGE, sweep_page
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["sweep"]
 
-INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 _SHOWN: Final = 40  # chosen: rows of a table that fit a screen; the files have all
 
 

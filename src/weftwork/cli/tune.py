@@ -13,7 +13,7 @@ from rich.text import Text
 
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
-from weftwork.cli.leave import FAILED
+from weftwork.cli.leave import FAILED, INTERRUPTED
 from weftwork.cli.pool_line import PoolLine
 from weftwork.cli.progress import clock_words
 from weftwork.cli.settings import overrides
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["tune"]
 
-INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 PAGE: Final = "page.html"
 _PHASES: Final = {"search": "search", "finalists": "finalists on seeds of their own", "fresh": "best on fresh seeds"}
 

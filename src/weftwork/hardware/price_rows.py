@@ -1,4 +1,4 @@
-"""A price book: what switches, NICs, optics, cables and appliances cost, and the power that they draw.
+"""Read a price book: price and power of switches, NICs, optics, cables and appliances.
 
 A price is linear: fixed + per port + per metre + per Gb/s + per Gb/s and metre, each term with a low, a typical and a
 high value. One form carries a list price, fibre by the metre, and the formulas of papers (Besta and Hoefler, SC 2014).
@@ -83,7 +83,7 @@ class Linear:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PriceRow:
-    """One line of a price book: what it is for, what it costs, and where that was read.
+    """A row of a price book: its item, its price, its power and their source.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ def price_book(which: str | Path | None = None) -> PriceBook:
 
 
 def shipped_text(name: str) -> str:
-    """The file of a shipped book, as a start for one's own; KeyError where there is no such book."""
+    """The text of a shipped price book, to start a book of one's own; KeyError for an unknown name."""
     return (_HERE / SHIPPED[name]).read_text(encoding="utf-8")
 
 
@@ -130,7 +130,7 @@ def parse_prices(text: str, source: str) -> PriceBook:
 
 @dataclass(kw_only=True)
 class _BookPlace:
-    """Where a row stands: for messages."""
+    """The place of a row, for messages."""
 
     kind: str
     number: int
@@ -219,7 +219,7 @@ class _BookReader:
         return None
 
     def _relations(self, found: list[tuple[_BookPlace, PriceRow]]) -> None:
-        """A module belongs to a medium that takes modules, and such a medium has some."""
+        """Check that modules have a medium that takes them, and that such a medium has modules."""
         media = {row.name: row for _, row in found if row.kind == "medium"}
         served = {row.medium for _, row in found if row.kind == "module"}
         for place, row in found:

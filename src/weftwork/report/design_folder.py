@@ -15,10 +15,10 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.plain_file import read_plain
 from weftwork.store.sweeps import read_command
 
-__all__ = ["is_design", "open_design"]
+__all__ = ["FABRICS", "RESULT", "is_design", "open_design"]
 
-_RESULT: Final = "result.json"
-_FABRICS: Final = "fabrics"
+RESULT: Final = "result.json"
+FABRICS: Final = "fabrics"
 _MOST_BYTES: Final = 50_000_000  # chosen: of a document of some ten thousand candidates
 _NAME: Final = re.compile(r"f[0-9]{3,9}")  # of a candidate, and of its file
 _NEEDED: Final = frozenset({
@@ -49,20 +49,20 @@ def open_design(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
         written by a version without some of its keys
     """
     again = f"by: {read_command(folder)}"
-    if not (folder / _RESULT).is_file():
+    if not (folder / RESULT).is_file():
         raise _wrong(folder, "design", f"has no result yet; go on {again}")
     try:
-        found = json.loads(_read(folder, _RESULT))
+        found = json.loads(_read(folder, RESULT))
     except ValueError as error:
-        raise _wrong(folder, _RESULT, f"is no JSON: {error}; write it again {again}") from error
+        raise _wrong(folder, RESULT, f"is no JSON: {error}; write it again {again}") from error
     missing = _missing(found)
     if missing:
-        raise _wrong(folder, _RESULT, f"lacks {', '.join(missing[:3])}; write it again {again}")
+        raise _wrong(folder, RESULT, f"lacks {', '.join(missing[:3])}; write it again {again}")
     names = [one["name"] for one in found["candidates"]]
     strange = next((name for name in names if not isinstance(name, str) or not _NAME.fullmatch(name)), None)
     if strange is not None:
-        raise _wrong(folder, _RESULT, f"names a candidate {strange!r}, wanted a name such as f003")
-    return dict(found), {name: _read(folder, f"{_FABRICS}/{name}.yaml") for name in names}
+        raise _wrong(folder, RESULT, f"names a candidate {strange!r}, wanted a name such as f003")
+    return dict(found), {name: _read(folder, f"{FABRICS}/{name}.yaml") for name in names}
 
 
 def _missing(found: Any) -> list[str]:  # noqa: ANN401 - whatever JSON holds

@@ -112,7 +112,7 @@ def _about(document: Mapping[str, Any]) -> list[str]:
 
 
 def loser_words(one: Mapping[str, Any]) -> str:
-    """By what a candidate loses, and to which."""
+    """The margin by which a candidate loses, and the candidate that beats it."""
     if "loses_to" not in one:
         return str(one["reason"])
     by = one["loses_by"]

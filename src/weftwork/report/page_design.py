@@ -12,6 +12,7 @@ from html import escape
 from typing import Any, Final
 
 from weftwork.base.version import VERSION
+from weftwork.report.design_folder import FABRICS
 from weftwork.report.design_words import design_verdict, loser_words, money, of_front, power
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.front import FrontDot, FrontLimit, front_chart
@@ -23,7 +24,6 @@ from weftwork.report.words import amount, plural, typeset
 __all__ = ["PAGE", "design_page"]
 
 PAGE: Final = "page.html"
-_FABRICS: Final = "fabrics"
 _TIMES: Final = {  # by the number that the runs have
     "iteration_ps": "time of an iteration",
     "collective_duration_ps": "time of the collective",
@@ -305,8 +305,8 @@ def _card(one: Mapping[str, Any], document: Mapping[str, Any], folder: str, scen
     ]
     run = one["run"]
     parts = [f"its run <code>{escape(run)}</code>"] if run else []
-    parts.append(f"its scenario <code>{_FABRICS}/{name}.yaml</code>")
-    file = f"{folder}/{_FABRICS}/{one['name']}.yaml"
+    parts.append(f"its scenario <code>{FABRICS}/{name}.yaml</code>")
+    file = f"{folder}/{FABRICS}/{one['name']}.yaml"
     command = f"weftwork report {shlex.quote(f'{folder}/{run}')}" if run else f"weftwork run {shlex.quote(file)}"
     where = f"In the folder of the design: {', '.join(parts)}. A page of it: <code>{escape(command)}</code>"
     return (

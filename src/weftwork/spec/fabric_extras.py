@@ -1,4 +1,4 @@
-"""What stands beside the hosts of a fabric and takes ports of its switches, such as the fabric manager of InfiniBand.
+"""Equipment beside the hosts that takes ports of switches, such as the fabric manager of InfiniBand.
 
 A topology lists such equipment; a bill of materials counts it. Leaves out: traffic to it, since no job sends any.
 """

@@ -1,4 +1,4 @@
-"""What the job of a scenario becomes when some of its fabric is lost: on the flow engine, before and after.
+"""Run the job of a scenario on the flow engine, before and after a loss in its fabric.
 
 The loss is a list of faults at 0 s that routes and queue pairs know of at once, so that the rules of failover hold
 (decision 0012) and the time is that of a job that goes on, not of the second in which something broke.

@@ -103,9 +103,7 @@ def tree_of(**keys: Any) -> Pgft | None:  # noqa: ANN401 - as `fabric_of`
     ------
     ConfigError, CodeError : as `fabric_of`
     """
-    names = ("topology", "radix", "hosts", "gpus", "node", "link_rate_bps", "fabric_rate_bps", "link_delay_ps",
-             "cable_length_m", "host_link_delay_ps", "switch", "nic")  # fmt: skip
-    return _asked(**{**dict.fromkeys(names), "loss": 0.0, "corruption": 0.0, **keys}).tree()
+    return _asked(**keys).tree()
 
 
 def _plain_values(section: FabricSection) -> dict[str, Any]:
@@ -215,20 +213,20 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
 
 def _asked(  # noqa: PLR0913 - as `fabric_of`
     *,
-    topology: str | None,
-    radix: int | None,
-    hosts: int | None,
-    gpus: int | None,
-    node: Device | None,
-    link_rate_bps: int | None,
-    fabric_rate_bps: int | None,
-    link_delay_ps: int | None,
-    cable_length_m: float | None,
-    host_link_delay_ps: int | None,
-    switch: Device | None,
-    nic: Device | None,
-    loss: float,
-    corruption: float,
+    topology: str | None = None,
+    radix: int | None = None,
+    hosts: int | None = None,
+    gpus: int | None = None,
+    node: Device | None = None,
+    link_rate_bps: int | None = None,
+    fabric_rate_bps: int | None = None,
+    link_delay_ps: int | None = None,
+    cable_length_m: float | None = None,
+    host_link_delay_ps: int | None = None,
+    switch: Device | None = None,
+    nic: Device | None = None,
+    loss: float = 0.0,
+    corruption: float = 0.0,
     **options: Any,  # noqa: ANN401 - as `fabric_of`
 ) -> _Asked:
     """Check plain values, find the devices that they name, and derive what follows."""

@@ -1,4 +1,4 @@
-"""Where everything stands on the floor, and how long each cable is: from there its delay and what it costs.
+"""Place racks on the floor and measure every cable, which gives its delay and its price.
 
 Servers fill racks in their order. A switch all of whose servers stand in one rack stands there, too; other switches
 fill racks of their own, tier by tier, which stand amid the racks that they serve. Racks stand in rows. A cable inside

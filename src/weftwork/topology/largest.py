@@ -1,4 +1,4 @@
-"""How far a fabric can grow: ports left over, the largest fabric of its kind, and what the next step takes.
+"""Measure how far a fabric can grow: free ports, the largest fabric of its kind, and the next steps.
 
 Of one kind are trees with the same switches, the same ratio on every tier, and the same tiers, planes and rails.
 Source: the closed forms of `weftwork.topology.limits`.
@@ -71,7 +71,7 @@ class NextStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TreeEnding:
-    """Where a tree ends.
+    """The largest size of a tree.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class TreeEnding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FabricLimits:
-    """Where a fabric ends.
+    """The largest size of a fabric and the ways past it.
 
     Attributes
     ----------

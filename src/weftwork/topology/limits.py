@@ -1,4 +1,4 @@
-"""Where a tree of switches ends: the most servers by ports, tiers, ratio, rails and planes, in closed form.
+"""Compute the most servers of a tree by ports, tiers, ratio, rails and planes, in closed form.
 
 A switch of tier l has d_l ports down and u_l up. A switch of the top tier t has all its R ports down, and needs one for
 each group below it. So a network has at most R d_1 d_2 .. d_(t-1) endpoints, which is 2(k/2)^t without blocking.
@@ -66,7 +66,7 @@ class SwitchPorts:
         return replace(self, ports=min(ports, self.most_ports) if self.most_ports else ports)
 
     def fits(self, down: int, down_bps: int, up: int, up_bps: int) -> bool:
-        """Whether it has so many ports down and up, of these rates."""
+        """Whether the switch has ports down and up in these numbers and rates."""
         if self.ports and down + up > self.ports:
             return False
         return not self.capacity_bps or down * down_bps + up * up_bps <= self.capacity_bps
@@ -237,7 +237,7 @@ def widest_tree(radix: int, tiers: int, *, ratio: Fraction = Fraction(1)) -> Tre
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EndByRadix:
-    """Where trees of switches with so many ports end.
+    """Largest trees of switches with a number of ports.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ class EndByRadix:
 
 
 def ends_by_radix() -> tuple[EndByRadix, ...]:
-    """Where trees of the switches of the catalogue end, at the rates of NIC ports from 200 to 800 Gb/s.
+    """Largest trees of the switches of the catalogue, at NIC port rates from 200 to 800 Gb/s.
 
     Examples
     --------

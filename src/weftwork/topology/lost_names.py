@@ -71,7 +71,11 @@ def planes_of(fabric: Fabric) -> list[list[int]]:
     numbers of networks as of `weftwork.topology.reach.networks_of_links`; one plane where two ports of GPUs lead to
     the same network
     """
-    network = networks_of_links(fabric, np.ones(len(fabric.links), np.bool_))
+    return _planes(fabric, networks_of_links(fabric, np.ones(len(fabric.links), np.bool_)))
+
+
+def _planes(fabric: Fabric, network: NDArray[np.int64]) -> list[list[int]]:
+    """Networks by plane, from the network of every link."""
     ports, base = fabric.ports, fabric.ports.base.tolist()
     planes: list[set[int]] = []
     for host in fabric.hosts.tolist():
@@ -90,7 +94,7 @@ def planes_of(fabric: Fabric) -> list[list[int]]:
 
 
 class _LostNames:
-    """What the names so far mean."""
+    """Nodes and links that the names so far lose."""
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
@@ -165,7 +169,7 @@ class _LostNames:
         fabric = self.fabric
         network = networks_of_links(fabric, np.ones(len(fabric.links), np.bool_))
         count = int(network.max(initial=-1)) + 1
-        groups = planes_of(fabric) if word == "plane" else [[one] for one in range(count)]
+        groups = _planes(fabric, network) if word == "plane" else [[one] for one in range(count)]
         if len(groups) < 2:
             text = f"found '{word}{number}', but the fabric is one {word}"
             if count > 1:

@@ -23,9 +23,11 @@ __all__ = [
     "end_to_end",
     "equal_groups",
     "exact_ratio",
+    "most_cables",
     "nearest_sizes",
     "oversubscription_by_tier",
     "oversubscription_text",
+    "ratio_of",
     "ratio_text",
     "wanted_ratio",
 ]
@@ -66,6 +68,21 @@ def ratio_text(ratio: float | Fraction) -> str:
     return f"{float(value):g}:1" if is_short else f"{value.numerator}:{value.denominator}"
 
 
+def ratio_of(text: str) -> float:
+    """The number that a ratio of a command line means; 0 where it is none.
+
+    Examples
+    --------
+    >>> ratio_of("3:2"), ratio_of("1.5"), ratio_of("1:0"), ratio_of("many")
+    (1.5, 1.5, 0.0, 0.0)
+    """
+    over, _, under = text.partition(":")
+    try:
+        return float(over) / float(under or 1)
+    except (ValueError, ZeroDivisionError):
+        return 0.0
+
+
 def equal_groups(total: int, fitting: Sequence[int]) -> int | None:
     """The largest of the sizes that divides a total, unless it makes more than twice as many groups as are needed.
 
@@ -84,6 +101,28 @@ def equal_groups(total: int, fitting: Sequence[int]) -> int | None:
     size = max((count for count in fitting if total % count == 0), default=None)
     fewest = -(-total // min(fitting[-1], total))
     return size if size is not None and total // size <= MOST_GROUPS * fewest else None
+
+
+def most_cables(links: int, groups: int, ports: int) -> int:
+    """The most parallel links between two switches, so that the links of a group spread over the fewest above.
+
+    Parameters
+    ----------
+    links : up from a switch, which its cables to each switch above must divide
+    groups : switches below each switch above
+    ports : of a switch above; 0: any number
+
+    Returns
+    -------
+    links of a pair; 0 where the ports are fewer than the groups
+
+    Examples
+    --------
+    >>> most_cables(32, 16, 64), most_cables(32, 22, 64), most_cables(32, 65, 64)
+    (4, 2, 0)
+    """
+    most = min(links, ports // groups) if ports else links
+    return next((count for count in range(most, 0, -1) if links % count == 0), 0)
 
 
 def nearest_sizes(total: int, fitting: Sequence[int]) -> list[int]:

@@ -11,17 +11,15 @@ Leaves out: which counts a name stands for (`weftwork.topology.shapes`), and tre
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weftwork.base.caveat import Caveat
-from weftwork.spec.device import Server, Switch
+from weftwork.spec.device import Server
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_extras import Extra
 from weftwork.spec.fabric_names import NodeNames
@@ -173,8 +171,6 @@ def pgft_fabric(
     *,
     name: str,
     has_pods: bool = True,
-    switches: tuple[Switch, ...] = (),
-    caveats: Mapping[str, Caveat] | None = None,
     extras: Sequence[Extra] = (),
 ) -> Fabric:
     """Build a tree.
@@ -185,8 +181,6 @@ def pgft_fabric(
     parts : devices, delays, loss and corruption of every link; rates are those of ``tree``
     name : of the fabric
     has_pods : whether the fabric tells which pod a server is in
-    switches : of every tier, the leaves first; by default those of ``parts``
-    caveats : what a user should know about these besides those of ``parts``
     extras : see `weftwork.spec.fabric.Fabric`
 
     Raises
@@ -233,24 +227,20 @@ def pgft_fabric(
     if has_pods:
         leaf_pods = np.tile(np.repeat(np.arange(tree.pods), tree.rails), tree.planes)
         node_pod = np.concatenate([pod, leaf_pods, np.full(sum(counts[1:]), -1)])
-    common: dict[str, Any] = {}
-    if switches:
-        common["node_device"] = np.repeat([0, *range(len(counts))], sizes)
     return assemble(
         name=name,
         node_names=NodeNames(list(zip(words, sizes, strict=True))),
         node_kind=np.repeat([HOST, *[SWITCH] * len(counts)], sizes),
         node_tier=np.repeat(np.arange(len(sizes)), sizes),
         links=np.concatenate(layers),
-        switches=switches or (parts.switch,),
+        switches=(parts.switch,),
         nics=(parts.nic,),
         servers=(tree.server,),
         node_pod=node_pod,
         extras=extras,
         tree=tree.notation() if tree.is_joined or tree.rails == 1 else f"{tree.rails} x {tree.notation()}",
-        caveats={**parts.caveats, **(caveats or {})},
+        caveats=parts.caveats,
         source="fabric",
-        **common,
     )
 
 

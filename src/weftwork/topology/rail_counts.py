@@ -20,6 +20,7 @@ from weftwork.topology.oversubscription import (
     Split,
     Wanted,
     equal_groups,
+    most_cables,
     nearest_sizes,
     ratio_text,
     wanted_ratio,
@@ -217,7 +218,7 @@ def _asked(oversubscription: Wanted, tier: str) -> Fraction | None:
 
 
 def _agree(split: Split, per_pod: int, asked: Fraction, actual: Fraction) -> None:
-    """Refuse a ratio that is not the one that given spines make, or pods that are not equal."""
+    """Refuse a ratio other than that of the given spines, and unequal pods."""
     if abs(actual - asked) > asked / 1000:
         text = f"found {ratio_text(asked)}, but spines and links_per_pair make {ratio_text(actual)}; leave it out"
         raise _refusal("oversubscription", text)
@@ -262,11 +263,11 @@ def _per_pair(lower: _Lower, leaves: int, ports: int, spines: int | None) -> int
             )
             raise _refusal("spines", text)
         return per_pair
-    possible = [m for m in range(1, lower.uplinks + 1) if lower.uplinks % m == 0 and leaves * m <= ports]
-    if not possible:
+    most = most_cables(lower.uplinks, leaves, ports)
+    if not most:
         text = f"found 2, but {leaves:,} leaves need a third: a spine has {ports} ports"
         raise _refusal("tiers", text, fix="3")
-    return max(possible)
+    return most
 
 
 def _three_tiers(
@@ -300,7 +301,7 @@ def _three_tiers(
             f" which join {room:,} servers; take a switch with more ports at this rate, planes at a lower one"
         ) + ("" if rail_only or common["rails"] == 1 else ", or topology: rail-only")
         raise _refusal("hosts", text)
-    per_core = max(m for m in range(1, up + 1) if up % m == 0 and blocks * m <= lower.radix)
+    per_core = most_cables(up, blocks, lower.radix)
     return RailCounts(
         **common, rail_only=rail_only, spines=lower.uplinks // per_pair, links_per_pair=per_pair,
         pods_per_block=pods_per_block, cores=up // per_core, links_per_core=per_core, oversubscription=actual,

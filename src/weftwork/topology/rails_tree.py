@@ -8,9 +8,10 @@ Leaves out: the counts (`weftwork.topology.rail_counts`), and nodes and links (`
 
 from __future__ import annotations
 
-from weftwork.spec.plug_in import MAX_HOSTS, Findings, Ground, Parts, RatesByTier, Ratio, Record, Whole, row
+from weftwork.spec.plug_in import MAX_HOSTS, Findings, Ground, Parts, Record, Whole, row
 from weftwork.spec.rails import default_rails, rail_mistakes
 from weftwork.spec.scenario.topology import full
+from weftwork.topology import tree_rows
 from weftwork.topology.pgft import Pgft, Tier
 from weftwork.topology.rail_counts import RailCounts, rail_counts, wrong_pods
 
@@ -63,29 +64,9 @@ class RailKeys(Record):
         " nothing joins the leaves.",
         source="chosen: derived",
     )
-    links_per_pair: int | None = row(
-        "links_per_pair",
-        Whole(low=1, high=1_024, unit="links"),
-        absent="1 where spines are given, else derived",
-        text="Parallel links between a leaf and a spine.",
-        source="chosen: derived",
-    )
-    oversubscription: float | dict[str, float] | None = row(
-        "oversubscription",
-        Ratio(tiers=("leaf", "spine")),
-        absent="1:1, non-blocking, unless the counts of switches say otherwise",
-        text="Bandwidth of a switch's links down divided by that of its links up: of the leaves, such as 2:1, or by"
-        " tier, such as {leaf: 2:1, spine: 1.5:1}, where spines have cores above them. The groups of hosts become"
-        " equal.",
-        source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
-    )
-    uplink_rate_bps: dict[str, int] | None = row(
-        "uplink_rate",
-        RatesByTier(tiers=("leaf", "spine")),
-        absent="fabric_rate",
-        text="Rate of the links upwards from a tier, where it differs from `fabric_rate`.",
-        source="chosen: one speed everywhere",
-    )
+    links_per_pair: int | None = tree_rows.links_per_pair()
+    oversubscription: float | dict[str, float] | None = tree_rows.oversubscription()
+    uplink_rate_bps: dict[str, int] | None = tree_rows.uplink_rate(("leaf", "spine"))
 
 
 def resolve_rails(keys: RailKeys, ground: Ground, found: Findings) -> tuple[RailKeys, int | None]:

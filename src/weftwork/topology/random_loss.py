@@ -41,7 +41,7 @@ _WANTED: Final = "random:2%, random:2%:switches or random:3:links, with @17 for 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandomPart:
-    """What is lost at random.
+    """A random loss: what may be lost, with which probability.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class RandomPart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeedShare:
-    """For which share of the seeds something holds, with its 95 % interval (Wilson).
+    """The share of seeds for which a property holds, with its 95 % interval (Wilson).
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class SeedShare:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandomLoss:
-    """What random losses leave of a fabric.
+    """The bandwidth that random losses leave in a fabric.
 
     Attributes
     ----------

@@ -65,7 +65,7 @@ class Routes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HopsLeft:
-    """How far all switches are from all attachments by routes of a rule, and which ports lie on these routes.
+    """Compute distances from all switches to all attachments by a rule of routes, and the ports on these routes.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ def switch_distances(
 def hops_left(
     fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32], *, up_down: bool = False
 ) -> HopsLeft:
-    """Hops that are left by the routes of a rule.
+    """Remaining hops on the routes of a rule.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What kind of tree a fabric is: switches, rates and ratios by tier, and how its servers hang on it.
+"""Recognise the tree that a fabric is: switches, rates and ratios by tier, and the attachment of its servers.
 
 The fabric is measured, whoever made it. In a tree links join neighbouring tiers alone, and every switch reaches, going
 down, all leaves of its group: of those that hang together by the switches of its tier and of the tiers below. Then a
@@ -28,16 +28,16 @@ __all__ = ["EndlessTreeError", "NoTreeError", "TreePlan", "switch_ports", "tree_
 
 
 class NoTreeError(WeftworkError):
-    """A fabric is no tree of one kind, so that nobody knows how large its kind can be. The text says why."""
+    """The fabric is no uniform tree, so its largest size is unknown. The text says why."""
 
 
 class EndlessTreeError(NoTreeError):
-    """The switches of a tree have any number of ports, so that nothing ends it."""
+    """The switches of a tree have unlimited ports, so the tree has no largest size."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TreePlan:
-    """What decides how large a tree can be.
+    """The properties that decide how large a tree can be.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class _Levels:
 
 
 def tree_plan(fabric: Fabric) -> TreePlan:
-    """What decides how large fabrics of the kind of this one can be.
+    """Read the properties of a fabric that decide how large its kind can be.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def _grouped(fabric: Fabric, levels: _Levels) -> _Levels:
 
 
 def _hung(levels: _Levels) -> tuple[int, tuple[int, ...], int]:
-    """How every server hangs on the tree: ports on each leaf, spread over groups by tier, networks."""
+    """The attachment of every server: ports on each leaf, their spread over groups by tier, and networks."""
     to_host = levels.tier[levels.low] == 0
     host, leaf = levels.low[to_host], levels.high[to_host]
     count = len(levels.tier)
@@ -281,7 +281,7 @@ def _filled(switch: SwitchPorts, most: int, up: int, down_bps: int, up_bps: int)
 
 
 def _alike(keys: NDArray[np.int64]) -> int:
-    """How often every key occurs, which has to be equally often."""
+    """The count of each key, equal for all keys."""
     often = np.unique(np.unique(keys, return_counts=True)[1])
     if len(often) != 1:
         message = "its servers do not all hang alike on leaves and groups of switches"

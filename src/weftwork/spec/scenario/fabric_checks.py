@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from weftwork.base.clock import NS_PS
 from weftwork.base.units import DURATION, PROPAGATION_PS_PER_M, format_quantity
 from weftwork.spec.device import Nic, Record, Server, Switch
 from weftwork.spec.scenario.choice import Findings
@@ -24,7 +25,7 @@ from weftwork.spec.scenario.topology import Ground, Topology
 
 __all__ = ["DEFAULT_CABLE_M", "resolve_fabric", "resolved_keys", "servers_asked"]
 
-SHORTEST_PS = 1_000  # as `weftwork.topology.assemble` refuses shorter delays
+SHORTEST_PS = NS_PS  # as `weftwork.topology.assemble` refuses shorter delays
 DEFAULT_CABLE_M = 20.0  # chosen: a row of racks, as the row fabric.cable_length says
 
 
@@ -154,7 +155,7 @@ def _resolve_links(fabric: FabricSection, reader: Reader, known: dict[str, Any])
                 f"found {format_quantity(DURATION, delay_ps)}, but fabric.cable_length makes"
                 f" {format_quantity(DURATION, from_length_ps)} (5 ns per metre); give one of them",
             )
-        elif not 1_000 <= from_length_ps <= 10**12:
+        elif not SHORTEST_PS <= from_length_ps <= 10**12:
             reader.wrong(
                 "fabric.cable_length",
                 f"found {length_m:g}m, wanted from 20cm to 200000km, since the engines need a delay of 1 ns to 1 s",

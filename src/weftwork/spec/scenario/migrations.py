@@ -77,7 +77,7 @@ def _renamed_entry(entry: YamlEntry, new: str) -> YamlEntry:
 
 
 def present_key(path: str) -> tuple[str, int] | None:
-    """The key of this schema for one that an older schema had, and the schema that renamed it; None where that is none.
+    """The present name of a key of an older schema, and the schema that renamed it; None for other keys.
 
     Examples
     --------
@@ -105,9 +105,9 @@ def _with_names_of_trees(tree: Tree) -> tuple[Tree, list[str]]:
             fabric = fabric.put("topology", Scalar(text="rail-only", line=name.line))
         notes.append("'fabric.rail_only' is now the topology 'rail-only'")
     if _is_partly_filled(fabric):
-        radix = _scalar(fabric, "radix")
-        if radix is not None and isinstance(radix.value, int):
-            fabric = fabric.put("spines", Scalar(text=str(radix.value // 2), line=radix.line))
+        radix, scalar = _whole(fabric, "radix"), _scalar(fabric, "radix")
+        if radix is not None and scalar is not None:
+            fabric = fabric.put("spines", Scalar(text=str(radix // 2), line=scalar.line))
             notes.append("a fat tree of two tiers has the spines that its leaves need: 'fabric.spines' keeps radix / 2")
         else:
             notes.append("a fat tree of two tiers has the spines that its leaves need; 'fabric.spines' sets others")
@@ -120,16 +120,21 @@ def _is_partly_filled(fabric: Tree) -> bool:
     if _text(fabric, "topology") not in {"", "fat-tree"} or _text(fabric, "tiers") != "2" or fabric.get("spines"):
         return False
     counted = _scalar(fabric, "hosts") or _scalar(fabric, "gpus")
-    radix = _scalar(fabric, "radix")
+    radix = _whole(fabric, "radix")
     if counted is None or counted.value is None:
         return False
-    is_plain = fabric.get("node") is None and radix is not None and isinstance(radix.value, int)
-    return not (is_plain and radix is not None and counted.text == str(int(radix.text) ** 2 // 2))
+    return fabric.get("node") is not None or radix is None or counted.value != radix**2 // 2
 
 
 def _scalar(node: Tree, key: str) -> Scalar | None:
     entry = node.get(key)
     return entry.node if entry is not None and isinstance(entry.node, Scalar) else None
+
+
+def _whole(node: Tree, key: str) -> int | None:
+    scalar = _scalar(node, key)
+    value = None if scalar is None else scalar.value
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _text(node: Tree, key: str) -> str:

@@ -1,4 +1,4 @@
-"""What a candidate is when it is built: its tree, its bill and what it offers by distance; or why it cannot be.
+"""Build a candidate: its tree, its bill and its bandwidth by distance, or the reason why it is infeasible.
 
 Leaves out: how long a job takes on it, which the flow engine says.
 """

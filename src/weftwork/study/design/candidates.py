@@ -1,4 +1,4 @@
-"""Which fabrics there are for so many GPUs: every combination of topology, switch, ratios, planes and NIC rate.
+"""Enumerate the fabrics for a number of GPUs: each combination of topology, switch, ratios, planes and NIC rate.
 
 A candidate is keys of ``fabric`` as a scenario has them. Combinations that say the same are left out here: planes of a
 topology that has none, a ratio of a tier that a topology does not know.
@@ -18,7 +18,7 @@ from weftwork.base.nearest import nearest
 from weftwork.base.units import RATE, UnitError, format_quantity, parse_quantity
 from weftwork.hardware import catalogue
 from weftwork.hardware.price_rows import PriceBook
-from weftwork.topology.oversubscription import ratio_text
+from weftwork.topology.oversubscription import ratio_of, ratio_text
 
 __all__ = ["DIMENSIONS", "Choices", "FabricCandidate", "candidates", "choices_of", "nic_for"]
 
@@ -70,12 +70,12 @@ class FabricCandidate:
 
     @property
     def name(self) -> str:
-        """By which a user asks for it, such as ``f017``."""
+        """The name by which a user asks for the candidate, such as ``f017``."""
         return f"f{self.number:03d}"
 
     @property
     def words(self) -> str:
-        """What tells it from others, in a few words."""
+        """The candidate in a few words."""
         fabric = self.fabric
         parts = [str(fabric["topology"]), str(fabric["switch"]), format_quantity(RATE, self.rate_bps)]
         if "planes" in fabric:
@@ -131,11 +131,7 @@ def _numbers(key: str, texts: Sequence[str], mistakes: list[Mistake]) -> list[fl
     """Numbers, or ratios such as ``2:1``."""
     found = []
     for text in texts:
-        over, _, under = text.partition(":")
-        try:
-            value = float(over) / float(under or 1)
-        except (ValueError, ZeroDivisionError):
-            value = 0.0
+        value = ratio_of(text)
         if not 0 < value < 1e6 or (key == "planes" and value != int(value)):
             wanted = "a whole number above 0" if key == "planes" else "a ratio such as 2:1"
             mistakes.append(Mistake(path=f"--only {key}", text=f"found '{text}', wanted {wanted}"))
@@ -157,7 +153,7 @@ def _priced(book: PriceBook, rate_bps: int) -> list[str]:
 
 
 def nic_for(node: str, rate_bps: int, book: PriceBook) -> str | None:
-    """The NIC of a server at a rate: its own, or the slowest that is fast enough and has a price; None: none is."""
+    """The NIC of a server at a rate: its own, else the slowest priced NIC that is fast enough; None without one."""
     own = catalogue.node(node).nic
     rates = {
         name: int(row.figures["rate_bps"].value) for name, row in catalogue.NICS.items() if "rate_bps" in row.figures

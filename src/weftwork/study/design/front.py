@@ -14,7 +14,7 @@ __all__ = ["beaten_by", "front", "knee"]
 
 
 def front(points: Mapping[str, Sequence[float]]) -> list[str]:
-    """Names of the points that no other beats, by their first number.
+    """Names of the points on the front, sorted by their first cost.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def front(points: Mapping[str, Sequence[float]]) -> list[str]:
 
 
 def beaten_by(point: Sequence[float], better: Mapping[str, Sequence[float]]) -> str | None:
-    """The point that beats another by the most, summed over its shares of the other's costs; None where none does."""
+    """The point that beats another by the largest sum of relative savings; None where no point beats it."""
     found = {
         name: sum(1 - mine / its if its else 0.0 for mine, its in zip(costs, point, strict=True))
         for name, costs in better.items()
@@ -43,7 +43,7 @@ def beaten_by(point: Sequence[float], better: Mapping[str, Sequence[float]]) -> 
 
 
 def knee(points: Mapping[str, tuple[float, float]]) -> str | None:
-    """The knee of a front of two numbers; the only point of a front of one, None where there is none.
+    """The knee of a front of two costs; None for an empty front.
 
     Examples
     --------

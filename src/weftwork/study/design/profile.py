@@ -1,4 +1,4 @@
-"""What a tree gives a server by the distance of its peer: bandwidth and hops, from the numbers of its tiers alone.
+"""Bandwidth and hops of a server by the distance of its peer, from the counts of the tree's tiers alone.
 
 Below one leaf a server has the rate of its ports; beyond, what the ratios of the tiers on the way leave of it. Pairs of
 one rail and pairs of different rails differ: rails meet above the leaves, or nowhere but in servers.

@@ -1,4 +1,4 @@
-"""Which candidates need no run: those that cannot be, that nobody can pay, that another betters by closed forms.
+"""Prune candidates before any run: the infeasible, those over a limit, and those that another beats by closed forms.
 
 A candidate is bettered where another costs at most as much, draws at most as much and offers every server at least as
 much bandwidth over at most as many hops, whatever the distance (`weftwork.study.design.profile`).
@@ -21,7 +21,7 @@ WORSE = "another costs and draws no more, and has at least its bandwidth at ever
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What a fabric may cost in dollars and draw in watts; None: anything."""
+    """Limits of a fabric: dollars and watts; None is no limit."""
 
     price_usd: float | None = None
     power_w: float | None = None
@@ -29,7 +29,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pruned:
-    """A candidate that is not run: why, in words that others share and in its own, and which other is better."""
+    """A pruned candidate: its reason, shared with others, its own details, and the better candidate."""
 
     built: Built
     reason: str
@@ -38,7 +38,7 @@ class Pruned:
 
 
 def prune(built: Sequence[Built], limits: Limits) -> tuple[list[Built], list[Pruned]]:
-    """Candidates that are left, and those that are not, each in the order given.
+    """Split candidates into those that are left and the pruned ones, both in the order given.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def prune(built: Sequence[Built], limits: Limits) -> tuple[list[Built], list[Pru
 
 
 def _alone(one: Built, limits: Limits) -> Pruned | None:
-    """Why a candidate is out by itself."""
+    """The candidate pruned by its own properties, or None."""
     if one.reason:
         return Pruned(built=one, reason=one.reason, detail=one.detail)
     if one.not_priced:

@@ -1,4 +1,4 @@
-"""Look for the fabric to build: enumerate, prune by closed forms, run the rest on the flow engine, and find the front.
+"""Find the fabrics to build: enumerate, prune by closed forms, run the rest on the flow engine, take the front.
 
 Candidates that are left run as the points of a pool, each once, into the folder of the design, so that an interrupted
 design goes on where it ended. Costs are those of the bill, time is that of the run, divided by the share of the time
@@ -170,7 +170,7 @@ class Design:
         ------
         KeyError : it did not run
         """
-        return next(one for one in self.ran if one.name == name)
+        return {one.name: one for one in self.ran}[name]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,6 +193,7 @@ class _Job:
     settings: Mapping[str, str]
     scenario: Scenario
     plan: Mapping[str, Any]
+    chosen_anew: tuple[str, ...]
 
 
 def design(
@@ -362,7 +363,10 @@ def _job(
         settings |= {f"training.{key}": json.dumps(value) for key, value in plan.items()}
         overrides = {**settings, "fabric": json.dumps(first), "engine.fidelity": "flow"}
         scenario = read_scenario(question.file, overrides, user_code=question.user_code)
-    return _Job(node=node, gpus=gpus, common=common, settings=settings, scenario=scenario, plan=plan)
+    return _Job(
+        node=node, gpus=gpus, common=common, settings=settings, scenario=scenario, plan=plan,
+        chosen_anew=tuple(sorted(raw["fabric"].keys() - {*KEPT, "gpus", "node"})),
+    )  # fmt: skip
 
 
 def _where_given(mistake: Mistake, question: DesignQuestion) -> Mistake:
@@ -472,7 +476,7 @@ def _points(question: DesignQuestion, job: _Job, left: Sequence[Built]) -> list[
 
 def _judged(
     question: DesignQuestion, folder: Path, job: _Job, built: tuple[int, Sequence[Pruned]], times: _Times
-) -> Design:  # fmt: skip
+) -> Design:
     """The front of money, power and time, its knee in money and time, and by whom each other is beaten."""
     costs = {one.name: one.costs for one in times.ran if one.time_ps is not None}
     names = front(costs)
@@ -481,9 +485,7 @@ def _judged(
         one if one.time_ps is None or one.name in best else replace(one, beaten_by=beaten_by(one.costs, best))
         for one in times.ran
     ]
-    plane = {
-        name: (costs[name][0], costs[name][2]) for name in front({key: (it[0], it[2]) for key, it in best.items()})
-    }
+    plane = {name: (price_usd, time_ps) for name, (price_usd, _, time_ps) in best.items()}
     return Design(
         question=question,
         folder=folder,
@@ -498,7 +500,7 @@ def _judged(
         end=times.end,
         plan=job.plan,
         number=times.number,
-        chosen_anew=tuple(sorted(_raw(question)["fabric"].keys() - {*KEPT, "gpus", "node"})),
+        chosen_anew=job.chosen_anew,
         kept=times.kept,
     )
 

@@ -1,4 +1,4 @@
-"""Closed forms of an iteration on a fabric: as if nobody shared a link, or as if all crossed the thinnest tier.
+"""Bound an iteration on a fabric by closed forms: without sharing, and with all traffic over the thinnest tier.
 
 The first takes each collective alone at the rate of the NICs, the second at what the ratios of all tiers leave of it;
 the time of a run lies between the two unless flows collide or hide.
@@ -25,7 +25,7 @@ __all__ = ["closed_times"]
 
 
 def closed_times(scenario: Scenario, built: Sequence[Built]) -> list[tuple[float, float]]:
-    """Least and most time of an iteration on each candidate, in ps; nothing where there is no training job.
+    """Least and most time of an iteration on each candidate, in ps; an empty list without a training job.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A design as a document that a file, a page and a screen share: names, numbers with units, and why each loser loses.
+"""Describe a design as one document for file, page and screen: names, numbers with units, and why each loser loses.
 
 Leaves out: sentences, which `weftwork.report.design_words` makes of the document.
 """
@@ -19,7 +19,7 @@ __all__ = ["design_document"]
 
 
 def design_document(found: Design) -> dict[str, Any]:
-    """What a design found, as JSON takes it.
+    """Convert a design to JSON values.
 
     Parameters
     ----------

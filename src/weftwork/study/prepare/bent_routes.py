@@ -1,4 +1,4 @@
-"""What a user should know of shortest routes that go down and up again around the faults of a scenario.
+"""Caveats about shortest routes that go down and up again around the faults of a scenario.
 
 Where flow control keeps packets from being lost such a valley can close a circle of buffers that wait for each other.
 Source: docs/models/fabrics.md, sections Routes and Valleys.
@@ -38,7 +38,7 @@ MOST_WORK: Final = 1 << 23  # chosen: ports x words of 64 leaves of all searches
 def bent_route_caveats(
     scenario: Scenario, fabric: Fabric, transport: Transport, occurrences: Sequence[Occurrence]
 ) -> dict[str, Caveat]:
-    """Tell of pairs of leaves whose shortest routes have a valley once routes know of the faults.
+    """Warn about pairs of leaves whose shortest routes have a valley once routes know of the faults.
 
     Parameters
     ----------

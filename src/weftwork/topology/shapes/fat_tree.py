@@ -20,6 +20,7 @@ from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import Findings, Ground, Parts, Record, Whole, row
 from weftwork.spec.scenario.findings import Collected
 from weftwork.spec.scenario.topology import full
+from weftwork.topology.oversubscription import most_cables
 from weftwork.topology.pgft import Pgft, Tier
 from weftwork.topology.tree_topology import tree_topology
 
@@ -132,7 +133,7 @@ def fewest_spines(leaves: int, radix: int) -> int:
     [8, 32, 32]
     """
     half = radix // 2
-    return min(count for count in range(1, half + 1) if half % count == 0 and leaves * half <= count * radix)
+    return half // most_cables(half, leaves, radix)
 
 
 def _tree(keys: Keys, parts: Parts) -> Pgft:

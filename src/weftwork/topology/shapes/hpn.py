@@ -14,6 +14,7 @@ from typing import Final
 from weftwork.spec.device import Record
 from weftwork.spec.plug_in import Findings, Ground, Parts, Whole, row
 from weftwork.spec.rails import rail_mistakes
+from weftwork.topology.oversubscription import most_cables
 from weftwork.topology.pgft import Pgft, Tier
 from weftwork.topology.tree_topology import tree_topology
 
@@ -97,8 +98,7 @@ def _tree(keys: Keys, parts: Parts) -> Pgft:
     if pods > 1:
         up = keys.core_uplinks
         ports = parts.ports * min(parts.host_rate_bps, rate_bps) // rate_bps  # of a switch, at the rate of these links
-        most = ports // pods if ports else up  # parallel links for which a core has ports
-        cables = max((m for m in range(1, up + 1) if up % m == 0 and m <= most), default=1)
+        cables = most_cables(up, pods, ports) or 1
         tiers.append(Tier(word="core", children=pods, parents=up // cables, cables=cables, rate_bps=rate_bps))
     return Pgft(
         servers=servers,

@@ -17,10 +17,11 @@ from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import Fabric
-from weftwork.spec.plug_in import Findings, Flag, Ground, Parts, Ratio, Record, Whole, row
+from weftwork.spec.plug_in import Findings, Flag, Ground, Parts, Record, Whole, row
 from weftwork.spec.scenario.findings import Collected
 from weftwork.spec.scenario.topology import full
-from weftwork.topology.oversubscription import Split, exact_ratio, ratio_text, wanted_ratio
+from weftwork.topology import tree_rows
+from weftwork.topology.oversubscription import Split, exact_ratio, most_cables, ratio_text, wanted_ratio
 from weftwork.topology.pgft import Pgft, Tier
 from weftwork.topology.tree_topology import tree_topology
 
@@ -58,22 +59,8 @@ class Keys(Record):
         text="Servers on every leaf.",
         source="chosen: derived",
     )
-    links_per_pair: int | None = row(
-        "links_per_pair",
-        Whole(low=1, high=1_024, unit="links"),
-        absent="1 where spines are given, else derived",
-        text="Parallel links between a leaf and a spine.",
-        source="chosen: derived",
-    )
-    oversubscription: float | dict[str, float] | None = row(
-        "oversubscription",
-        Ratio(tiers=("leaf", "spine")),
-        absent="1:1, non-blocking, unless the counts of switches say otherwise",
-        text="Bandwidth of a switch's links down divided by that of its links up: of the leaves, such as 2:1, or by"
-        " tier, such as {leaf: 2:1, spine: 1.5:1}, where spines have cores above them. The groups of hosts become"
-        " equal.",
-        source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
-    )
+    links_per_pair: int | None = tree_rows.links_per_pair()
+    oversubscription: float | dict[str, float] | None = tree_rows.oversubscription()
 
     @property
     def homes(self) -> int:
@@ -162,7 +149,7 @@ def leaf_spine_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
             "a fat tree of 3 tiers carries more"
         )
         raise ConfigError("fabric", [Mistake(path="fabric.hosts", text=text)])
-    per_pair = max(m for m in range(1, uplinks + 1) if uplinks % m == 0 and leaves * m <= radix)
+    per_pair = most_cables(uplinks, leaves, radix)
     return LeafSpineCounts(
         leaves=leaves,
         spines=uplinks // per_pair,

@@ -12,9 +12,10 @@ from math import prod
 from typing import Final
 
 from weftwork.spec.device import Record, Server
-from weftwork.spec.plug_in import Findings, Flag, Ground, Listing, Parts, RatesByTier, Whole, row
+from weftwork.spec.plug_in import Findings, Flag, Ground, Listing, Parts, Whole, row
 from weftwork.spec.rails import rail_mistakes
 from weftwork.spec.scenario.topology import full
+from weftwork.topology import tree_rows
 from weftwork.topology.pgft import Pgft, Tier
 from weftwork.topology.tree_topology import tree_topology
 
@@ -62,13 +63,7 @@ class Keys(Record):
         text="Whether the tiers above the leaves join the rails; else every rail is a network of its own.",
         source="chosen: joined, as most are built",
     )
-    uplink_rate_bps: dict[str, int] | None = row(
-        "uplink_rate",
-        RatesByTier(tiers=("leaf", *WORDS[:-1])),
-        absent="fabric_rate",
-        text="Rate of the links upwards from a tier, where it differs from `fabric_rate`.",
-        source="chosen: one speed everywhere",
-    )
+    uplink_rate_bps: dict[str, int] | None = tree_rows.uplink_rate(("leaf", *WORDS[:-1]))
 
 
 def _cables(keys: Keys, server: Server) -> tuple[int, ...]:

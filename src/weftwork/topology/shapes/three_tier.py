@@ -16,7 +16,8 @@ from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Record
-from weftwork.spec.plug_in import Findings, Ground, Parts, RatesByTier, Ratio, Whole, row
+from weftwork.spec.plug_in import Findings, Ground, Parts, Ratio, Whole, row
+from weftwork.topology import tree_rows
 from weftwork.topology.oversubscription import equal_groups, nearest_sizes, ratio_text, wanted_ratio
 from weftwork.topology.pgft import Pgft, Tier
 from weftwork.topology.tree_topology import tree_topology
@@ -59,13 +60,7 @@ class Keys(Record):
         " such as {access: 3:1, aggregation: 4:1}. The groups of servers become equal.",
         source=SOURCE,
     )
-    uplink_rate_bps: dict[str, int] | None = row(
-        "uplink_rate",
-        RatesByTier(tiers=TIERS),
-        absent="fabric_rate",
-        text="Rate of the links upwards from a tier, where it differs from `fabric_rate`.",
-        source="chosen: one speed everywhere",
-    )
+    uplink_rate_bps: dict[str, int] | None = tree_rows.uplink_rate(TIERS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

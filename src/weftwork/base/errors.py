@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from weftwork.base.grammar import plural
+
 __all__ = [
     "CodeError",
     "ConfigError",
@@ -65,7 +67,7 @@ class ConfigError(WeftworkError):
 
     def __str__(self) -> str:
         count = len(self.mistakes)
-        head = f"{self.source}: {count} mistake{'' if count == 1 else 's'}, nothing was run"
+        head = f"{self.source}: {plural(count, 'mistake')}, nothing was run"
         return "\n".join([head, *_rows(self.mistakes)])
 
 

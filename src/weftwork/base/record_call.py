@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from weftwork.base.errors import CodeError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 
 __all__ = ["check_record_call"]
@@ -48,7 +49,7 @@ def check_record_call(
         hint = f"; did you mean '{only.fix}'?" if only.fix is not None else "."
         raise error(str(path), only.line or call.lineno, f"{shown}: {only.text} '{only.path}'{hint} {_takes(record)}")
     mistakes.sort(key=lambda mistake: mistake.line or 0)
-    text = f"{len(mistakes)} fields of {shown} are wrong. {_takes(record)}"
+    text = f"{plural(len(mistakes), 'field')} of {shown} are wrong. {_takes(record)}"
     raise error(str(path), mistakes[0].line or call.lineno, text, tuple(mistakes))
 
 

@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.version import VERSION
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
-from weftwork.report.words import plural
 from weftwork.spec.calibration import CONSTANTS, parse_calibration
 from weftwork.study.calibrate.calibrate import Calibrated, calibrate
 from weftwork.study.calibrate.file import calibration_text

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.units import SIZE, UnitError, format_quantity, parse_quantity
 from weftwork.cli.leave import FAILED, INTERRUPTED
 from weftwork.cli.printable import printable
@@ -139,7 +140,9 @@ def parse_sizes(text: str, factor: int = 2) -> list[int]:
             while sizes[-1] * factor <= last:
                 sizes.append(sizes[-1] * factor)
     if not mistakes and len(sizes) > MOST_SIZES:
-        mistakes.append(Mistake(path="--sizes", text=f"found {len(sizes)} sizes, wanted at most {MOST_SIZES}"))
+        mistakes.append(
+            Mistake(path="--sizes", text=f"found {plural(len(sizes), 'size')}, wanted at most {MOST_SIZES}")
+        )
     if mistakes:
         raise ConfigError("command line", mistakes)
     return sizes
@@ -159,7 +162,7 @@ def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
     what = prepared.job.name
     if section is not None and section.algorithm == "auto" and section.operation in OPERATIONS:
         what = f"{section.operation} as NCCL chooses"
-    typer.echo(f"# {what} among {prepared.job.gpus:,} GPUs; simulated, not measured")
+    typer.echo(f"# {what} among {plural(prepared.job.gpus, 'GPU')}; simulated, not measured")
     for key in ("fabric", "transport", "calibrated"):
         if key not in words:
             continue
@@ -167,7 +170,7 @@ def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
     if "collective.placement" in prepared.fabric.caveats:
         typer.echo(f"# note       {prepared.fabric.caveats['collective.placement'].text}")
     if section is not None and section.repeat > 1:
-        typer.echo(f"# mean of {section.repeat:,} repetitions")
+        typer.echo(f"# mean of {plural(section.repeat, 'repetition')}")
     for row in (_COLUMNS, _UNITS):
         typer.echo("#" + _in_columns(row)[1:])
 
@@ -210,7 +213,7 @@ def _print_foot(rows: Sequence[Measured]) -> None:
             ends = f"{row.low_ps / 1e6:.2f} to {row.high_ps / 1e6:.2f} us"
             typer.echo(f"# {size}: {ends}, 5 to 95 % of the calibration")
     hops, wall_s = sum(row.packet_hops for row in rows), sum(row.wall_s for row in rows)
-    typer.echo(f"# simulated {hops:,} packet-hops in {wall_s:.1f} s")
+    typer.echo(f"# simulated {plural(hops, 'packet-hop')} in {wall_s:.1f} s")
     for row in rows:
         if row.time_ps is None:
             size = format_quantity(SIZE, row.size_bytes)

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from weftwork.base.grammar import plural
 from weftwork.cli.console import console
 from weftwork.report.answer import finished
 from weftwork.report.three_lines import LABELS, three_lines
@@ -51,7 +52,7 @@ def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
     for run in runs:
         if not run.is_complete:
             done, counted = finished(run)
-            seeds = f", {done} of {counted} seeds finished" if run.seeds else ""
+            seeds = f", {done} of {plural(counted, 'seed')} finished" if run.seeds else ""
             out.print(Text(f"{run.path} is {run.status}{seeds}: its numbers are partial"))
     is_whole = all(done == counted for done, counted in map(finished, runs))
     out.print(Text(headline(found, is_whole=is_whole)))
@@ -66,7 +67,7 @@ def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
         out.print()
         out.print(_number_table(changed))
         out.print()
-        out.print(Text(f"{len(found.numbers) - len(changed)} other numbers are equal"))
+        out.print(Text(f"{plural(len(found.numbers) - len(changed), 'other number is', 'other numbers are')} equal"))
 
 
 def _culprit(run: Run) -> dict[str, Any] | None:

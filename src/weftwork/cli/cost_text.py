@@ -7,9 +7,10 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
+from weftwork.base.grammar import plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.hardware.price_rows import Range
-from weftwork.report.words import plural, sentence
+from weftwork.report.words import sentence
 from weftwork.topology.bill import KINDS, Bill, BillRow, ItemKind
 
 __all__ = ["dollars", "item_words", "print_bill", "watts"]

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from weftwork.base.grammar import plural
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.cli.leave import FAILED, INTERRUPTED
@@ -18,7 +19,6 @@ from weftwork.cli.pool_line import PoolLine
 from weftwork.cli.progress import clock_words
 from weftwork.report.crossing_words import change_words, crossing_verdict, standing_words
 from weftwork.report.page_crossing import best_places, crossing_page, crossing_pictures
-from weftwork.report.words import plural
 from weftwork.store.sweeps import write_command
 from weftwork.study.crossing.crossing import run_crossing
 

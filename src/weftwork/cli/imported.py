@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
-from weftwork.report.words import plural
+from weftwork.base.grammar import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

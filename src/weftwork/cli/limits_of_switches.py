@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.cli.console import console
 from weftwork.hardware import catalogue
@@ -56,7 +57,7 @@ def limits_of_switches(
     out = console()
     leaves = "Without blocking" if ratio == 1 else f"With leaves at {ratio_text(ratio)}"
     if switch is None:
-        out.print(f"{leaves}, switches of {record['radix']:,} ports", style="bold")
+        out.print(f"{leaves}, switches of {plural(record['radix'], 'port')}", style="bold")
         out.print(_tiers_table(record["by_tiers"]))
         if "by_radix" in record:
             out.print("\nWithout blocking, switches of the catalogue", style="bold")
@@ -127,8 +128,8 @@ def _tiers_table(rows: list[dict[str, Any]]) -> Table:
         path = row["longest_path_switches"]
         table.add_row(
             str(row["tiers"]), f"{row['endpoints']:,}", f"{row['switches']:,}", f"{row['switch_links']:,}",
-            f"{path} switch{'es' * (path > 1)}", f"{row['switches_per_endpoint']:.4f}",
-            f"{row['switch_links_per_endpoint']:.4g}", f"{row['bisection_links']:,} links",
+            plural(path, "switch", "switches"), f"{row['switches_per_endpoint']:.4f}",
+            f"{row['switch_links_per_endpoint']:.4g}", plural(row["bisection_links"], "link"),
         )  # fmt: skip
     return table
 
@@ -148,7 +149,7 @@ def _radix_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _rate_table(rows: list[dict[str, Any]]) -> Table:
-    table = plain_table("NIC port", "planes", "ports", *(f"{tiers} tier{'s' * (tiers > 1)}" for tiers in TIERS))
+    table = plain_table("NIC port", "planes", "ports", *(f"{plural(tiers, 'tier')}" for tiers in TIERS))
     for row in rows:
         ends = row["endpoints_by_tiers"]
         table.add_row(

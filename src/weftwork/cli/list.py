@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.cli.console import console
 
@@ -205,8 +206,8 @@ def _recipes() -> list[ListedChoice]:
     return [
         ListedChoice(
             name=name,
-            text=f"{recipe.gpus} GPUs, batch {recipe.global_batch:,} x {recipe.sequence:,}, tensor {recipe.tensor}, "
-            f"pipeline {recipe.pipeline}, context {recipe.context}, expert {recipe.expert}",
+            text=f"{plural(recipe.gpus, 'GPU')}, batch {recipe.global_batch:,} x {recipe.sequence:,}, "
+            f"tensor {recipe.tensor}, pipeline {recipe.pipeline}, context {recipe.context}, expert {recipe.expert}",
             source=f"NVIDIA-NeMo/Megatron-Bridge at {RELEASES[release]}, {recipe.file}, {recipe.recipe}",
         )
         for name, (recipe, release) in recipe_names().items()

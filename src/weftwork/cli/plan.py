@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weftwork.base.errors import ConfigError
+from weftwork.base.grammar import plural
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.cli.imported import import_document, print_import
@@ -32,7 +33,7 @@ from weftwork.report.plan_words import (
     own_plan,
     plan_verdict,
 )
-from weftwork.report.words import amount, plural
+from weftwork.report.words import amount
 from weftwork.spec.scenario.scenario import dump
 from weftwork.store.runs import fresh_folder, new_folder, refuse_existing
 from weftwork.study.plan.best import MOST, sweep_of_best

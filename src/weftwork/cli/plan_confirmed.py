@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from weftwork.base.grammar import plural
 from weftwork.report.words import amount, sentence
 from weftwork.study.plan.confirm_words import left_out, why_no_more
 
@@ -49,9 +50,12 @@ def _headline(found: Confirmation) -> str:
         return "Packet by packet: each kind of traffic alone, not the job."
     if found.how == "none":
         return "Packet by packet: not confirmed."
-    part = f"all {found.of_gpus:,} GPUs"
+    part = f"all {plural(found.of_gpus, 'GPU')}"
     if found.how == "replicas":
-        part = f"{found.replicas:,} of {found.of_replicas:,} replicas, {found.gpus:,} of {found.of_gpus:,} GPUs"
+        part = (
+            f"{found.replicas:,} of {plural(found.of_replicas, 'replica')}, {found.gpus:,} of "
+            f"{plural(found.of_gpus, 'GPU')}"
+        )
     if found.packet_ps is None or found.flow_ps is None or found.longer is None:
         return f"Packet by packet ({part}): the run did not end; it is {found.status}."
     word = "longer" if found.longer >= 0 else "shorter"
@@ -73,7 +77,7 @@ def _table(found: Confirmation) -> Table:
         longer = "" if one.packet_ps is None else f"{100 * (one.packet_ps / one.flow_ps - 1):+.2f} %"
         table.add_row(
             one.kind,
-            f"{one.operation}, {amount(one.size_bytes, 'B')}, {one.ranks:,} ranks",
+            f"{one.operation}, {amount(one.size_bytes, 'B')}, {plural(one.ranks, 'rank')}",
             amount(found.exposed_ps[one.kind], "ps"),
             amount(one.closed_form_ps, "ps"),
             amount(one.flow_ps, "ps"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.study.imported import NODE, sections_of_import
@@ -84,7 +85,7 @@ class Question:
         training.setdefault("global_batch", max(1, TOKENS // int(sequence)))
         tree: dict[str, Any] = {
             "schema": SCHEMA,
-            "name": f"{self._short} on {self.gpus} GPUs",
+            "name": f"{self._short} on {plural(self.gpus, 'GPU')}",
             "fabric": {"topology": "rail-optimized", "gpus": self.gpus, "node": self.node, "switch": SWITCH},
             "training": training,
             "engine": {"fidelity": "flow"},

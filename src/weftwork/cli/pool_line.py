@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from weftwork.base.grammar import plural
 from weftwork.cli.progress import clock_words
-from weftwork.report.words import plural
 
 if TYPE_CHECKING:
     from weftwork.study.pool.pool import PoolProgress

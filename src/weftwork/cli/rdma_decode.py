@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.cli.console import console
 from weftwork.rdma.capture import CaptureExplainer
 from weftwork.rdma.findings import find_trouble
@@ -122,14 +123,13 @@ def _print(file: Path, seen: CaptureExplainer, rows: list[PacketRow], rows_left_
     flows = _flows(seen)
     messages = sum(flow.messages for flow in flows)
     out.print(
-        Text(f"{file}: {_plural(seen.packets, 'packet')} in {duration_us:,.1f} us ({kinds or 'none'})"), soft_wrap=True
+        Text(f"{file}: {plural(seen.packets, 'packet')} in {duration_us:,.1f} us ({kinds or 'none'})"), soft_wrap=True
     )
-    out.print(Text(f"{_plural(len(flows), 'flow')}, {_plural(messages, 'message')}"))
+    out.print(Text(f"{plural(len(flows), 'flow')}, {plural(messages, 'message')}"))
     if seen.trains:
-        text = (
-            f"{seen.trains:,} of {_plural(seen.frames, 'frame')} hold several packets, which the system had not cut yet"
-        )
-        out.print(Text(f"{text} or had joined (segmentation offload); their rows have one number"), soft_wrap=True)
+        trains = plural(seen.trains, "frame holds", "frames hold")
+        text = f"{trains} several packets, of {seen.frames:,} in all: the system had joined them, or not cut them yet"
+        out.print(Text(f"{text} (segmentation offload); the rows of a frame have one number"), soft_wrap=True)
     if findings:
         for label, finding in zip(["to blame", *["also"] * (len(findings) - 1)], findings, strict=True):
             first = "" if finding.first_packet is None else f" (first: packet {finding.first_packet})"
@@ -140,16 +140,12 @@ def _print(file: Path, seen: CaptureExplainer, rows: list[PacketRow], rows_left_
         out.print()
         out.print(_flow_table(flows[:_MOST_FLOWS]))
         if len(flows) > _MOST_FLOWS:
-            out.print(Text(f"{len(flows) - _MOST_FLOWS:,} other flows: see --json"))
+            out.print(Text(f"{plural(len(flows) - _MOST_FLOWS, 'other flow')}: see --json"))
     if rows:
         out.print()
         out.print(_packet_table(rows, rows[0].time_ns if seen.first_ns is None else seen.first_ns))
     if rows_left_out:
-        out.print(Text(f"{rows_left_out:,} other packets: see --limit"))
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+        out.print(Text(f"{plural(rows_left_out, 'other packet')}: see --limit"))
 
 
 def _table(*columns: tuple[str, bool]) -> Table:

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from weftwork.base.grammar import plural
 from weftwork.base.memory import memory_words
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
@@ -19,7 +20,7 @@ from weftwork.cli.pool_line import PoolLine
 from weftwork.cli.settings import overrides
 from weftwork.report.page_sweep import PAGE, sweep_page
 from weftwork.report.sweep_words import against_best, best_first, cell, objective_words, sweep_verdict
-from weftwork.report.words import plural, sentence
+from weftwork.report.words import sentence
 from weftwork.store.sweeps import write_command
 from weftwork.study.sweep.sweep import run_sweep
 
@@ -155,7 +156,7 @@ def _print(found: SweepRun, result: SweepResult) -> None:
     out.print()
     out.print(_table(result))
     if len(result.rows) > _SHOWN:
-        out.print(Text(f"and {len(result.rows) - _SHOWN:,} more points in table.csv"))
+        out.print(Text(f"and {plural(len(result.rows) - _SHOWN, 'more point')} in table.csv"))
     out.print()
     kept = f", {found.kept:,} of them from before" if found.kept else ""
     if found.repeated:
@@ -186,7 +187,9 @@ def _start_words(start: SweepStart) -> str:
     side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
     less = " (memory holds no more)" if start.workers < min(start.cores, start.runs) else ""
     more = ", and its programs, which are built later" if start.is_least else ""
-    where = "" if start.machines is None else f" on Ray ({plural(start.machines, 'machine')}, {start.cores:,} CPUs)"
+    where = (
+        "" if start.machines is None else f" on Ray ({plural(start.machines, 'machine')}, {plural(start.cores, 'CPU')})"
+    )
     return (
         f"{plural(start.points, 'point')}, {plural(start.runs, 'run')}, {side}{where}{less},"
         f" about {memory_words(start.memory_bytes)} each by its keys{more}"

@@ -12,12 +12,12 @@ import yaml
 from rich.text import Text
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.cli.leave import FAILED
 from weftwork.cli.printable import printable
 from weftwork.cli.settings import overrides
-from weftwork.report.words import plural
 from weftwork.testing.files import check_file
 
 if TYPE_CHECKING:

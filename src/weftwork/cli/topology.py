@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from weftwork.base.caveat import caveats_to_json
+from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, RATE, format_quantity
 from weftwork.cli.console import console
 from weftwork.cli.limits_of_switches import limits_of_switches
@@ -168,13 +169,14 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
         "bisection", f"{format_quantity(RATE, flow.rate_bps)}, {share:.1%} of what half of the hosts can send"
     )
     table.add_row("", f"({flow.method})")
-    table.add_row("diameter", f"{measures.diameter_hops} hop{'s' if measures.diameter_hops != 1 else ''}")
+    table.add_row("diameter", plural(measures.diameter_hops, "hop"))
     out.print(table)
     out.print()
     out.print(_paths_table(measures))
     if measures.sample < measures.attachments:
         out.print(
-            f"Paths towards {measures.sample:,} of {measures.attachments:,} leaves, evenly spaced.", soft_wrap=True
+            f"Paths towards {measures.sample:,} of {plural(measures.attachments, 'leaf', 'leaves')}, evenly spaced.",
+            soft_wrap=True,
         )
     out.print(
         "RTT: propagation, forwarding and receive latency there and back; no serialisation, no queue.", soft_wrap=True
@@ -195,13 +197,13 @@ def _server_lines(fabric: Fabric, servers: Sequence[tuple[Server, int]], found: 
     """Rows about servers: what they are, their GPUs, rails and pods, and who reaches whom without them."""
     lines = []
     for server, count in servers:
-        parts = [f"{server.gpus:,} GPU{'s' * (server.gpus > 1)}"]
+        parts = [f"{plural(server.gpus, 'GPU')}"]
         if server.nvlink_domain_gpus:
             domains = "one NVLink domain" if server.nvlink_domain_gpus == server.gpus else (
                 f"NVLink domains of {server.nvlink_domain_gpus}")  # fmt: skip
             reduces = ", reduces in the switch" if server.nvls else ""
             parts.append(f"{domains} ({format_quantity(RATE, server.nvlink_rate_bps)} a GPU{reduces})")
-        parts.append(f"{server.nic_ports:,} NIC port{'s' * (server.nic_ports > 1)}")
+        parts.append(plural(server.nic_ports, "NIC port"))
         lines.append(("servers", f"{count:,} x {server.name}: {', '.join(parts)}"))
     lines.append(("GPUs", f"{fabric.gpus:,}"))
     if len(rails := rails_of(fabric)) > 1:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.cli.limits_of_switches import plain_table
 from weftwork.topology.oversubscription import ratio_text
@@ -160,15 +161,15 @@ def _first_lines(fabric: Fabric, limits: FabricLimits, words: Words) -> list[str
     plan, end, limit = ending.plan, ending.end, ending.limit
     top = len(end.down)
     one = words[top][0]
-    networks = "1 network" if plan.networks == 1 else f"{plan.networks:,} networks"
+    networks = plural(plan.networks, "network")
     article = "an" if one[0] in "aeiou" else "a"
-    who = f"{article.capitalize()} {one}'s {end.down[-1]:,} ports"
+    who = f"{article.capitalize()} {one}'s {plural(end.down[-1], 'port')}"
     share = f"It has {fabric.gpus:,} ({fabric.gpus / ending.gpus:.1%})."
-    lines = [f"{who} end this fabric: {_joined_words(ending, words)}, {ending.gpus:,} GPUs. {share}"]
+    lines = [f"{who} end this fabric: {_joined_words(ending, words)}, {plural(ending.gpus, 'GPU')}. {share}"]
     by_tier = ", ".join(f"{count:,} {words[tier][count != 1]}" for tier, count in enumerate(limit.switches_by_tier, 1))
     ratios = ", ".join(f"{words[tier][0]} {ratio_text(ratio)}" for tier, ratio in enumerate(plan.ratios, 1))
     lines.append(
-        f"The largest of its kind: {limit.servers:,} servers, {by_tier}, {networks}"
+        f"The largest of its kind: {plural(limit.servers, 'server')}, {by_tier}, {networks}"
         + (f"; oversubscription {ratios}." if ratios else ".")
     )
     today = ending.today
@@ -176,8 +177,8 @@ def _first_lines(fabric: Fabric, limits: FabricLimits, words: Words) -> list[str
         each, cables = words[1][0] if top == 2 else "group", plan.today.cables[-1]
         joined = _groups(today.groups[top - 2], top - 1, words)
         lines.append(
-            f"Without another {one} it ends at {today.servers * plan.gpus:,} GPUs: {joined} as today's, with {cables}"
-            f" link{'s' * (cables > 1)} from every {one} to each {each}."
+            f"Without another {one} it ends at {plural(today.servers * plan.gpus, 'GPU')}: {joined} as today's, with "
+            f"{plural(cables, 'link')} from every {one} to each {each}."
         )
     for tier in plan.part_filled:
         what = f"The only {words[1][0]}" if tier == 1 else f"The only group of {words[tier][1]}"
@@ -187,16 +188,16 @@ def _first_lines(fabric: Fabric, limits: FabricLimits, words: Words) -> list[str
 
 def _groups(count: int, tier: int, words: Words) -> str:
     """So many groups of a tier, which of leaves are leaves."""
-    return (
-        f"{count:,} {words[1][count != 1]}" if tier == 1 else f"{count:,} group{'s' * (count != 1)} of {words[tier][1]}"
-    )
+    return f"{count:,} {words[1][count != 1]}" if tier == 1 else f"{plural(count, 'group')} of {words[tier][1]}"
 
 
 def _joined_words(ending: TreeEnding, words: Words) -> str:
     """What the ports of a switch of the top tier go to."""
     end, top = ending.end, len(ending.end.down)
     if top == 1:
-        return f"{end.down[0] // end.each:,} servers" + (f" with {end.each} ports each" if end.each > 1 else "")
+        return f"{plural(end.down[0] // end.each, 'server')}" + (
+            f" with {plural(end.each, 'port')} each" if end.each > 1 else ""
+        )
     text = _groups(ending.limit.groups[top - 2], top - 1, words)
     wide = end.spread[-1]
     return text if wide == 1 else f"{text} ({wide} for a server)"
@@ -210,11 +211,11 @@ def _step_words(step: NextStep, ending: TreeEnding, words: Words) -> str:
     if step.step == "planes":
         rate = format_quantity(RATE, step.rate_bps)
         if step.rate_bps == ending.plan.rates_bps[0]:
-            return f"planes: {step.count} ports of a GPU on {step.count} leaves"
+            return f"planes: {plural(step.count, 'port')} of a GPU on {plural(step.count, 'leaf', 'leaves')}"
         return f"planes: NIC ports split in {step.count}, {rate} each"
     if step.step == "switches":
-        return f"switches of {step.count:,} ports: {', '.join(step.switches)}"
-    return f"rails not joined: {step.count:,} networks"
+        return f"switches of {plural(step.count, 'port')}: {', '.join(step.switches)}"
+    return f"rails not joined: {plural(step.count, 'network')}"
 
 
 def _price(step: NextStep, ending: TreeEnding) -> tuple[str, str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
+from weftwork.base.grammar import plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.report.words import amount
 
@@ -79,40 +80,41 @@ def _path_rows(loss: Loss) -> list[tuple[str, str, str]]:
     for hops in sorted(before.keys() | after.keys()):
         cells = [f"{row.paths_min:,}, {row.paths_median:,.0f}" if (row := found.get(hops)) else "none"
                  for found in (before, after)]  # fmt: skip
-        rows.append((f"shortest paths of {hops} hops: least, median", cells[0], cells[1]))
+        rows.append((f"shortest paths of {plural(hops, 'hop')}: least, median", cells[0], cells[1]))
     return rows
 
 
 def _sentences(loss: Loss) -> list[str]:
     """Who is cut off, in words."""
     before, after = loss.before, loss.after
-    what = _count(loss.links_lost, "link") if loss.links_lost else "No link"
+    what = plural(loss.links_lost, "link is", "links are") if loss.links_lost else "No link is"
     if len(loss.nodes) > 1:
-        what = f"{len(loss.nodes):,} nodes and {what}"
-    lines = [f"{what} {'are' if loss.links_lost > 1 or len(loss.nodes) > 1 else 'is'} gone."]
+        what = f"{plural(len(loss.nodes), 'node')} and {plural(loss.links_lost, 'link')} are"
+    lines = [f"{what} gone."]
     alone = after.hosts_alone - before.hosts_alone
     if alone:
-        lines.append(f"{_count(alone, 'host')} {'reach' if alone > 1 else 'reaches'} no other host.")
+        lines.append(f"{plural(alone, 'host reaches', 'hosts reach')} no other host.")
     apart = before.host_pairs_joined - after.host_pairs_joined
     if apart:
-        lines.append(f"{apart:,} of {before.host_pairs_joined:,} pairs of hosts no longer reach each other.")
+        lines.append(
+            f"{plural(apart, 'pair')} of hosts no longer reach each other, of {before.host_pairs_joined:,} before."
+        )
     else:
         lines.append("All hosts that reached each other still do.")
     if loss.gpus_without:
-        has = "have" if loss.gpus_without > 1 else "has"
         lines.append(
-            f"{_count(loss.gpus_without, 'GPU')} {has} no NIC port left"
+            f"{plural(loss.gpus_without, 'GPU has', 'GPUs have')} no NIC port left"
             + ("." if alone else "; the path to other servers is through other GPUs of the same server.")
         )
     if loss.gpus_with_less:
-        has = "have" if loss.gpus_with_less > 1 else "has"
-        lines.append(f"{_count(loss.gpus_with_less, 'GPU')} {has} lost some NIC ports and can move to the others.")
+        fewer = plural(loss.gpus_with_less, "GPU has", "GPUs have")
+        lines.append(f"{fewer} lost some NIC ports and can move to the others.")
     pairs = before.gpu_pairs_joined - after.gpu_pairs_joined
     if pairs:
         share = after.gpu_pairs_joined / before.gpu_pairs_joined
         lines.append(f"{share:.2%} of the pairs of GPUs that reached each other by their own NIC ports still do.")
     if after.networks > before.networks:
-        lines.append(f"{after.networks:,} networks where there were {before.networks:,}: no link joins them.")
+        lines.append(f"{plural(after.networks, 'network')} where there were {before.networks:,}: no link joins them.")
     return lines
 
 
@@ -122,14 +124,14 @@ def _valley_sentences(loss: Loss) -> list[str]:
     if before is None or after is None:
         return ["Switches of one tier are linked, so that up and down say nothing of the routes: no check for valleys."]
     lines = []
-    of = f"{before.pairs_legal:,} pairs of leaves that keep hosts"
+    of = f"{plural(before.pairs_legal, 'pair')} of leaves that keep hosts"
     if after.sample < after.leaves:
-        of += f" (those of {after.sample:,} of {after.leaves:,} leaves)"
+        of += f" (those of {after.sample:,} of {plural(after.leaves, 'leaf', 'leaves')})"
     lost = before.pairs_legal - after.pairs_legal
     if lost:
         apart = before.pairs_joined - after.pairs_joined
         rest = f", {apart:,} of them no path at all" if apart else ""
-        lines.append(f"{lost:,} of {of} {'have' if lost > 1 else 'has'} no route up and then down any more{rest}.")
+        lines.append(f"No route up and then down any more: {lost:,} of {of}{rest}.")
     if after.pairs_bent:
         lines += _bent_sentences(after)
     elif not lost and before.pairs_legal:
@@ -139,8 +141,8 @@ def _valley_sentences(loss: Loss) -> list[str]:
 
 def _bent_sentences(after: Valleys) -> list[str]:
     some = after.pairs_bent - after.pairs_only_bent
-    parts = [f"all of {_count(after.pairs_only_bent, 'pair')}"] * (after.pairs_only_bent > 0)
-    parts += [f"some of {_count(some, 'pair')}"] * (some > 0)
+    parts = [f"all of {plural(after.pairs_only_bent, 'pair')}"] * (after.pairs_only_bent > 0)
+    parts += [f"some of {plural(some, 'pair')}"] * (some > 0)
     pairs, route = " and ".join(parts), " - ".join(after.example)
     return [
         f"Shortest routes go down and up again (a valley): {pairs} of leaves, such as {route}.",
@@ -153,9 +155,9 @@ def _forbidden(after: Valleys) -> str:
     """What becomes of pairs with a valley where routes may have none, in words."""
     none = after.pairs_joined - after.pairs_legal
     longer, fewer = after.pairs_only_bent - none, after.pairs_bent - after.pairs_only_bent
-    parts = [f"{_count(fewer, 'pair')} keep{'s' * (fewer == 1)} the other shortest routes"] * (fewer > 0)
-    parts += [f"{_count(longer, 'pair')} take{'s' * (longer == 1)} longer routes"] * (longer > 0)
-    parts += [f"{_count(none, 'pair')} {'has' if none == 1 else 'have'} no route left"] * (none > 0)
+    parts = [f"{plural(fewer, 'pair keeps', 'pairs keep')} the other shortest routes"] * (fewer > 0)
+    parts += [f"{plural(longer, 'pair takes', 'pairs take')} longer routes"] * (longer > 0)
+    parts += [f"{plural(none, 'pair has', 'pairs have')} no route left"] * (none > 0)
     return ", ".join(parts)
 
 
@@ -177,10 +179,6 @@ def print_job_loss(out: Console, job: JobLoss) -> None:
         out.print(f"No NIC port is left for {_names(job.cut_off)}.", markup=False, soft_wrap=True)
     if job.stopped:
         out.print(f"Stopped: {job.stopped}.", markup=False, soft_wrap=True)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number > 1)}"
 
 
 def _names(names: tuple[str, ...]) -> str:
@@ -212,10 +210,10 @@ def _rail_words(rails: tuple[RailLoss, ...], alike: list[RailLoss]) -> str:
             runs.append([number])
     words = ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
     hosts = "" if alike[0].hosts_after == alike[0].hosts_before else (
-        f", {alike[0].hosts_after:,} of {alike[0].hosts_before:,} hosts")  # fmt: skip
-    return f"rail{'s' * (len(numbers) > 1)} {words}{hosts}{', each' * (len(numbers) > 1)}"
+        f", {alike[0].hosts_after:,} of {plural(alike[0].hosts_before, 'host')}")  # fmt: skip
+    return f"{'rails' if len(numbers) > 1 else 'rail'} {words}{hosts}{', each' if len(numbers) > 1 else ''}"
 
 
 def _worst_words(worst: WorstPair) -> str:
-    how = "all pairs" if worst.is_all else f"{_count(worst.pairs, 'pair')}, hosts that look alike once"
+    how = "all pairs" if worst.is_all else f"{plural(worst.pairs, 'pair')}, hosts that look alike once"
     return f"The least flows from {worst.source} to {worst.target} ({how})."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from rich.table import Table
 
+from weftwork.base.grammar import plural
 from weftwork.report.words import amount
 from weftwork.topology.random_loss import KEEPS
 
@@ -45,7 +46,7 @@ class SeedsLine:
         if not self._is_on or elapsed_s < QUIET_S:
             return
         left = f", {elapsed_s / done * (of - done):.0f} s left" if done else ""
-        sys.stderr.write(f"\r\033[K{done:,} of {of:,} seeds{left}")
+        sys.stderr.write(f"\r\033[K{done:,} of {plural(of, 'seed')}{left}")
         sys.stderr.flush()
         self._is_written = True
 
@@ -73,7 +74,11 @@ def print_random(out: Console, fabric: Fabric, loss: RandomLoss, certain: tuple[
         if loss.probability is not None
         else f"{loss.count:,} of them"
     )
-    out.print(f"Lost of {loss.candidates:,} {what}, {how}. {loss.seeds:,} seeds, from 0.", markup=False, soft_wrap=True)
+    out.print(
+        f"Lost of {loss.candidates:,} {what}, {how}. {plural(loss.seeds, 'seed')}, from 0.",
+        markup=False,
+        soft_wrap=True,
+    )
     out.print()
     table = Table(box=None, pad_edge=False)
     for heading, justify in (("bisection", "left"), ("left", "right"), ("rate", "right")):

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from weftwork.base.grammar import plural
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.cli.leave import FAILED, INTERRUPTED
@@ -26,7 +27,7 @@ from weftwork.report.tune_words import (
     tune_warnings,
     tuned_comment,
 )
-from weftwork.report.words import change, plural
+from weftwork.report.words import change
 from weftwork.store.sweeps import write_command
 from weftwork.store.tunings import write_tuning
 from weftwork.study.tune.question import TuneQuestion

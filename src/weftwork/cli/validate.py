@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.cli.leave import FAILED
-from weftwork.report.words import plural
 from weftwork.spec.calibration import read_calibration
 from weftwork.study.validation.own_rows import format_named, own_sets
 from weftwork.study.validation.own_scores import OwnSource, own_scores, write_own_scenarios
@@ -202,7 +202,7 @@ def _source(calibration: Path, data: Path) -> OwnSource:
 
 def _one_set(keys: list[str]) -> str | None:
     if len(keys) > 1:
-        text = f"found {len(keys)} sets, wanted one beside --data: the one whose columns the rows have"
+        text = f"found {plural(len(keys), 'set')}, wanted one beside --data: the one whose columns the rows have"
         raise ConfigError("command line", [Mistake(path="SET", text=text)])
     return keys[0] if keys else None
 

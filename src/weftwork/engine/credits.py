@@ -13,6 +13,7 @@ import numpy as np
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import Mistake
+from weftwork.base.grammar import plural
 from weftwork.engine.headroom import full_frame_bytes
 from weftwork.spec.fabric import SWITCH
 
@@ -69,7 +70,7 @@ def port_credits(
     for port in short.tolist():
         name = "switch.buffer" if is_switch[port] else "nic.receive_buffer"
         text = (
-            f"credits leave {room[port]:,} B for each of {classes} lanes of a link of"
+            f"credits leave {room[port]:,} B for each of {plural(classes, 'lane')} of a link of"
             f" '{fabric.node_names[ports.node[port]]}', wanted {least:,} B or more: two full frames and a quantum of"
             f" {quantum:,} B; take a larger buffer, fewer priorities, or flow_control: pfc"
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.engine.base_rtt import fabric_base_rtt_ps
 from weftwork.engine.credits import port_credits
 from weftwork.engine.ecn import threshold_mistakes, thresholds_bytes
@@ -228,7 +229,8 @@ def _class_mistakes(used: Sequence[int], channels: int) -> list[Mistake]:
     if len(used) * channels <= MOST_CLASSES:
         return []
     text = (
-        f"{channels} virtual channels of each of {len(used)} priorities are {len(used) * channels} queues of a port,"
+        f"{plural(channels, 'virtual channel')} of each of {plural(len(used), 'priority', 'priorities')} are "
+        f"{plural(len(used) * channels, 'queue')} of a port,"
         f" wanted at most {MOST_CLASSES}"
     )
     return [Mistake(path="transport.port_selection", text=text)]
@@ -271,7 +273,10 @@ def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
         )
         return [Mistake(path="job.rank_program", text=text)]
     if job.placement.host.min() < 0 or job.placement.host.max() >= hosts:
-        text = f"the job needs {int(job.placement.host.max()) + 1:,} hosts, the fabric '{fabric.name}' has {hosts:,}"
+        text = (
+            f"the job needs {plural(int(job.placement.host.max()) + 1, 'host')}, the fabric '{fabric.name}' has "
+            f"{hosts:,}"
+        )
         return [Mistake(path="job.placement", text=text)]
     node = fabric.hosts[job.placement.host]
     count = np.diff(fabric.ports.base)[node]
@@ -283,8 +288,8 @@ def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
         return [Mistake(path="job.placement", text=text)]
     short = np.flatnonzero(count <= placed.nics.max())
     if len(short) and any(isinstance(operation, Send) and operation.rail == "peer" for _, operation, _ in walk(job)):
-        where = f"'{fabric.node_names[node[short[0]]]}' has {count[short[0]]}"
-        text = f"found the rail of the peer with NIC port {int(placed.nics.max())}, but {where} NIC ports"
+        where = f"'{fabric.node_names[node[short[0]]]}' has {plural(count[short[0]], 'NIC port')}"
+        text = f"found the rail of the peer with NIC port {int(placed.nics.max())}, but {where}"
         return [Mistake(path="job.placement", text=text)]
     return _gpu_mistakes(fabric, job, node)
 
@@ -313,7 +318,9 @@ def _gpu_mistakes(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> list[Mis
     _, first, times = np.unique(place, return_index=True, return_counts=True)
     if (times > 1).any():
         rank = int(first[times > 1][0])
-        text = f"GPU {gpu[rank]} of '{fabric.node_names[node[rank]]}' has {int(times.max())} ranks, wanted one"
+        text = (
+            f"GPU {gpu[rank]} of '{fabric.node_names[node[rank]]}' has {plural(int(times.max()), 'rank')}, wanted one"
+        )
         return [Mistake(path="job.placement", text=text)]
     return []
 
@@ -388,7 +395,8 @@ def _shared_bytes(
         shared[node] = device.buffer_bytes - reserve - room
         if shared[node] < frame and kind not in mistakes:
             text = (
-                f"the buffer of '{fabric.node_names[node]}', {device.buffer_bytes:,} B, is too small: {len(own)} ports "
+                f"the buffer of '{fabric.node_names[node]}', {device.buffer_bytes:,} B, is too small: "
+                f"{plural(len(own), 'port')} "
                 f"need {room:,} B of headroom and {reserve:,} B of reserve and leave no room for one of {frame:,} B;"
                 " take a larger buffer, a smaller reserve, shorter cables, a fixed headroom, or flow_control: none"
             )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weftwork.base.errors import Mistake
+from weftwork.base.grammar import plural
 from weftwork.engine.packet_input import PIN_DTYPE
 from weftwork.engine.programs import walk
 from weftwork.spec.fabric import HOST
@@ -44,14 +45,17 @@ def routing_mistakes(fabric: Fabric, job: Job | None, routing: Routing) -> list[
     """
     mistakes: list[Mistake] = []
     if not 0 <= routing.paths <= MOST_PATHS:
-        text = f"found {routing.paths} paths, wanted 1 to {MOST_PATHS}, or 0 for all shortest ones"
+        text = f"found {plural(routing.paths, 'path')}, wanted 1 to {MOST_PATHS}, or 0 for all shortest ones"
         mistakes.append(Mistake(path="fabric.paths", text=text))
     linked = same_tier_link(fabric) if routing.up_down else None
     if linked is not None:
         mistakes.append(_no_direction(fabric, linked))
     plans = {len(pin.later) for pin in routing.pins} - {len(routing.plan_at_ps)}
     if plans or list(routing.plan_at_ps) != sorted(set(routing.plan_at_ps)):
-        text = f"found pins with {sorted(plans)} later paths, wanted one for each of {len(routing.plan_at_ps)} instants"
+        text = (
+            f"found pins with {sorted(plans)} later paths, wanted one for each of "
+            f"{plural(len(routing.plan_at_ps), 'instant')}"
+        )
         mistakes.append(Mistake(path="fabric.engineering", text=f"{text}, which are to ascend"))
         return mistakes
     sound: list[tuple[int, Pin]] = []
@@ -170,7 +174,7 @@ def _way_mistake(fabric: Fabric, pin: Pin) -> str | None:
             return f"wanted NIC ports at both ends, found one of '{fabric.node_names[_first_switch(fabric, nics)]}'"
         leaves = sorted(set(ports.node[ports.peer[list(nics)]].tolist()))
         if len(leaves) != 1 or kind[leaves[0]] == HOST:
-            return f"wanted NIC ports of one switch, found some of {len(leaves)} nodes"
+            return f"wanted NIC ports of one switch, found some of {plural(len(leaves), 'node')}"
         ends.append(leaves[0])
     later = (_path_mistake(fabric, path, ends) for path in pin.later if path)
     return _path_mistake(fabric, pin.ports, ends) or next((text for text in later if text is not None), None)

@@ -13,6 +13,7 @@ import numpy as np
 
 from weftwork.base.clock import NEVER_PS, SECOND_PS
 from weftwork.base.errors import Mistake
+from weftwork.base.grammar import plural
 from weftwork.engine.packet_input import AXIS_DTYPE, COLLECT_DTYPE, DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
 from weftwork.spec.job import (
     Arrivals,
@@ -278,7 +279,10 @@ def job_mistakes(job: Job, host_of_rank: NDArray[np.int64], *, by_packet: bool =
         several = "found programs that count from another rank than 0, which only the flow engine runs: fidelity: flow"
         mistakes.append(Mistake(path="job.first_rank", text=several))
     if len(job.first_rank) not in {0, len(job.programs)}:
-        wrong = f"found {len(job.first_rank)} first ranks, wanted one for each of the {len(job.programs)} programs"
+        wrong = (
+            f"found {plural(len(job.first_rank), 'first rank')}, wanted one for each of the "
+            f"{plural(len(job.programs), 'program')}"
+        )
         return [Mistake(path="job.first_rank", text=wrong)]
     members = [np.flatnonzero(job.rank_program == index) for index in range(len(job.programs))]
     for index, operation, count in walk(job):
@@ -307,7 +311,8 @@ def _value_mistake(  # noqa: PLR0911 - one answer for each operation
             pairs < 1 or channel < 0 or (channel + 1) * pairs - 1 > MAX_CHANNEL
         ):
             return (
-                f"found channel {channel} of {pairs} queue pairs, wanted 0 to {MAX_CHANNEL} in all, at least one pair"
+                f"found channel {channel} of {plural(pairs, 'queue pair')}, wanted 0 to {MAX_CHANNEL} in all, at "
+                "least one pair"
             )
         case Collect() if (text := _collect_mistake(operation)) is not None:
             return text
@@ -348,7 +353,10 @@ def _peer_mistake(
     job: Job, peer: Peer, ranks: NDArray[np.int64], count: int, host_of_rank: NDArray[np.int64], first: int
 ) -> str | None:
     if peer.rule == "table" and (peer.table is None or len(peer.table) != job.ranks):
-        return f"found a table of {len(peer.table or ())} entries, wanted one for each of the {job.ranks} ranks"
+        return (
+            f"found a table of {plural(len(peer.table or ()), 'entry', 'entries')}, wanted one for each of the "
+            f"{plural(job.ranks, 'rank')}"
+        )
     if peer.rule in {"shift", "xor"}:
         if peer.group is None:
             return f"found the rule '{peer.rule}' without a group, wanted a group"
@@ -384,7 +392,7 @@ def _columns_mistake(arrivals: Arrivals) -> str | None:
     columns = (arrivals.at_ps, arrivals.peer, arrivals.size_bytes, arrivals.channel)
     lengths = sorted({len(column) for column in columns})
     if len(lengths) > 1:
-        return f"found columns of {lengths} values, wanted one of each for every message"
+        return f"found columns of {', '.join(map(str, lengths))} values, wanted one of each for every message"
     for column, unit in ((arrivals.at_ps, "ps"), (arrivals.size_bytes, "bytes")):
         if column.min(initial=0) < 0:
             return f"found {column.min()} {unit}, wanted 0 or more"
@@ -406,12 +414,15 @@ def _arrivals_mistake(
 
 def _size_mistake(job: Job, size: Size) -> str | None:
     if size.total_bytes < 0 or size.parts < 0:
-        return f"found {size.total_bytes} bytes in {size.parts} parts, wanted 0 or more of both"
+        return f"found {size.total_bytes} bytes in {plural(size.parts, 'part')}, wanted 0 or more of both"
     if size.total_bytes > MOST_BYTES:
         return f"found {size.total_bytes} bytes, wanted at most {MOST_BYTES}"
     if size.span < 1 or size.span_stride < 0 or size.copies < 1 or (size.parts and size.span > size.parts):
         found = f"span {size.span}, span_stride {size.span_stride}, copies {size.copies}"
-        return f"found {found}, wanted a span of 1 to {size.parts} parts, a stride of 0 or more and at least one copy"
+        return (
+            f"found {found}, wanted a span of 1 to {plural(size.parts, 'part')}, a stride of 0 or more and at "
+            "least one copy"
+        )
     every = np.arange(job.ranks, dtype=np.int64)
     for digit in size.digits:
         ranks = every if digit.group.members is None else np.asarray(digit.group.members, np.int64)
@@ -429,7 +440,10 @@ def _group_mistake(job: Job, group: Group, ranks: NDArray[np.int64]) -> str | No
         return None
     named = set(group.members)
     if len(group.members) != group.size or len(named) != group.size:
-        return f"found {len(group.members)} members, {len(named)} of them different, wanted {group.size}, the size"
+        return (
+            f"found {plural(len(group.members), 'member')}, {len(named)} of them different, wanted {group.size}, "
+            "the size"
+        )
     if min(named) < 0 or max(named) >= job.ranks:
         return f"found members {min(named)} to {max(named)}, wanted ranks from 0 to {job.ranks - 1}"
     strangers = np.setdiff1d(ranks, np.asarray(group.members, np.int64))
@@ -440,10 +454,16 @@ def _xor_mistake(peer: Peer, count: int) -> str | None:
     """Every member has a partner only where the size is a power of two above every number that is combined."""
     size = peer.group.size if peer.group is not None else 0
     if size & (size - 1) or peer.step < 0:
-        return f"found the rule 'xor' on {size} ranks with step {peer.step}, wanted a power of two and no negative step"
+        return (
+            f"found the rule 'xor' on {plural(size, 'rank')} with step {peer.step}, wanted a power of two and no "
+            "negative step"
+        )
     last = peer.step * max(count - 1, 0)
     if last + peer.shift.bit_length() > size.bit_length() or peer.shift << last >= size:
-        return f"found the rule 'xor' with {peer.shift} << {last}, wanted less than the {size} ranks of the group"
+        return (
+            f"found the rule 'xor' with {peer.shift} << {last}, wanted less than the {plural(size, 'rank')} of "
+            "the group"
+        )
     return None
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.engine.programs import counters_of, walk
 from weftwork.spec.job import Arrivals, Peer, Send
 from weftwork.spec.peers import peers_of
@@ -51,7 +52,8 @@ class Unjoined:
         """The pair and the reason."""
         return (
             f"rank {self.source} ('{self.source_port}') sends to rank {self.destination} ('{self.destination_port}'),"
-            f" and no path joins them: the links of the fabric form {self.networks} networks without a switch in common"
+            f" and no path joins them: the links of the fabric form {plural(self.networks, 'network')} without a "
+            "switch in common"
         )
 
 

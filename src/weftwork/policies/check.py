@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from weftwork.base.errors import PolicyError
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.policies.interface import Kind
 from weftwork.policies.layout import RecordLayout
@@ -161,7 +162,9 @@ class _Function:
             raise self.wrong(function, "a function of a step has plain arguments only: no defaults, no *, no decorator")
         names = [argument.arg for argument in (*spec.posonlyargs, *spec.args)]
         if len(names) != len(arguments):
-            raise self.wrong(function, f"'{function.name}' takes {len(names)} arguments, wanted {len(arguments)}")
+            raise self.wrong(
+                function, f"'{function.name}' takes {plural(len(names), 'argument')}, wanted {len(arguments)}"
+            )
         self.types: dict[str, Type] = dict(zip(names, arguments, strict=True))
         self.first_line = dict.fromkeys(names, function.lineno)
         stores = (n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from weftwork.base.grammar import plural
 from weftwork.base.random import Stream, draw
 from weftwork.policies.interface import OFF, Kind
 
@@ -124,5 +125,5 @@ def _of_port(policy: LoadedPolicy, plugin: Any) -> str | None:  # noqa: ANN401
                 return f"it chose candidate {signal.choice} of {count} for {told}, wanted {right}"
         if is_even and any(abs(used[at] - _PER_CANDIDATE) > _SLACK * _PER_CANDIDATE for at in range(count)):
             shares = ", ".join(f"{used[at]:,}" for at in range(count))
-            return f"{count} equal candidates got {shares} packets of one flow"
+            return f"{plural(count, 'equal candidate')} got {shares} packets of one flow"
     return None

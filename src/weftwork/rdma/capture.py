@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from weftwork.base.grammar import plural
 from weftwork.rdma.captured_trains import cut_train
 from weftwork.rdma.flows import CaptureFlow, CaptureFlows, FlowKey
 from weftwork.rdma.packet_words import cm_words, header_words
@@ -220,7 +221,7 @@ class CaptureExplainer:
             flow.late += 1
             self._note(notes, "late", "late: packets behind it came first")
         elif verdict is Verdict.GAP:
-            self._note(notes, "gap", f"{missing} PSN{'' if missing == 1 else 's'} missing in front of it")
+            self._note(notes, "gap", f"{plural(missing, 'PSN')} missing in front of it")
         elif verdict is Verdict.NEW_START:
             notes.append("PSN far from the last: a new connection, or packets that were not captured")
 

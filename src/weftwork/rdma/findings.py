@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from weftwork.base.grammar import plural
 from weftwork.rdma.capture import NAK_WORDS
 from weftwork.wire.extended import Nak
 
@@ -48,11 +49,11 @@ def _refused(seen: CaptureExplainer) -> Iterator[CaptureFinding]:
     wrong, where = _counted(seen, lambda flow: flow.wrong_icrc)
     if wrong:
         text = "receivers drop them, since bytes were changed on the way or the sender computes the ICRC wrongly"
-        yield _finding(seen, "icrc", f"{_count(wrong, 'packet')} with a wrong ICRC{where}: {text}")
+        yield _finding(seen, "icrc", f"{plural(wrong, 'packet')} with a wrong ICRC{where}: {text}")
     for words in NAK_WORDS.values():
         refused, where = _counted(seen, partial(_naks, words=words))
         if refused and words != _SEQUENCE_ERROR:
-            text = f"{_count(refused, 'request')} refused with {words}{where}"
+            text = f"{plural(refused, 'request')} refused with {words}{where}"
             yield _finding(seen, words, f"{text}: the queue pair is in error")
 
 
@@ -61,13 +62,13 @@ def _repeated(seen: CaptureExplainer) -> Iterator[CaptureFinding]:
     again, again_where = _counted(seen, lambda flow: flow.sent_again)
     unready, rnr_where = _counted(seen, lambda flow: flow.rnr_naks)
     if naks:
-        text = f"{_count(naks, 'NAK')} with {_SEQUENCE_ERROR}, {_count(again, 'packet')} sent again{nak_where}"
+        text = f"{plural(naks, 'NAK')} with {_SEQUENCE_ERROR}, {plural(again, 'packet')} sent again{nak_where}"
         yield _finding(seen, "lost", f"{text}: packets are lost or overtake each other", _SEQUENCE_ERROR)
     if unready:
-        text = f"{_count(unready, 'RNR NAK')}{rnr_where}"
+        text = f"{plural(unready, 'RNR NAK')}{rnr_where}"
         yield _finding(seen, "rnr", f"{text}: the receiver has no buffer, its application posts too few receives")
     if again and not naks and not unready:
-        text = f"{_count(again, 'packet')} sent again without a NAK{again_where}"
+        text = f"{plural(again, 'packet')} sent again without a NAK{again_where}"
         why = "ACKs or ends of messages are lost, and the sender waited for its timer"
         yield _finding(seen, "sent again", f"{text}: {why}")
 
@@ -75,29 +76,29 @@ def _repeated(seen: CaptureExplainer) -> Iterator[CaptureFinding]:
 def _congested(seen: CaptureExplainer) -> Iterator[CaptureFinding]:
     if pauses := sum(seen.pauses.values()):
         worst, count = seen.pauses.most_common(1)[0]
-        text = f"{_count(pauses, 'PFC pause')}, {count} of them from {worst}"
+        text = f"{plural(pauses, 'PFC pause')}, {count} of them from {worst}"
         yield _finding(seen, "pause", f"{text}: its queue is full, and it stops whoever sends to it")
     cnps, where = _counted(seen, lambda flow: flow.cnps)
     marked, marked_where = _counted(seen, lambda flow: flow.marked)
     if cnps := cnps + seen.unmatched["CNP"]:
         yield _finding(
-            seen, "cnp", f"{_count(cnps, 'CNP')}{where}: the queue of a switch is long, and it marks packets"
+            seen, "cnp", f"{plural(cnps, 'CNP')}{where}: the queue of a switch is long, and it marks packets"
         )
     elif marked:
-        text = f"{_count(marked, 'packet')} marked by a switch{marked_where}, and no CNP"
+        text = f"{plural(marked, 'packet')} marked by a switch{marked_where}, and no CNP"
         yield _finding(seen, "marked", f"{text}: its queue is long, and nobody tells the sender")
 
 
 def _unclear(seen: CaptureExplainer) -> Iterator[CaptureFinding]:
     late, where = _counted(seen, lambda flow: flow.late)
     if late:
-        yield _finding(seen, "late", f"{_count(late, 'packet')} late{where}: packets take several paths")
+        yield _finding(seen, "late", f"{plural(late, 'packet')} late{where}: packets take several paths")
     missing, where = _counted(seen, lambda flow: flow.missing)
     if missing:
-        text = f"{_count(missing, 'PSN')} never seen{where}"
+        text = f"{plural(missing, 'PSN')} never seen{where}"
         yield _finding(seen, "gap", f"{text}: lost before the place of the capture, or not captured")
     if seen.unread:
-        yield _finding(seen, "unread", f"{_count(seen.unread, 'packet')} not read to the end: see the notes")
+        yield _finding(seen, "unread", f"{plural(seen.unread, 'packet')} not read to the end: see the notes")
 
 
 def _finding(seen: CaptureExplainer, kind: str, text: str, first: str | None = None) -> CaptureFinding:
@@ -106,10 +107,6 @@ def _finding(seen: CaptureExplainer, kind: str, text: str, first: str | None = N
 
 def _naks(flow: CaptureFlow, words: str) -> int:
     return flow.naks[words]
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _counted(seen: CaptureExplainer, of: Callable[[CaptureFlow], int]) -> tuple[int, str]:

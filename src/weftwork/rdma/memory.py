@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.errors import UsageError
+from weftwork.base.grammar import plural
 from weftwork.rdma.persistence import PersistentFile
 from weftwork.rdma.verbs import AccessFlags
 
@@ -157,7 +158,7 @@ class MemoryTable:
     def deregister(self, region: MemoryRegion) -> None:
         """Forget a region; UsageError while windows are bound to it, or if it is not registered."""
         if region.windows:
-            raise UsageError(f"region: found {region.windows} windows bound to it, wanted none")
+            raise UsageError(f"region: found {plural(region.windows, 'window')} bound to it, wanted none")
         if self._local.pop(region.lkey, None) is None:
             raise UsageError("region: found one that is not registered here")
         self.revocations += 1
@@ -291,7 +292,9 @@ class MemoryTable:
 
     def _new_rkey(self) -> int:
         if len(self._remote) >= self._max_regions:
-            raise UsageError(f"memory: found {len(self._remote)} regions and windows, wanted fewer than max_mr")
+            raise UsageError(
+                f"memory: found {plural(len(self._remote), 'region')} and windows, wanted fewer than max_mr"
+            )
         return self.draw_rkey()
 
     def _admit(self, rkey: int, of: MemoryRegion | MemoryWindow) -> None:

@@ -14,6 +14,7 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from weftwork.base.errors import UsageError
+from weftwork.base.grammar import plural
 from weftwork.rdma.completion import CompletionChannel, CompletionQueue
 from weftwork.rdma.datagram import BTH, LARGEST_BYTES, SMALLEST_BYTES, Datagram, IcrcStates, UdpFlow, is_intact
 from weftwork.rdma.memory import MemoryTable, ProtectionDomain
@@ -124,7 +125,7 @@ class RdmaNic:
         """Make a completion queue for so many completions; UsageError beyond the limits."""
         if not 0 < cqe <= self.limits.max_cqe or self._cqs >= self.limits.max_cq:
             raise UsageError(
-                f"cqe: found {cqe}, wanted 1 to {self.limits.max_cqe} in at most {self.limits.max_cq} queues"
+                f"cqe: found {cqe}, wanted 1 to {self.limits.max_cqe} in at most {plural(self.limits.max_cq, 'queue')}"
             )
         self._cqs += 1
         return CompletionQueue(cqe, channel)

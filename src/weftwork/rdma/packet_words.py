@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.grammar import plural
 from weftwork.wire.cm import CmReject, CmReply, CmRequest
 from weftwork.wire.extended import (
     Aeth,
@@ -71,7 +72,7 @@ def _aeth_words(header: Aeth) -> str:
     if header.kind is not AethKind.ACK:
         return f"MSN {header.msn}"
     credit_count = header.credits
-    return f"MSN {header.msn}" + ("" if credit_count is None else f", {credit_count} credits")
+    return f"MSN {header.msn}" + ("" if credit_count is None else f", {plural(credit_count, 'credit')}")
 
 
 def cm_words(message: CmMessage) -> str:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from weftwork.base.errors import UsageError
+from weftwork.base.grammar import plural
 from weftwork.rdma.datagram import BTH, Datagram, IcrcStates, UdpFlow
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.receive_queue import RecvQueue
@@ -324,7 +325,7 @@ class RdmaQueuePair:
         if self.state not in TAKES_SENDS:
             raise UsageError(f"state: found {self.state.name}, wanted RTS to post a send")
         if len(self.requester.entries) >= limits.max_qp_wr:
-            raise UsageError(f"send queue: found {limits.max_qp_wr} requests posted, which is its limit")
+            raise UsageError(f"send queue: found {plural(limits.max_qp_wr, 'request')} posted, which is its limit")
         text = refused_text(wr, self.qp_type, limits.max_sge, limits.max_inline_data)
         if text is not None:
             raise UsageError(text)

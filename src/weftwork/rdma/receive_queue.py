@@ -10,6 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
+from weftwork.base.grammar import plural
 from weftwork.rdma.verbs import AccessFlags, RecvWr, WcStatus
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ class RecvQueue:
     def post(self, wr: RecvWr) -> None:
         """Add a receive; UsageError where the queue is full or the list too long."""
         if len(wr.sg_list) > self.max_sge:
-            raise UsageError(f"sg_list: found {len(wr.sg_list)} elements, wanted at most {self.max_sge}")
+            raise UsageError(f"sg_list: found {plural(len(wr.sg_list), 'element')}, wanted at most {self.max_sge}")
         if len(self._posted) >= self.max_wr:
-            raise UsageError(f"receive queue: found {self.max_wr} receives posted, which is its limit")
+            raise UsageError(f"receive queue: found {plural(self.max_wr, 'receive')} posted, which is its limit")
         self._posted.append(wr)
 
     def take(self) -> RecvWr | None:

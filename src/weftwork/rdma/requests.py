@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weftwork.base.errors import UsageError
+from weftwork.base.grammar import plural
 from weftwork.rdma.receive_queue import Scatter
 from weftwork.rdma.verbs import ATOMIC_BYTES, AccessFlags, QpType, SendFlags, SendWr, WcOpcode, WcStatus, WrOpcode
 from weftwork.wire.extended import AtomicEth, Feth, Ieth, ImmediateData, Reth
@@ -239,7 +240,7 @@ def refused_text(wr: SendWr, service: QpType, max_sge: int, max_inline_data: int
     if wr.opcode not in ALLOWED[service]:
         return f"opcode: found {wr.opcode.name}, which {service.name} does not have"
     if len(wr.sg_list) > max_sge:
-        return f"sg_list: found {len(wr.sg_list)} elements, wanted at most {max_sge}"
+        return f"sg_list: found {plural(len(wr.sg_list), 'element')}, wanted at most {max_sge}"
     if int(wr.flags) & _INLINE_FLAG and (wr.opcode not in _INLINE or length > max_inline_data):
         return f"flags: found INLINE for {wr.opcode.name} of {length} bytes, wanted at most {max_inline_data} to send"
     if service is QpType.UD and wr.ah is None:

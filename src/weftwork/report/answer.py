@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from weftwork.base.grammar import plural, times_as_long
 from weftwork.report.answer_tables import answer_tables
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import drops_by_reason
 from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.report.training_answer import goodput_sentence, is_bound, jobs_of, training_sentences, what_if_of
 from weftwork.report.waiting import waiting_lines
-from weftwork.report.words import FIGURE_KINDS, amount, breaking, caveat_lines, plural, sentence, unbroken
+from weftwork.report.words import FIGURE_KINDS, amount, breaking, caveat_lines, sentence, unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,9 @@ def _sentences(run: Run) -> list[str]:
     said: list[str] = []
     if run.seeds and done < counted:
         some = "None" if done == 0 else f"{done}"
-        said.append(f"NOT FINISHED: {some} of {counted} seeds delivered everything, so there is no average time.")
+        said.append(
+            f"NOT FINISHED: {some} of {plural(counted, 'seed')} delivered everything, so there is no average time."
+        )
     said.append(_flows(run))
     if done == counted or not run.seeds:
         said.append(_times(run))
@@ -144,17 +147,17 @@ def _inside(run: Run) -> str:
 def _times(run: Run) -> str:
     if run.value("fct_p50_ps") is None:
         return ""
+    than = "alone on an empty fabric"
     if run.value("flows_completed") == 1:
-        return f"It took {_amount(run, 'slowdown_p50')} times as long as alone on an empty fabric."
-    which = "Flows" if run.value("flows_completed") == run.value("flows") else "Those that completed"
+        return f"It took {times_as_long([_amount(run, 'slowdown_p50')], than)}."
+    which = "Flows" if run.value("flows_completed") == run.value("flows") else "The flows that completed"
     # of few flows p99 is the last, which the first of the three lines tells
     took = three_lines(run)[0]
     tails = [one for one in _TAILS if _amount(run, f"fct_{one}_ps") not in took]
-    times, factors = (
-        ", ".join(f"{one} {_amount(run, name.format(one))}" for one in ("p50", *tails[:1]))
-        for name in ("fct_{}_ps", "slowdown_{}")
-    )
-    return f"{which} took {times}; that is {factors} times as long as alone on an empty fabric."
+    shown = ("p50", *tails[:1])
+    times = " and ".join(f"{_amount(run, f'fct_{one}_ps')} ({one})" for one in shown)
+    factors = times_as_long([_amount(run, f"slowdown_{one}") for one in shown], than)
+    return f"{which} took {times}: {factors}."
 
 
 def _losses(run: Run) -> str:
@@ -311,8 +314,7 @@ def _print_notes(run: Run, console: Console, *, has_sources: bool) -> None:
         return
     counts = Counter(str(caveat.kind) for caveat in run.caveats)
     told = [plural(counts[kind], *words) for kind, words in _RESTS_ON.items() if counts[kind]]
-    figures = [f"{counts[kind]:,} {kind}" for kind in FIGURE_KINDS if counts[kind]]
-    if figures:
-        told.insert(0, f"{', '.join(figures)} figures")
+    figures = [plural(counts[kind], f"{kind} figure") for kind in FIGURE_KINDS if counts[kind]]
+    told[:0] = figures
     if told:
         _print_labelled(console, "rests on", f"{', '.join(told)}: --sources", "dim")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
+from weftwork.base.grammar import plural
 from weftwork.report.pipeline import EXPOSED, KINDS, is_training, time_by_kind
 from weftwork.report.tables import busiest_groups, pausing_ports
 from weftwork.report.three_lines import told_numbers
@@ -57,7 +58,7 @@ def answer_tables(run: Run, console: Console, *, finished: tuple[int, int]) -> l
 
 def _seeds(run: Run, done: int, counted: int) -> Table:
     partial = "" if done == counted else f", {done} finished"
-    table = _table(f"mean of {counted} seeds{partial}", "mean", "95 % from", "to")
+    table = _table(f"mean of {plural(counted, 'seed')}{partial}", "mean", "95 % from", "to")
     told = told_numbers(run)
     for name in _KEY_NUMBERS:
         if name in run.summary and name not in told and run.value(name) is not None:
@@ -96,7 +97,7 @@ def _training(run: Run, console: Console) -> list[Table]:
         beside.add_row(*tables)
         tables = [beside]
     if len(jobs) > len(shown):
-        tables[-1].caption = f"{len(jobs) - len(shown):,} more jobs: weftwork report, or --json"
+        tables[-1].caption = f"{plural(len(jobs) - len(shown), 'more job')}: weftwork report, or --json"
     return tables
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from weftwork.report.words import plural
+from weftwork.base.grammar import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +25,7 @@ def print_capture(run: Run, console: Console) -> None:
         return
     capture = run.provenance["capture"]
     packets, left_out = plural(capture["packets"], "packet"), capture["left_out"]
-    rest = f"; {left_out:,} later ones left out, see --capture-packets" if left_out else ""
+    rest = f"; {plural(left_out, 'later one')} left out, see --capture-packets" if left_out else ""
     console.print(
         Text(f"capture: {packets} of {capture['link']} in {run.path / capture['file']}{rest}"), soft_wrap=True
     )

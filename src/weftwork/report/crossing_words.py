@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weftwork.report.words import amount, plural, sentence
+from weftwork.base.grammar import plural
+from weftwork.report.words import amount, sentence
 
 if TYPE_CHECKING:
     from weftwork.spec.crossing import Contender, CrossingCell, CrossingResult, Standing

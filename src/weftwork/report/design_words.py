@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from weftwork.report.words import amount, plural
+from weftwork.base.grammar import plural
+from weftwork.report.words import amount
 
 __all__ = ["design_verdict", "loser_words", "money", "of_front", "power", "pruned_lines"]
 
@@ -68,7 +69,10 @@ def design_verdict(document: Mapping[str, Any]) -> list[str]:
     if faster:
         lines.append(_step(faster[0], knee, "The next faster"))
     if len(best) > 1:
-        lines.append(f"{len(best)} fabrics are on the front of money, power and time; the knee is the one above.")
+        lines.append(
+            f"{plural(len(best), 'fabric is', 'fabrics are')} on the front of money, power and time; the knee is the "
+            "one above."
+        )
     return [*lines, *_about(document)]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.base.grammar import plural
 from weftwork.report.link_rates import read_link_rates
 
 if TYPE_CHECKING:
@@ -199,5 +200,4 @@ def plural_role(role: str, count: int) -> str:
     >>> plural_role("leaf", 4), plural_role("switch", 2), plural_role("host", 1)
     ('4 leaves', '2 switches', '1 host')
     """
-    many = {"leaf": "leaves"}.get(role, f"{role}es" if role.endswith("ch") else f"{role}s")
-    return f"{count:,} {role if count == 1 else many}"
+    return plural(count, role, {"leaf": "leaves"}.get(role, f"{role}es" if role.endswith("ch") else None))

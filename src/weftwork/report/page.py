@@ -10,6 +10,7 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.grammar import plural
 from weftwork.report.answer import details
 from weftwork.report.culprit_places import culprit_place
 from weftwork.report.figures.axes import figure
@@ -41,7 +42,6 @@ from weftwork.report.words import (
     has_clock_ended,
     has_word,
     label,
-    plural,
     sentence,
     typeset,
 )
@@ -285,7 +285,7 @@ def _fabric(run: Run) -> PageSection:
     ports = links["port"].to_numpy()
     rate = "mean_rate_bps" if "mean_rate_bps" in links.column_names else "rate_bps"
     if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
-        text = f"The fabric is so large that only the {len(ports):,} busiest directions of its links were kept."
+        text = f"The fabric is so large that only the {len(ports):,} busiest of the directions of its links were kept."
         return PageSection(id="fabric", short=short, title=title, content=notice([text]))
     blamed = culprit_place(run)
     drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links, blamed)
@@ -335,7 +335,8 @@ def _provenance(run: Run) -> PageSection:
     if not run.seeds:
         found = run.query("select coalesce(sum(count), 0)::bigint as n from events where event = 'left out'")
         left_out = found["n"][0].as_py()
-    notes = [f"{left_out:,} events with an instant were not kept; the totals count them."] if left_out else []
+    lost = plural(left_out, "event with an instant was", "events with an instant were")
+    notes = [f"{lost} not kept; the totals count them."] if left_out else []
     content = (
         about
         + notice([*notes, *caveat_lines(run.caveats)])

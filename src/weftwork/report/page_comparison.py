@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.report.answer import details
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.distribution import distribution
@@ -21,7 +22,7 @@ from weftwork.report.page_flows import flow_values
 from weftwork.report.page_over_time import moments, not_recorded
 from weftwork.report.page_training import SCRIPTS, job_waterfalls, pipeline_figure
 from weftwork.report.pipeline import is_training
-from weftwork.report.words import amount, change, label, plural, typeset
+from weftwork.report.words import amount, change, label, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

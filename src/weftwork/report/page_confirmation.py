@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from weftwork.base.grammar import plural
 from weftwork.report.page_elements import PageSection, Tile, paragraphs, table, tiles
 from weftwork.report.words import amount, change, sentence, typeset
 
@@ -23,7 +24,7 @@ def confirmation_section(found: Mapping[str, Any], title: str = "Confirmed packe
     said = [one for one in (sentence(found["why_no_more"]), f"Left out: {found['left_out']}") if one]
     content = ""
     if found["packet_ps"] is not None and found["flow_ps"] is not None:
-        gpus = f"{found['gpus']:,} of {found['of_gpus']:,} GPUs"
+        gpus = f"{found['gpus']:,} of {plural(found['of_gpus'], 'GPU')}"
         content = tiles(
             [
                 Tile(name="packet by packet", value=amount(found["packet_ps"], "ps"), note=gpus),
@@ -35,7 +36,7 @@ def confirmation_section(found: Mapping[str, Any], title: str = "Confirmed packe
     rows = [
         [
             escape(one["kind"]),
-            escape(f"{one['operation']}, {amount(one['size_bytes'], 'B')}, {one['ranks']:,} ranks"),
+            escape(f"{one['operation']}, {amount(one['size_bytes'], 'B')}, {plural(one['ranks'], 'rank')}"),
             *(
                 escape(typeset(amount(one[key], "ps"))) if one[key] is not None else escape(one["reason"] or "")
                 for key in ("closed_form_ps", "flow_ps", "packet_ps")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.grammar import plural
 from weftwork.base.version import VERSION
 from weftwork.report.crossing_words import crossing_verdict, standing_words, took_words
 from weftwork.report.figures.crossing import crossing_figure
 from weftwork.report.page_elements import PageSection, Tile, paragraphs, render, table, tiles
-from weftwork.report.words import plural, typeset
+from weftwork.report.words import typeset
 
 if TYPE_CHECKING:
     from weftwork.spec.crossing import CrossingResult
@@ -48,7 +49,7 @@ def crossing_page(result: CrossingResult, folder: str, command: str) -> str:
     """
     crossed = (
         f"{plural(len(result.contenders), 'contender')} in {plural(len(result.settings), 'setting')},"
-        f" {plural(result.seeds, 'seed')} each, {result.hosts} NIC ports at 400 Gb/s"
+        f" {plural(result.seeds, 'seed')} each, {plural(result.hosts, 'NIC port')} at 400 Gb/s"
     )
     what = [("crossed", crossed), ("measured against", result.contenders[result.base].name)]
     sections = [_answer(result), _best(result), *_groups(result), _table(result), _origin(result, folder, command)]
@@ -143,7 +144,7 @@ def _origin(result: CrossingResult, folder: str, command: str) -> PageSection:
         ("folder", folder),
         ("command", command),
         ("Weftwork", VERSION),
-        ("runs", f"{result.runs:,}, {result.run_s / 60:.0f} minutes of runs, {result.workers} at a time"),
+        ("runs", f"{result.runs:,}, {result.run_s / 60:.0f} min of runs, {result.workers} at a time"),
         *measured,
     ]
     content = table(("", ""), [[escape(name), escape(text)] for name, text in facts], texts=(1,))

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
+from weftwork.base.grammar import plural
 from weftwork.base.version import VERSION
 from weftwork.report.design_folder import FABRICS
 from weftwork.report.design_words import design_verdict, loser_words, money, of_front, power
@@ -19,7 +20,7 @@ from weftwork.report.figures.front import FrontDot, FrontLimit, front_chart
 from weftwork.report.figures.stacked import StackedBar, stacked
 from weftwork.report.page_confirmation import confirmation_section
 from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, render, table, tiles
-from weftwork.report.words import amount, plural, typeset
+from weftwork.report.words import amount, typeset
 
 __all__ = ["PAGE", "design_page"]
 
@@ -64,7 +65,7 @@ def design_page(document: Mapping[str, Any], folder: str, resume: str, scenarios
         _behind(document, folder, resume),
     ]
     what = [
-        ("design", f"a fabric for {document['gpus']:,} GPUs in {document['node']} servers"),
+        ("design", f"a fabric for {plural(document['gpus'], 'GPU')} in {document['node']} servers"),
         ("judged by", f"money, power and {_time_name(document)}, by {_by(document)}"),
         ("prices", document["prices"]),
     ]
@@ -144,7 +145,7 @@ def _warnings(document: Mapping[str, Any], resume: str) -> list[str]:
     waiting = [one for one in document["candidates"] if one["time_ps"] is None]
     if document["end"] != "done":
         how = "the disk was full" if document["end"] == "full" else "it was interrupted"
-        count = f"{len(waiting):,} of {len(document['candidates']):,} fabrics have no time"
+        count = f"{len(waiting):,} of {plural(len(document['candidates']), 'fabric')} have no time"
         found.append(f"This design has not ended: {how}, and {count}. Go on by: {resume}")
     else:
         found += [f"{one['name']} ({one['words']}) has no time: {one['reason']}" for one in waiting[:5]]
@@ -443,7 +444,8 @@ def _pruned(document: Mapping[str, Any]) -> list[PageSection]:
         )
     gone = sum(one["count"] for one in document["pruned"])
     lead = (
-        f"{gone:,} of {document['counted']:,} candidates needed no run. A fabric betters another where it costs and"
+        f"{gone:,} of {plural(document['counted'], 'candidate')} needed no run. A fabric betters another where it "
+        "costs and"
         " draws no more, and gives every server at least as much bandwidth over at most as many hops, whatever the"
         " distance. Closed forms do not see flows that collide."
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.base.units import SIZE, format_quantity
 from weftwork.policies.interface import NO_WINDOW_BYTES
 from weftwork.report.figures.axes import figure
@@ -16,7 +17,7 @@ from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.page_elements import PageSection, bar, notice, table
 from weftwork.report.slow_flows import slow_flows, why
 from weftwork.report.tables import flows_by_size
-from weftwork.report.words import amount, plural, typeset, unit_of
+from weftwork.report.words import amount, typeset, unit_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +68,7 @@ def completion(run: Run) -> PageSection:
     if not any(len(values) for _, values in times):
         lead = f"None of the {which} completed."
     elif len(run.seeds) > len(found):
-        lead += f" The first {len(found)} of {len(run.seeds)} seeds are drawn."
+        lead += f" Drawn: the first {len(found)} of {plural(len(run.seeds), 'seed')}."
     return PageSection(id="times", short="Times", title="How long it took", lead=lead, content="".join(parts))
 
 
@@ -92,7 +93,9 @@ def _collectives(run: Run) -> str:
         ]
         for row in rows[:_MOST_REPETITIONS]
     ]
-    caption = "" if len(rows) <= _MOST_REPETITIONS else f"The first {_MOST_REPETITIONS} of {len(rows):,} repetitions"
+    caption = (
+        "" if len(rows) <= _MOST_REPETITIONS else f"The first {_MOST_REPETITIONS} of {plural(len(rows), 'repetition')}"
+    )
     return table(
         ("operation", "size", "GPUs", "time", "algorithm bandwidth", "bus bandwidth", "the same in bytes"),
         cells,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.report.culprit_marks import TO_BLAME, fault_times, faults_of, is_to_blame
 from weftwork.report.culprit_places import culprit_place
@@ -16,7 +17,7 @@ from weftwork.report.figures.heat_map import heat_map, rows_of
 from weftwork.report.figures.lines import Curve, Moment, curves
 from weftwork.report.over_time import directions, has_table
 from weftwork.report.page_elements import PageSection, notice
-from weftwork.report.words import amount, plural, sentence
+from weftwork.report.words import amount, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,7 +141,9 @@ def _direction(
     of = f"{count} of {each}" if len(rates) == 1 else f"{count} of {each} on average"
     notes = []
     if rows.links_per_row > 1:
-        notes.append(f"Each row shows {rows.links_per_row} links of about the same mean: the largest at each time.")
+        notes.append(
+            f"Each row shows {plural(rows.links_per_row, 'link')} of about the same mean: the largest at each time."
+        )
     ports = direction.ports.tolist()
     own = [at for at, port in enumerate(ports) if port in blamed]
     if own:

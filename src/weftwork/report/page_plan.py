@@ -10,6 +10,7 @@ import shlex
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from weftwork.base.grammar import plural
 from weftwork.base.version import VERSION
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.scatter import ScatterDot, highest_shown, scatter
@@ -18,7 +19,7 @@ from weftwork.report.page_confirmation import confirmation_section
 from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, render, table, tiles
 from weftwork.report.pipeline import KINDS
 from weftwork.report.plan_words import argument_lines, front_rows, left_out, megatron_notes, own_plan, plan_verdict
-from weftwork.report.words import amount, change, plural, sentence, typeset
+from weftwork.report.words import amount, change, sentence, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

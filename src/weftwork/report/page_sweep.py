@@ -8,11 +8,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.grammar import plural
 from weftwork.base.version import VERSION
 from weftwork.report.figures.levels import Level, LevelDot, levels
 from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, render, table, tiles
 from weftwork.report.sweep_words import against_best, best_first, cell, objective_words, point_words, sweep_verdict
-from weftwork.report.words import amount, plural, typeset
+from weftwork.report.words import amount, typeset
 
 if TYPE_CHECKING:
     from weftwork.spec.sweep import SweepResult, SweepRow
@@ -46,7 +47,7 @@ def sweep_page(result: SweepResult, folder: str, command: str) -> str:
 
 
 def _seeds(result: SweepResult) -> str:
-    return "one seed" if result.seeds == 1 else f"{result.seeds:,} seeds each"
+    return "one seed" if result.seeds == 1 else f"{plural(result.seeds, 'seed')} each"
 
 
 def _judged_by(result: SweepResult) -> str:
@@ -69,7 +70,7 @@ def _answer(result: SweepResult) -> PageSection:
         if place is not None and (name != "worst" or place != verdict.second)
     ]
     failed = [f"{point_words(result, row)}: {row.status}. {row.reason}" for row in result.rows if row.reason]
-    more = [f"and {len(failed) - 5:,} more points without a result"] if len(failed) > 5 else []
+    more = [f"and {plural(len(failed) - 5, 'more point')} without a result"] if len(failed) > 5 else []
     content = paragraphs(sweep_verdict(result), "answer") + tiles(shown) + notice([*failed[:5], *more])
     return PageSection(id="answer", short="Answer", title="The answer", content=content)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.report.culprit_marks import fault_times, is_culprit_row
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.gantt import KIND_NAMES, gantt
@@ -25,7 +26,7 @@ from weftwork.report.training_answer import (
     what_if_change,
     what_if_of,
 )
-from weftwork.report.words import amount, plural, typeset
+from weftwork.report.words import amount, typeset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,6 +8,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.grammar import plural
 from weftwork.base.version import VERSION
 from weftwork.report.figures.axes import Tick
 from weftwork.report.figures.trials import TrialDot, trial_dots
@@ -23,7 +24,7 @@ from weftwork.report.tune_words import (
     tune_verdict,
     tune_warnings,
 )
-from weftwork.report.words import amount, plural, typeset
+from weftwork.report.words import amount, typeset
 
 if TYPE_CHECKING:
     from weftwork.spec.tuning import TuneParameter, TuneResult, TuneTrial

@@ -10,8 +10,9 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.plain_file import read_plain
-from weftwork.report.words import amount, plural
+from weftwork.report.words import amount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -159,7 +160,7 @@ def left_out(document: Mapping[str, Any]) -> list[str]:
     left = f"; {sum(pruned.values()):,} are infeasible: {reasons}" if reasons else ""
     kept = f" {plural(len(fixed), 'key')} stayed as given: {', '.join(fixed)}." if fixed else ""
     counted = (
-        f"{document['counted']:,} plans counted by closed forms, {document['run']} run on the flow engine"
+        f"{plural(document['counted'], 'plan')} counted by closed forms, {document['run']} run on the flow engine"
         f" ({document['closed_form_s']:.1f} s and {document['flow_s']:.1f} s){left}.{kept}"
     )
     said = [counted]

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.base.grammar import plural
 from weftwork.report.link_rates import read_link_rates
 from weftwork.report.over_time import has_table
-from weftwork.report.words import amount, plural, sentence
+from weftwork.report.words import amount, sentence
 
 if TYPE_CHECKING:
     from weftwork.report.over_time import OverTime

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from weftwork.report.words import amount, change, label, plural, sentence
+from weftwork.base.grammar import plural
+from weftwork.report.words import amount, change, label, sentence
 from weftwork.spec.sweep import SAME
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _sentences(result: SweepResult, verdict: SweepVerdict) -> list[str]:
     if verdict.gain_on_worst is not None and verdict.gain_on_worst < SAME:
         return [f"All points are equal: {what} {amount(best.objective, result.unit)}."]
     if equals := _equals(rows.values(), best):
-        others = point_words(result, equals[0]) if len(equals) == 1 else f"{len(equals):,} other points"
+        others = point_words(result, equals[0]) if len(equals) == 1 else plural(len(equals), "other point")
         said[0] = (
             f"{sentence(point_words(result, best))} and {others} are equal and best: {what}"
             f" {amount(best.objective, result.unit)}."

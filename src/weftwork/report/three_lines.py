@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.base.grammar import plural
 from weftwork.report.tables import busiest_groups
 from weftwork.report.words import CLOCK_ENDED, amount, has_clock_ended
 from weftwork.spec.answer import TIME_GROUPS
@@ -46,7 +47,7 @@ def partial_text(run: Run) -> str:
         if run.status != "interrupted":
             return ""
         counted, wanted = len(run.provenance["seeds"]), run.provenance["seeds_wanted"]
-        return f"PARTIAL: {run.status}; {counted} of {wanted} seeds are counted"
+        return f"PARTIAL: {run.status}; counted: {counted} of {plural(wanted, 'seed')}"
     if has_clock_ended(run):
         return f"NOT FINISHED: {CLOCK_ENDED}".rstrip(".")
     if run.is_complete:
@@ -182,7 +183,7 @@ def culprit_text(culprit: Culprit, *, seeds: int = 1) -> str:
 
 
 def _seeds(named_by: int, seeds: int) -> str:
-    return f"{seeds} seeds" if named_by == seeds else f"{named_by} of {seeds} seeds"
+    return plural(seeds, "seed") if named_by == seeds else f"{named_by} of {plural(seeds, 'seed')}"
 
 
 def _named(culprit: Culprit) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.report.network_flows import network_flows
 from weftwork.report.tables import busiest_groups
 from weftwork.report.words import amount, change, sentence
@@ -127,10 +128,11 @@ def few_flows_sentence(run: Run) -> str:
     found = network_flows(run, np.array([0, 1], np.int64))
     if found is None:
         return "Nothing crossed the network."
+    flows = plural(found.mean_flows, "concurrent flow", shown=amount(found.mean_flows, "count"))
+    bits = plural(found.mean_entropy, "bit", shown=amount(found.mean_entropy, "bit"))
     return (
-        f"On the network {amount(found.mean_flows, 'count')} flows are under way at once, while there are any, with an "
-        f"entropy of {amount(found.mean_entropy, 'bit')} bit; an average byte is part of a flow of "
-        f"{amount(found.mean_size_bytes, 'B')}."
+        f"While communicating, the job has {flows} on the network (entropy {bits}). "
+        f"An average byte is part of a flow of {amount(found.mean_size_bytes, 'B')}."
     )
 
 
@@ -147,7 +149,7 @@ def goodput_sentence(run: Run) -> str:
     if "interruption_every_s" not in told:
         return f"Over weeks {told['effective_share']} of the time is training which counts: nothing fails."
     costs = ", ".join(f"{words} {told[name]}" for name, words in _GOODPUT.items() if words and run.value(name))
-    rate = f", {told['effective_tokens_per_s']} tokens per second" if "effective_tokens_per_s" in told else ""
+    rate = f", {told['effective_tokens_per_s']} tokens/s" if "effective_tokens_per_s" in told else ""
     return (
         f"Over weeks something interrupts it every {told['interruption_every_s']}; with a checkpoint every "
         f"{told['checkpoint_every_s']} of training, {told['effective_share']} of the time counts{rate} "

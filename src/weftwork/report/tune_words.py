@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.grammar import plural
 from weftwork.report.sweep_words import HEADLINE_WORDS
-from weftwork.report.words import amount, label, plural, sentence
+from weftwork.report.words import amount, label, sentence
 
 if TYPE_CHECKING:
     from weftwork.spec.tuning import SeedEstimate, TuneParameter, TuneResult, TuneTrial

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.report.words import amount, plural
+from weftwork.base.grammar import plural
+from weftwork.report.words import amount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,7 +67,7 @@ def waiting_lines(run: Run) -> list[str]:
     said += [f"{_who(row)} {_what(row)}; {_behind(row)}." for row in behind[:_SHOWN_CHAIN]]
     ranks = _ranks(rows)
     if ranks > 1:
-        said.append(f"{ranks:,} ranks wait in all.")
+        said.append(f"{plural(ranks, 'rank waits', 'ranks wait')} in all.")
     return said
 
 

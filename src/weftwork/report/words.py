@@ -24,7 +24,6 @@ __all__ = [
     "has_clock_ended",
     "has_word",
     "label",
-    "plural",
     "sentence",
     "typeset",
     "unbroken",
@@ -147,17 +146,6 @@ def label(name: str) -> str:
     for unit in _UNITS_IN_NAMES:
         name = name.removesuffix(unit)
     return " ".join(_IN_CAPITALS.get(word, word) for word in name.split("_"))
-
-
-def plural(count: float, one: str, many: str | None = None) -> str:
-    """Write a count and its noun.
-
-    Examples
-    --------
-    >>> plural(1, "flow"), plural(1200, "flow"), plural(2, "switch", "switches")
-    ('1 flow', '1,200 flows', '2 switches')
-    """
-    return f"{count:,.0f} {one if count == 1 else many or one + 's'}"
 
 
 def sentence(text: str) -> str:

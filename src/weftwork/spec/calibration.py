@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
 
@@ -123,7 +124,7 @@ class Calibration:
     @property
     def words(self) -> str:
         """What it was fitted on, for people."""
-        return f"{self.fitted_on['rows']} rows of {self.fitted_on['file']}"
+        return f"{plural(self.fitted_on['rows'], 'row')} of {self.fitted_on['file']}"
 
     def constants_of(self, workload: str) -> str:
         """Its constants that mean something for ``training`` or ``collective``, for people."""

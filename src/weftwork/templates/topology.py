@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_names import NodeNames
 from weftwork.spec.plug_in import Findings, Ground, Parts, Record, Topology, Whole, row
@@ -67,7 +68,7 @@ def build(keys: Keys, parts: Parts) -> Fabric:
     )
     counts = [hosts, keys.switches]
     return assemble(
-        name=f"full mesh of {keys.switches} switches",
+        name=f"full mesh of {plural(keys.switches, 'switch', 'switches')}",
         node_names=NodeNames([("host", hosts), ("leaf", keys.switches)]),
         node_kind=np.repeat([HOST, SWITCH], counts),
         node_tier=np.repeat([0, 1], counts),

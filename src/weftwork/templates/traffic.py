@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.spec.job import Job, Operation, Peer, Program, Send, Size, Wait
 from weftwork.spec.plug_in import MAX_HOSTS, SIZE, Findings, Measure, Pattern, PatternInput, Record, Whole, row
 from weftwork.workload.placement import one_per_host
@@ -56,7 +57,9 @@ def resolve(keys: Keys, hosts: int | None, found: Findings) -> Keys:
         return keys
     storage = storage_hosts(keys, hosts)
     if storage >= hosts:
-        found.wrong("storage", f"found {storage:,}, wanted fewer than the {hosts:,} hosts, so that a worker is left")
+        found.wrong(
+            "storage", f"found {storage:,}, wanted fewer than the {plural(hosts, 'host')}, so that a worker is left"
+        )
     return keys.model_copy(update={"storage": storage})
 
 
@@ -77,7 +80,7 @@ def job(keys: Keys, given: PatternInput) -> Job:
         )
         writes += [send, Wait()]  # Wait: the next stripe starts when this one is acknowledged
     return Job(
-        name=f"checkpoint to {storage} storage host{'' if storage == 1 else 's'}",
+        name=f"checkpoint to {plural(storage, 'storage host')}",
         ranks=given.hosts,
         programs=(Program(streams=(tuple(writes),)),),
         rank_program=np.zeros(given.hosts, np.int32),  # all hosts run program 0

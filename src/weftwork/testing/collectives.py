@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.spec.job import (
     Await,
     Digit,
@@ -172,10 +173,11 @@ def _shape(schedule: Schedule) -> list[str]:
         found.append(f"shares of {min(sizes):,} and of {max(sizes):,} bytes are not nearly equal")
     if len(schedule.rank_program) != call.ranks + schedule.switches:
         found.append(
-            f"{len(schedule.rank_program)} ranks have a program, wanted {call.ranks} and {schedule.switches} switches"
+            f"{plural(len(schedule.rank_program), 'rank has', 'ranks have')} a program, wanted {call.ranks} and "
+            f"{plural(schedule.switches, 'switch', 'switches')}"
         )
     found += [
-        f"{share.parts} parts do not belong to {call.ranks} ranks in equal numbers"
+        f"{plural(share.parts, 'part does', 'parts do')} not belong to {plural(call.ranks, 'rank')} in equal numbers"
         for share in shares
         if share.owners and (share.parts % len(share.owners) or sorted(share.owners) != list(range(call.ranks)))
     ]
@@ -235,10 +237,12 @@ class _Run:
             return
         for rank, stream in sorted(waiting, key=lambda found: found[0])[:1]:
             operation = stream.now[0] if stream.now else None
-            self.findings.append(f"{len(waiting)} streams wait for ever; rank {rank} at {operation}")
+            self.findings.append(
+                f"{plural(len(waiting), 'stream waits', 'streams wait')} for ever; rank {rank} at {operation}"
+            )
         left = sum(len(wire) for wire in self._wires.values())
         if left and not waiting:
-            self.findings.append(f"{left} messages are left over that nobody received")
+            self.findings.append(f"{plural(left, 'message is', 'messages are')} left over that nobody received")
         wanted = [START, END] * self.call.repeat
         for rank in range(len(self._milestones)):
             expected = wanted if rank < self.call.ranks else []
@@ -290,7 +294,7 @@ class _Run:
         index = self.schedule.share_of_connection[send.channel]
         share, size = self.schedule.shares[index], send.size
         if (size.total_bytes, size.parts) != (share.total_bytes, share.parts):
-            found = f"{size.total_bytes:,} bytes in {size.parts} parts"
+            found = f"{size.total_bytes:,} bytes in {plural(size.parts, 'part')}"
             self.findings.append(f"{found} on connection {send.channel}, whose share is {share}")
             return
         parts = self._places.parts(size, rank, counter)
@@ -304,9 +308,13 @@ class _Run:
             for part, ranks in symbols.items():
                 if ranks.bit_count() != size.copies and self._checks_data:
                     held = ranks.bit_count()
-                    self.findings.append(f"rank {rank} holds part {part} of {held} ranks, sends it for {size.copies}")
+                    self.findings.append(
+                        f"rank {rank} holds part {part} of {plural(held, 'rank')}, sends it for {size.copies}"
+                    )
         elif size.copies != 1:
-            self.findings.append(f"rank {rank} sends {size.copies} copies, which only an all-to-all can mean")
+            self.findings.append(
+                f"rank {rank} sends {plural(size.copies, 'copy', 'copies')}, which only an all-to-all can mean"
+            )
         size_bytes = size.copies * sum(_part_bytes(size, part) for part in parts)
         self.sent[rank, to] = self.sent.get((rank, to), 0) + size_bytes
         size_of_domain, ranks = self.call.domain, self.call.ranks

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import CodeError, ConfigError, PolicyError
+from weftwork.base.grammar import plural
 from weftwork.base.record_call import check_record_call
 from weftwork.base.user_code import imported, line_of_constant, parsed, text_of
 from weftwork.policies.check import check_imports
@@ -278,7 +279,7 @@ def _traffic(report: FileReport, label: str, settings: Mapping[str, Any], progre
     documents = {count: pattern_document(label, settings, count) for count in _HOSTS}
     possible = [count for count, document in documents.items() if not _is_refused(document)]
     for count in (possible or list(documents))[:_SIZES]:
-        case, document = f"{count} hosts", documents[count]
+        case, document = plural(count, "host"), documents[count]
         progress(case)
         if report.note("reads_its_keys", case, key_findings, PATTERNS, label, "traffic", document):
             report.note("makes_a_job", case, job_findings, label, document, count)
@@ -314,7 +315,7 @@ def _collective(report: FileReport, label: str, settings: Mapping[str, Any], pro
         report.note("does_what_it_offers", operation, refused.copy)
         for number, call in enumerate(calls):
             case = (
-                f"{operation} of {call.size_bytes:,} B among {call.ranks} GPUs, {call.domain} in each server;"
+                f"{operation} of {call.size_bytes:,} B among {plural(call.ranks, 'GPU')}, {call.domain} in each server;"
                 f" channels: {call.channels}, chunks: {call.chunks}"
             )
             report.note("computes_the_collective", case, _computed, algorithm, label, call, number)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from weftwork.base.clock import MS_PS, NEVER_PS, US_PS
+from weftwork.base.grammar import plural
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import lower
 from weftwork.engine.reference import simulation as reference
@@ -215,10 +216,12 @@ def uplink_findings(policy: LoadedPolicy, run: Callable[..., Usage]) -> tuple[Fi
             text = f"the uplinks sent {', '.join(f'{frames:,}' for frames in usage.frames)} packets{told}"
             findings.append(Finding(check="uses_every_uplink", text=text))
         if usage.lost or (dead is not None and usage.frames[dead]):
-            text = f"{usage.lost:,} packets were sent to a port that the routes no longer have"
+            text = f"{plural(usage.lost, 'packet was', 'packets were')} sent to a port that the routes no longer have"
             findings.append(Finding(check="leaves_dead_uplinks", text=text))
         if usage.unfinished:
-            findings.append(Finding(check="everything_arrives", text=f"{usage.unfinished:,} messages did not{told}"))
+            findings.append(
+                Finding(check="everything_arrives", text=f"{plural(usage.unfinished, 'message')} did not{told}")
+            )
     return tuple(findings)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from weftwork.base.errors import CodeError, ConfigError
+from weftwork.base.grammar import plural
 from weftwork.spec.job import Job
 from weftwork.spec.scenario.choice import PatternInput
 from weftwork.spec.scenario.choices import PATTERNS
@@ -45,7 +46,7 @@ def check_pattern(
     for count in hosts if not findings else ():
         document = pattern_document(label, keys, count)
         found = list(key_findings(PATTERNS, label, "traffic", document)) or list(job_findings(label, document, count))
-        findings += [f"with {count} hosts: {text}" for text in found]
+        findings += [f"with {plural(count, 'host')}: {text}" for text in found]
     return findings
 
 
@@ -71,7 +72,7 @@ def job_findings(label: str, document: Mapping[str, object], hosts: int) -> Iter
     if job.programs != again.programs or job.rank_program.tolist() != again.rank_program.tolist():
         yield "made twice from one seed, it is two jobs"
     if job.ranks != hosts:
-        yield f"the job has {job.ranks} ranks, wanted one for each host"
+        yield f"the job has {plural(job.ranks, 'rank')}, wanted one for each host"
         return
     fabric = fabric_of_section(scenario.fabric, directory=Path.cwd())
     yield from finished(fabric, job, Transport())

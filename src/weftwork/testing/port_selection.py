@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from weftwork.base.grammar import plural
 from weftwork.policies.load import LoadedPolicy
 from weftwork.testing.declarations import declaration_findings
 from weftwork.testing.network import Usage, uplink_findings
@@ -81,7 +82,7 @@ def _equal_candidates(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
         used.add(switch.choose(switch.flow(is_data=1), candidates, dict.fromkeys(range(EDGES), candidates)))
     if len(used) < _ALIKE:
         indices = sorted(ports.index(port) for port in used)
-        text = f"of {_ALIKE} equal candidates it used only {indices} for {64 * _ALIKE} flows"
+        text = f"of {_ALIKE} equal candidates it used only {indices} for {plural(64 * _ALIKE, 'flow')}"
         yield Finding(check="uses_every_candidate", text=text)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from weftwork.base.errors import CodeError, ConfigError
+from weftwork.base.grammar import plural
 from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.migrations import SCHEMA
@@ -54,7 +55,7 @@ def built_findings(document: Mapping[str, object]) -> Iterator[str]:
         yield "built twice, it is two fabrics"
     hosts = len(fabric.hosts)
     if section.hosts is not None and section.hosts != hosts:
-        yield f"resolve says {section.hosts:,} hosts, and build makes {hosts:,}"
+        yield f"resolve says {plural(section.hosts, 'host')}, and build makes {hosts:,}"
     told = fabric_size(section)
     made = FabricSize(
         hosts=hosts,
@@ -66,4 +67,5 @@ def built_findings(document: Mapping[str, object]) -> Iterator[str]:
         yield f"size says {told}, and build makes {made}"
     found = reach(fabric)
     if found.host_pairs_joined < found.host_pairs:
-        yield f"{found.host_pairs - found.host_pairs_joined:,} of {found.host_pairs:,} pairs of hosts are not joined"
+        apart = plural(found.host_pairs - found.host_pairs_joined, "pair of hosts is", "pairs of hosts are")
+        yield f"{apart} not joined, of {found.host_pairs:,} in all"

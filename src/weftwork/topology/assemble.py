@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from weftwork.base.caveat import Caveat
 from weftwork.base.clock import NS_PS
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.random import Stream, draws
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
@@ -238,7 +239,7 @@ def _node_mistakes(fabric: Fabric) -> list[Mistake]:
     crowded = np.flatnonzero((ports > 0) & (degree > ports))
     found = (
         (f"nodes.{fabric.node_names[i]}",
-         f"{degree[i]} links, but switch '{fabric.switches[fabric.node_device[i]].name}' has {ports[i]} port"
+         f"{plural(degree[i], 'link')}, but switch '{fabric.switches[fabric.node_device[i]].name}' has {ports[i]} port"
          + ("s" if ports[i] > 1 else ""))
         for i in crowded[:SHOWN].tolist()
     )  # fmt: skip

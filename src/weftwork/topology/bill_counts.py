@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.units import PROPAGATION_PS_PER_M, RATE, format_quantity
 from weftwork.hardware.price_rows import Between, PriceBook, PriceRow
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
@@ -192,7 +193,7 @@ def _devices(
         else:
             model = fabric.switches[index].name
             row = book.switch(model, rate)
-            label = row.name if row is not None else f"switch '{model}' with {int(ports[node]):,} ports"
+            label = row.name if row is not None else f"switch '{model}' with {plural(int(ports[node]), 'port')}"
         found.append(
             Device(kind="host" if is_host[node] else "switch", label=label, row=row, count=number,
                    ports=int(ports[node]), rate_bps=rate, gpus=fabric.server(node).gpus if is_host[node] else 1)
@@ -207,7 +208,7 @@ def _free_ports(fabric: Fabric, extra: Extra, degree: Ints, own_ports: Ints) -> 
     wanted = extra.count * extra.ports
     free_ports = min(int(room.clip(min=0).sum()), _MOST_EXTRA_PORTS)
     if free_ports < wanted:
-        text = f"needs {wanted:,} free ports of the tier '{extra.where}', which has {free_ports:,}"
+        text = f"needs {plural(wanted, 'free port')} of the tier '{extra.where}', which has {free_ports:,}"
         raise ConfigError("fabric", [Mistake(path=f"fabric.extras.{extra.item}", text=text)])
     heap = [(-free, node) for free, node in zip(room.tolist(), tier.tolist(), strict=True)]
     heapq.heapify(heap)

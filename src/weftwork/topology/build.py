@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.folder import is_path
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.units import PROPAGATION_PS_PER_M, RATE, format_quantity, parse_quantity
 from weftwork.hardware import catalogue
@@ -340,7 +341,7 @@ def _switch(device: Device, rates_bps: list[int], radix: int | None) -> tuple[Sw
     if radix is None:
         return switch, caveats
     if 0 < switch.radix < radix:
-        text = f"found {radix}, but '{switch.name}' has {switch.radix} ports for such links"
+        text = f"found {radix}, but '{switch.name}' has {plural(switch.radix, 'port')} for such links"
         raise ConfigError("fabric", [Mistake(path="fabric.radix", text=text)])
     return switch.model_copy(update={"radix": radix}), caveats
 

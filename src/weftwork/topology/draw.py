@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.base.whole_file import write_whole
 from weftwork.spec.fabric import Fabric
@@ -300,7 +301,7 @@ def _links(
             line = f"M{start[0]:.1f} {start[1]}L{end[0]:.1f} {end[1]}"
         rank = min(rates.index(int(fastest[index])), len(RATE_DASHES) - 1)
         is_faint = low.is_gap or high.is_gap
-        tip = f"{count[index]:,} link{'s' if count[index] > 1 else ''}, {format_quantity(RATE, int(total[index]))}"
+        tip = f"{plural(int(count[index]), 'link')}, {format_quantity(RATE, int(total[index]))}"
         if gone[index]:
             tip += ", lost" if gone[index] == count[index] else f", {gone[index]:,} lost"
         thick = 1.0 if is_faint else 1.5 + 0.9 * (count[index] > 1)
@@ -368,9 +369,9 @@ def _state(fabric: Fabric, box: Box, lost: _Lost) -> str:
     if count == total:
         return "cut off"
     if box.tier > 0:
-        return f"{total - count:,} of {total:,} links"
+        return f"{total - count:,} of {plural(total, 'link')}"
     each = len(gone[0])
-    return f"{each - int(gone[0].sum())} of {each} NICs"
+    return f"{each - int(gone[0].sum())} of {plural(each, 'NIC')}"
 
 
 def _rail_labels(fabric: Fabric) -> dict[int, str]:
@@ -401,7 +402,7 @@ def _label(fabric: Fabric, box: Box, word: tuple[str, str], rails: Mapping[int, 
     if box.tier > 0 and len({rails.get(node, "").partition(",")[0] for node in box.nodes}) == 1 and rails:
         pod = rails.get(box.nodes[0], "").partition(",")[0]
         if pod:
-            return [heading, (f"{pod}, {len(box.nodes)} rails", 10)]
+            return [heading, (f"{pod}, {plural(len(box.nodes), 'rail')}", 10)]
     number = last.removeprefix(word[0])
     for span in (f"{first} … {number}", f"{first[len(word[0]) :]} … {number}"):
         if len(span) <= 16:
@@ -420,7 +421,7 @@ def _row_names(fabric: Fabric, tiers: Sequence[int], top_y: dict[int, int]) -> l
         texts = [f"{head} {rest}"] if len(head) + len(rest) < 14 else [head, rest]
         lines = [(text, 13, "ink") for text in texts]
         if tier == 0 and fabric.gpus != count:
-            lines.append((f"{fabric.gpus:,} GPUs", 12, "soft"))
+            lines.append((plural(fabric.gpus, "GPU"), 12, "soft"))
         if tier in ratios:
             lines.append((f"down:up {ratio_text(ratios[tier])}", 12, "soft"))
         y = top_y[tier] + BOX_HEIGHT / 2 + 4.5 - 8 * (len(lines) - 1)

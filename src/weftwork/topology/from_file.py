@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from weftwork.base.caveat import Caveat, caveats_of
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
 from weftwork.base.units import DURATION, LENGTH, PROPAGATION_PS_PER_M, RATE, QuantityKind, UnitError, parse_quantity
@@ -202,7 +203,9 @@ def _server(
     if isinstance(wanted, int) and not isinstance(wanted, bool):
         if 0 <= wanted < len(servers.records):
             return wanted, {}
-        place.wrong("server", f"found {wanted!r}, wanted a number into the {len(servers.records)} listed servers")
+        place.wrong(
+            "server", f"found {wanted!r}, wanted a number into the {plural(len(servers.records), 'listed server')}"
+        )
         return 0, {}
     try:
         name = str(wanted)
@@ -219,7 +222,9 @@ def _device(place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], dev
     if number is not None:
         if isinstance(number, int) and 0 <= number < len(devices.records):
             return number
-        place.wrong("device", f"found {number!r}, wanted a number into the {len(devices.records)} listed devices")
+        place.wrong(
+            "device", f"found {number!r}, wanted a number into the {plural(len(devices.records), 'listed device')}"
+        )
         return 0
     name = row.get(devices.kind, graph.get(devices.kind, "plain"))
     try:

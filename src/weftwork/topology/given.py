@@ -11,6 +11,7 @@ import numpy as np
 
 from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
 from weftwork.topology.assemble import assemble
@@ -109,5 +110,5 @@ def _link_mistakes(fabric: Fabric) -> Iterator[Mistake]:
         text = f"found {type(fabric.links).__name__} of {found}, wanted an array of links with {', '.join(names)}"
         yield Mistake(path="links", text=text)
     elif len(fabric.link_names) != len(fabric.links):
-        text = f"found {len(fabric.link_names)} names, wanted {len(fabric.links)}, one for each link"
+        text = f"found {plural(len(fabric.link_names), 'name')}, wanted {len(fabric.links)}, one for each link"
         yield Mistake(path="link_names", text=text)

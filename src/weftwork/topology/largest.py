@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.hardware import catalogue
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.topology.limits import SwitchPorts, TreeEnd, TreeLimit, larger_switches, tree_limit
@@ -250,7 +251,7 @@ def _larger_switches(plan: TreePlan) -> NextStep | str:
     ports = max(switch.ports for switch in plan.switches)
     found = larger_switches(ports, slowest, fastest_bps=fastest)
     if found is None:
-        return f"the catalogue has no switch with more than {ports} ports at this rate"
+        return f"the catalogue has no switch with more than {plural(ports, 'port')} at this rate"
     count, names = found
     kind = SwitchPorts(
         ports=count,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.topology.k_shortest import KShortest
 from weftwork.topology.routing import attachments, switch_distances
 
@@ -88,7 +89,10 @@ class _Packing:
         """The table of all layers."""
         shape = (self.layers, nodes, self._attachments)
         if self.layers * nodes * self._attachments > MOST_HOPS:
-            raise _too_large(f"{self.layers} layers of {nodes:,} nodes x {self._attachments:,} switches with hosts")
+            raise _too_large(
+                f"{plural(self.layers, 'layer')} of {plural(nodes, 'node')} x "
+                f"{plural(self._attachments, 'switch', 'switches')} with hosts"
+            )
         table = np.full(shape, NOWHERE, np.int32)
         rows = np.array(self._rows, np.int64).reshape(-1, 4)
         table[rows[:, 0], rows[:, 1], rows[:, 2]] = rows[:, 3]
@@ -146,7 +150,7 @@ def layers_of(fabric: Fabric, link_up: NDArray[np.bool_], routing: Routing, plan
     pinned_ways = max(numbers, default=-1) + 1
     ways = pinned_ways + routing.paths
     if count * count * routing.paths > MOST_WAYS or count * count * ways > MOST_HOPS:
-        raise _too_large(f"{count:,} x {count:,} pairs of switches with hosts, {ways} ways each")
+        raise _too_large(f"{count:,} x {plural(count, 'pair')} of switches with hosts, {plural(ways, 'way')} each")
     packing = _Packing(ports.node, count)
     layer_of = np.full((count, count, ways), NOWHERE, np.int32)
     for pin, number in zip(routing.pins, numbers, strict=True):

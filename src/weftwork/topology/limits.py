@@ -15,6 +15,7 @@ from math import prod
 from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.hardware import catalogue
 from weftwork.topology.oversubscription import ratio_text
 
@@ -229,7 +230,7 @@ def widest_tree(radix: int, tiers: int, *, ratio: Fraction = Fraction(1)) -> Tre
     splits = [best_split(ports, ratio=one, down_bps=1, up_bps=1) for one in wanted]
     found = [split for split in splits if split is not None]
     if len(found) < len(splits):
-        text = f"found {ratio_text(ratio)}, which no split of {radix} ports has"
+        text = f"found {ratio_text(ratio)}, which no split of {plural(radix, 'port')} has"
         raise ConfigError("fabric", [Mistake(path="fabric.oversubscription", text=text)])
     down, up = tuple(one for one, _ in found), tuple(one for _, one in found)
     return TreeEnd(down=(*down, radix), up=up, spread=(1,) * (tiers - 1))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest, turned_round
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.rails import ports_of_gpu
@@ -173,7 +174,7 @@ class _LostNames:
         if len(groups) < 2:
             text = f"found '{word}{number}', but the fabric is one {word}"
             if count > 1:
-                text += f" of {count:,} networks, wanted network0 to network{count - 1}"
+                text += f" of {plural(count, 'network')}, wanted network0 to network{count - 1}"
             return [Mistake(path="--without", text=text)]
         if number >= len(groups):
             text = f"found '{word}{number}', wanted {word}0 to {word}{len(groups) - 1}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import maximum_flow
 
+from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.topology.oversubscription import oversubscription_by_tier
 from weftwork.topology.routing import attachments, search, switch_distances
@@ -188,7 +189,9 @@ def bisection(fabric: Fabric) -> Bisection:
         shape=(kinds + 2, kinds + 2),
     )
     flow = int(maximum_flow(graph, source, sink).flow_value) * unit if total else 0
-    method = f"max-flow over {kinds:,} kinds of equal nodes of {len(side):,}" if kinds < len(side) else "max-flow"
+    method = (
+        f"max-flow over {plural(kinds, 'kind')} of equal nodes of {len(side):,}" if kinds < len(side) else "max-flow"
+    )
     if not exact:
         method += f", capacities rounded down to multiples of {unit:,} bit/s"
     return Bisection(rate_bps=flow, hosts_bps=total, method=method)

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST, Fabric
 
 __all__ = [
@@ -189,7 +190,7 @@ class Split:
         if size is not None:
             return size
         if not fitting:
-            text = f"found {ratio_text(ratio)}, which no split of the {self.ports} ports of a leaf has"
+            text = f"found {ratio_text(ratio)}, which no split of the {plural(self.ports, 'port')} of a leaf has"
         else:
             text = (
                 f"found {ratio_text(ratio)}, but {self._sized([self.hosts])} do not divide into equal {self.what} of at"
@@ -217,8 +218,9 @@ class Split:
             exact = count * self.speed / ratio
             around = sorted({count * self.speed / max(1, up) for up in (math.floor(exact), math.ceil(exact))})
             return (
-                f"found {ratio_text(ratio)}, which gives a leaf of {count} hosts {float(exact):g} uplinks; a whole"
-                f" number of them makes {' or '.join(ratio_text(other) for other in around)}"
+                f"found {ratio_text(ratio)}, which gives a leaf of {plural(count, 'host')} "
+                f"{plural(float(exact), 'uplink', shown=f'{float(exact):g}')}; a whole number of them makes "
+                f"{' or '.join(ratio_text(other) for other in around)}"
             )
         if self.hosts % count:
             near = [size for size in (self.hosts // count * count, -(-self.hosts // count) * count) if size]
@@ -238,7 +240,10 @@ class Split:
                    if self.fits(count, self.uplinks(count, ratio))]  # fmt: skip
         if not fitting:
             host = "host" if self.gpus == 1 else "server"
-            text = f"found {float(ratio):g}: one {host} and its uplinks need more than the {self.ports} ports of a leaf"
+            text = (
+                f"found {float(ratio):g}: one {host} and its uplinks need more than the "
+                f"{plural(self.ports, 'port')} of a leaf"
+            )
             raise ConfigError("fabric", [Mistake(path="fabric.oversubscription", text=text)])
         return fitting
 
@@ -253,10 +258,12 @@ class Split:
 
     def _sized(self, sizes: Sequence[int]) -> str:
         """Numbers of hosts in words, with their GPUs where those are more."""
-        words = " or ".join(f"{size:,}" for size in sizes)
+        *few, most = sizes
+        words = [f"{size:,}" for size in few]
         if self.gpus == 1:
-            return f"{words} hosts"
-        return f"{words} servers ({' or '.join(f'{size * self.gpus:,}' for size in sizes)} GPUs)"
+            return " or ".join([*words, plural(most, "host")])
+        gpus = " or ".join([*(f"{size * self.gpus:,}" for size in few), plural(most * self.gpus, "GPU")])
+        return f"{' or '.join([*words, plural(most, 'server')])} ({gpus})"
 
 
 def oversubscription_by_tier(fabric: Fabric) -> dict[int, float]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Server
 from weftwork.spec.rails import rail_mistakes
 from weftwork.topology.oversubscription import (
@@ -167,9 +168,10 @@ def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
         _agree(split, per_pod, asked, actual)
     if radix and per_pod * width + uplinks > radix:
         raise _refusal(
-            "nodes_per_pod", f"{per_pod:,} servers with {width} ports each and {uplinks} uplinks need"
-            f" {per_pod * width + uplinks:,} ports of a leaf, wanted at most {radix}"
-        )  # fmt: skip
+            "nodes_per_pod",
+            f"{plural(per_pod, 'server')} with {plural(width, 'port')} each and {plural(uplinks, 'uplink')} need"
+            f" {plural(per_pod * width + uplinks, 'port')} of a leaf, wanted at most {radix}",
+        )
     common = {"servers": servers, "pods": found, "nodes_per_pod": per_pod, "rails": rails, "planes": planes}
     lower = _Lower(
         leaves=leaves, uplinks=uplinks, per_pair=links_per_pair if spines is not None else 0, radix=radix,
@@ -207,7 +209,7 @@ def _refusal(key: str, text: str, fix: str | None = None) -> ConfigError:
 
 def wrong_pods(pods: int, servers: int, per_pod: int, wanted: int) -> tuple[str, str]:
     """Text and fix for a number of pods that its servers do not fill."""
-    return f"found {pods:,}, but {servers:,} servers in pods of {per_pod:,} make {wanted:,}", str(wanted)
+    return f"found {pods:,}, but {plural(servers, 'server')} in pods of {per_pod:,} make {wanted:,}", str(wanted)
 
 
 def _asked(oversubscription: Wanted, tier: str) -> Fraction | None:
@@ -241,11 +243,14 @@ def _without_spines(
     servers: int, pods: int, per_pod: int, rails: int, planes: int, width: int, radix: int, *, is_rail_only: bool
 ) -> RailCounts:
     if pods > 1:
-        text = f"found 0, but the servers are in {pods:,} pods, which nothing else joins"
+        text = f"found 0, but the servers are in {plural(pods, 'pod')}, which nothing else joins"
         raise _refusal("spines", text)
     if radix and per_pod * width > radix:
-        each = "one port" if width == 1 else f"{width} ports"
-        text = f"found 0, but {per_pod:,} servers with {each} each on a leaf need {per_pod * width:,} ports of {radix}"
+        each = "one port" if width == 1 else plural(width, "port")
+        text = (
+            f"found 0, but {plural(per_pod, 'server')} with {each} each on a leaf need "
+            f"{plural(per_pod * width, 'port')} of {radix}"
+        )
         raise _refusal("spines", text)
     return RailCounts(
         servers=servers, pods=1, nodes_per_pod=per_pod, rails=rails, planes=planes, rail_only=is_rail_only, spines=0,
@@ -259,13 +264,16 @@ def _per_pair(lower: _Lower, leaves: int, ports: int, spines: int | None) -> int
         per_pair = lower.per_pair or 1
         if ports and leaves * per_pair > ports:
             text = (
-                f"found {spines}: each needs {leaves * per_pair:,} ports for {leaves:,} leaves, wanted at most {ports}"
+                f"found {spines}: each needs {plural(leaves * per_pair, 'port')} for "
+                f"{plural(leaves, 'leaf', 'leaves')}, wanted at most {ports}"
             )
             raise _refusal("spines", text)
         return per_pair
     most = most_cables(lower.uplinks, leaves, ports)
     if not most:
-        text = f"found 2, but {leaves:,} leaves need a third: a spine has {ports} ports"
+        text = (
+            f"found 2, but {plural(leaves, 'leaf needs', 'leaves need')} a third: a spine has {plural(ports, 'port')}"
+        )
         raise _refusal("tiers", text, fix="3")
     return most
 
@@ -297,8 +305,9 @@ def _three_tiers(
     if blocks > lower.radix:
         room = lower.radix * pods_per_block * common["nodes_per_pod"]
         text = (
-            f"{common['servers']:,} servers need {blocks:,} blocks, wanted at most {lower.radix}, the ports of a core,"
-            f" which join {room:,} servers; take a switch with more ports at this rate, planes at a lower one"
+            f"{plural(common['servers'], 'server needs', 'servers need')} {plural(blocks, 'block')}, wanted at most "
+            f"{lower.radix}, the ports of a core,"
+            f" which join {plural(room, 'server')}; take a switch with more ports at this rate, planes at a lower one"
         ) + ("" if rail_only or common["rails"] == 1 else ", or topology: rail-only")
         raise _refusal("hosts", text)
     per_core = most_cables(up, blocks, lower.radix)
@@ -328,7 +337,8 @@ def _equal_block(
     text = f"found {ratio_text(ratio)} of 'spine', "
     if fitting:
         near = " or ".join(f"{one:,}" for one in nearest_sizes(pods, list(fitting)))
-        text += f"but {pods:,} pods do not divide into equal blocks of at most {max(fitting)}; {near} pods do"
+        text += f"but {plural(pods, 'pod does', 'pods do')} not divide into equal blocks of at most {max(fitting)}; "
+        text += f"{near} pods do"
     else:
-        text += f"which no split of the {lower.radix} ports of a spine has, {leaves_of_pod} for each pod"
+        text += f"which no split of the {plural(lower.radix, 'port')} of a spine has, {leaves_of_pod} for each pod"
     raise _refusal("oversubscription", text)

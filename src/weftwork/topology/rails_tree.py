@@ -8,6 +8,7 @@ Leaves out: the counts (`weftwork.topology.rail_counts`), and nodes and links (`
 
 from __future__ import annotations
 
+from weftwork.base.grammar import plural
 from weftwork.spec.plug_in import MAX_HOSTS, Findings, Ground, Parts, Record, Whole, row
 from weftwork.spec.rails import default_rails, rail_mistakes
 from weftwork.spec.scenario.topology import full
@@ -172,6 +173,4 @@ def rail_name(tree: Pgft) -> str:
     """Kind, pods, rails and planes of a tree in words, such as ``rail-optimized, 4 pods x 8 rails``."""
     kind = "rail-optimized" if tree.is_joined else "rail-only"
     counts = [(tree.pods, "pod"), (tree.rails, "rail"), (tree.planes, "plane")]
-    return f"{kind}, " + " x ".join(
-        f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count > 1 or word != "plane"
-    )
+    return f"{kind}, " + " x ".join(plural(count, word) for count, word in counts if count > 1 or word != "plane")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.memory import memory_limit, memory_words
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def refuse_size(size: FabricSize | None, keys: Sequence[str]) -> None:
     if size is None or fabric_bytes(size) <= limit.limit_bytes:
         return
     text = (
-        f"{size.links:,} links between {size.hosts:,} hosts and {size.switches:,} switches need"
+        f"{plural(size.links, 'link')} between {plural(size.hosts, 'host')} and "
+        f"{plural(size.switches, 'switch', 'switches')} need"
         f" {memory_words(fabric_bytes(size))} of memory, wanted at most {limit}; take less of"
         f" {', '.join(keys) or 'what it is made of'}"
     )

@@ -12,6 +12,7 @@ from typing import Self
 
 from weftwork.base.clock import serialisation_ps
 from weftwork.base.errors import UsageError
+from weftwork.base.grammar import plural
 from weftwork.wire.ethernet import ETHERTYPE_MAC_CONTROL, EthernetFrame, EthernetHeader
 from weftwork.wire.fields import MalformedPacket, check_fits, split
 
@@ -57,7 +58,7 @@ class PriorityPause:
         """The 20 bytes from opcode to last quantum; UsageError for a field that does not fit."""
         check_fits("class_enable_vector", self.class_enable_vector, 16)
         if len(self.quanta) != PFC_PRIORITIES:
-            raise UsageError(f"quanta: found {len(self.quanta)} values, wanted {PFC_PRIORITIES}")
+            raise UsageError(f"quanta: found {plural(len(self.quanta), 'value')}, wanted {PFC_PRIORITIES}")
         for priority, quanta in enumerate(self.quanta):
             check_fits(f"quanta[{priority}]", quanta, 16)
         return _PARAMETERS.pack(PFC_OPCODE, self.class_enable_vector, *self.quanta)

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.job import Arrivals, Collect, Digit, Job, Loop, Operation, Program, Receive, Send, Size
 from weftwork.workload.turns import in_turn, widened
 
@@ -71,7 +72,8 @@ def _refuse_too_many(job: Job, queue_pairs: int) -> None:
     channels = 1 + max((_last_channel(stream) for program in job.programs for stream in program.streams), default=-1)
     if channels * queue_pairs > CONNECTIONS:
         text = (
-            f"found {queue_pairs}: two ranks have up to {channels:,} connections here, and together they can have"
+            f"found {queue_pairs}: two ranks have up to {plural(channels, 'connection')} here, and together they can "
+            "have"
             f" {CONNECTIONS:,} queue pairs; wanted at most {max(1, CONNECTIONS // channels)}"
         )
         raise ConfigError("transport", [Mistake(path="transport.queue_pairs", text=text)])

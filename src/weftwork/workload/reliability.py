@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.base.grammar import plural
 from weftwork.base.random import Stream
 from weftwork.spec.result import Quantity
 
@@ -114,7 +115,7 @@ class Goodput:
         tokens_per_s : of the job while nothing fails
         """
         low, high = (float(np.quantile(self.useful, quantile)) for quantile in (0.05, 0.95))
-        runs = f"{len(self.useful):,} simulated runs of {self.days:,} days"
+        runs = f"{plural(len(self.useful), 'simulated run')} of {plural(self.days, 'day')}"
         texts = {
             "useful": "Expected share of the time that is training which counts.",
             "checkpoint": "Share of the time for which checkpoints hold training up.",

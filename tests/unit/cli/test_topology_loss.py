@@ -43,13 +43,13 @@ def told(fabric: Fabric, names: list[str]) -> str:
 
 def test_routes_with_valleys_are_told_with_an_example() -> None:
     text = told(FABRIC, ["leaf0-spine0", "leaf0-spine1", "leaf1-spine2", "leaf1-spine3"])
-    assert "1 of 6 pairs of leaves that keep hosts has no route up and then down any more." in text
+    assert "No route up and then down any more: 1 of 6 pairs of leaves that keep hosts." in text
     assert "Shortest routes go down and up again (a valley): all of 1 pair of leaves, such as leaf1 - spine0" in text
     assert "Under PFC they can deadlock" in text
     assert "`fabric.routing: up-down` forbids them: 1 pair has no route left." in text
     assert "The fewest disjoint paths join leaf0 and leaf1." in text
     cut = told(FABRIC, ["leaf0/up"])
-    assert "3 of 6 pairs of leaves that keep hosts have no route up and then down any more, 3 of them no path" in cut
+    assert "No route up and then down any more: 3 of 6 pairs of leaves that keep hosts, 3 of them no path" in cut
     assert "valley" not in cut
     assert "no shortest route has a valley." in told(FABRIC, ["spine0"])
 

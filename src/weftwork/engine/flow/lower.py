@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.engine.flow.flow_input import FOLDING, FlowInput, Mode
 from weftwork.engine.flow.host_processor import ProcessorRates
 from weftwork.engine.flow.paths import node_attachments
@@ -86,7 +87,10 @@ def lower_flow(
     mistakes += routing_mistakes(fabric, None if misplaced else job, settings.routing)
     factor = np.ones(job.ranks) if compute_factor is None else np.asarray(compute_factor, np.float64)
     if factor.shape != (job.ranks,) or not (factor > 0).all() or not np.isfinite(factor).all():
-        text = f"found compute factors of shape {factor.shape}, wanted one above 0 for each of the {job.ranks} ranks"
+        text = (
+            f"found compute factors of shape {factor.shape}, wanted one above 0 for each of the "
+            f"{plural(job.ranks, 'rank')}"
+        )
         mistakes.append(Mistake(path="stragglers", text=text))
     if fold not in FOLDING:
         mistakes.append(Mistake(path="engine.fold", text=f"found '{fold}', wanted one of {', '.join(FOLDING)}"))

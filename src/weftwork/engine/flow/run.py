@@ -14,6 +14,7 @@ import numpy as np
 from weftwork.base.caveat import Caveat, CaveatKind, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.flow_identity import flow_identity
+from weftwork.base.grammar import plural
 from weftwork.engine import _native
 from weftwork.engine.columns import column
 from weftwork.engine.flow.flow_input import FOLDING
@@ -223,12 +224,12 @@ def _folding(engine: _native.FlowEngine) -> dict[str, Caveat]:
     ranks, actors, activities, cells, _, link_cells, kept, rounds = engine.folding()
     if ranks == 0:
         return {}
-    words = f"{ranks:,} ranks run as {actors:,}, {activities:,} transfers as {cells:,} on {link_cells:,} cells of"
-    text = f"{words} links, after {rounds} rounds of refinement"
+    words = f"{plural(ranks, 'rank')} folded to {actors:,}, {plural(activities, 'transfer')} to {cells:,}"
+    text = f"{words}, on {plural(link_cells, 'cell')} of links, after {plural(rounds, 'round')} of refinement"
     if engine.is_approximate():
         text += (
-            f"; approximate: a critical core of {kept:,} transfers, since hashed paths do not fold: some replicas of"
-            " the job run, the slowest among them, and the others as they do"
+            f"; approximate: a critical core of {plural(kept, 'transfer')}, since hashed paths do not fold: some "
+            "replicas of the job run, the slowest among them, and the others take as long"
         )
     kind: CaveatKind = "approximate" if engine.is_approximate() else "note"
     return caveats_by_subject([Caveat(subject="engine.folding", kind=kind, text=text)])
@@ -238,7 +239,8 @@ def _not_simulated(events: int, solves: int) -> dict[str, Caveat]:
     """What a user should know of a run of this engine."""
     text = (
         "bandwidth is shared max-min among messages; congestion control, flow control, queues, marks and"
-        f" losses are not simulated, and their numbers are empty ({events:,} events, {solves:,} new shares)"
+        f" losses are not simulated, and their numbers are empty ({plural(events, 'event')}, "
+        f"{plural(solves, 'new share')})"
     )
     return caveats_by_subject([Caveat(subject="engine.flow", kind="approximate", text=text)])
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weftwork.base.clock import MS_PS, SECOND_PS
+from weftwork.base.grammar import plural
 from weftwork.report.figures import cards
 
 __all__ = ["conformance_pictures"]
@@ -60,7 +61,7 @@ def _goodput(name: str, messages: NDArray[np.void]) -> str:
     share = together / len(rows)
     step_ms = end_ps / MS_PS / 6
     return cards.lines(
-        f"{name}: {len(rows)} flows over one link of 100 Gb/s",
+        f"{name}: {plural(len(rows), 'flow')} over one link of 100 Gb/s",
         rows,
         x_axis="time (ms)",
         y_axis="goodput (Gb/s)",
@@ -80,7 +81,7 @@ def _uplinks(name: str, frames: Sequence[Sequence[int]]) -> str:
             rows.append(_bar(f"uplink {uplink}, {state}", count, total, is_first=run == 0))
     equal = 100 / len(frames[0])
     return cards.bars(
-        f"{name}: packets of 64 flows over {len(frames[0])} uplinks",
+        f"{name}: packets of 64 flows over {plural(len(frames[0]), 'uplink')}",
         rows,
         axis="share of the packets (%); below, the same with an uplink dead from the start",
         bound=(equal, "equal shares of all"),

@@ -11,9 +11,10 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.grammar import plural
 from weftwork.report.crossing_words import change_words, took_words
 from weftwork.report.figures.colours import css_variables
-from weftwork.report.words import amount, plural, typeset
+from weftwork.report.words import amount, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.report.culprit_marks import TO_BLAME
 from weftwork.report.figures.axes import SPAN
 from weftwork.report.figures.colours import RAMP_STEPS
@@ -95,7 +96,7 @@ def fabric_picture(nodes: pa.Table, links: pa.Table, blamed: CulpritPlace | None
             continue
         tip = f"{cells[one].name} to {cells[other].name}: {amount(rising[place], 'share')} that way, " + (
             f"{amount(falling[place], 'share')} back"
-            + (f"; busiest of {ports[place] // 2} links" if ports[place] > 2 else "")
+            + (f"; busiest of {plural(ports[place] // 2, 'link')}" if ports[place] > 2 else "")
         )
         path = f'd="{_link(cells[one], cells[other], y_px, height_px)}"'
         if place in own_lines:
@@ -126,7 +127,7 @@ def fabric_picture(nodes: pa.Table, links: pa.Table, blamed: CulpritPlace | None
         notes.append(f"Rows of more than {MOST_CELLS} are drawn with several neighbours in one cell.")
     left_out -= len(own_lines & set(order[:left_out].tolist()))
     if left_out:
-        notes.append(f"The {left_out:,} lines that were used least are left out.")
+        notes.append(f"{plural(left_out, 'line is', 'lines are')} left out, the least used.")
     return drawing, hot, " ".join(notes)
 
 

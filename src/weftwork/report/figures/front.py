@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.grammar import plural
 from weftwork.report.figures.axes import SPAN, even_ticks, log_ticks, plot
 from weftwork.report.words import amount, typeset
 
@@ -98,7 +99,7 @@ def front_chart(
         over += f'<span class="moment" style="right:{100 - at / 10:.2f}%;top:0">{escape(typeset(limit.words))}</span>'
     chart = plot(
         drawing,
-        label=f"{names[1]} against {names[0]} of {len(dots):,} choices",
+        label=f"{names[1]} against {names[0]} of {plural(len(dots), 'choice')}",
         x_ticks=even_ticks(low_x, high_x, short, most=9),
         y_ticks=log_ticks(low_y, high_y, "ps"),
         height_px=height_px,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.report.culprit_marks import TO_BLAME
 from weftwork.report.figures.colours import kind_colours
 from weftwork.report.figures.png import png_of
@@ -100,7 +101,9 @@ def gantt(
         f'<span{marked if is_blamed else ""} style="height:{row_px}px">{escape(name)}</span>'
         for name, is_blamed in zip(names, blamed, strict=True)
     )
-    said = escape(f"{len(rows)} rows over {amount(span, 'ps')}. Ctrl and wheel, or plus and minus, zoom; arrows move.")
+    said = escape(
+        f"{plural(len(rows), 'row')} over {amount(span, 'ps')}. Ctrl and wheel, or plus and minus, zoom; arrows move."
+    )
     for one in shown:
         until = "the end" if one.end_ps is None else amount(one.end_ps - pipeline.start_ps, "ps")
         begin = amount(max(one.start_ps - pipeline.start_ps, 0), "ps")

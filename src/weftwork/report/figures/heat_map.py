@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.report.culprit_marks import TO_BLAME
 from weftwork.report.figures.axes import SPAN, Tick, plot
 from weftwork.report.figures.lines import time_ticks
@@ -101,7 +102,7 @@ def heat_map(
     blamed = f"; {TO_BLAME}: {', '.join(rows.names[row] for row in sorted(culprits))}" if culprits else ""
     return plot(
         images + outlines,
-        label=f"{title}: {count} rows, the busiest first; largest share {amount(busiest, 'share')}{blamed}",
+        label=f"{title}: {plural(count, 'row')}, the busiest first; largest share {amount(busiest, 'share')}{blamed}",
         x_ticks=time_ticks(int(edges_ps[-1])),
         y_ticks=[Tick(at=1 - (first + end) / 2 / count, text=TO_BLAME, is_culprit=True) for first, end in runs[:1]],
         height_px=height_px,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.grammar import plural
 from weftwork.report.figures.axes import SPAN, legend, log_ticks, plot, ticks
 from weftwork.report.words import amount, typeset
 
@@ -91,7 +92,7 @@ def scatter(
     )
     chart = plot(
         "".join(drawing),
-        label=f"{names[1]} against {names[0]} of {len(shown):,} choices. Best: {best[0].name}",
+        label=f"{names[1]} against {names[0]} of {plural(len(shown), 'choice')}. Best: {best[0].name}",
         x_ticks=ticks(width, units[0]),
         y_ticks=log_ticks(low, high, units[1]),
         height_px=380,

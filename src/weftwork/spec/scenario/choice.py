@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Record
 from weftwork.spec.scenario.rows import rows_of
 
@@ -153,7 +154,7 @@ def _as_they_are(keys: K, *_: object) -> K:
 
 
 def _name_and_hosts(_: object, job: Job) -> str:
-    return f"{job.name} among {job.ranks:,} hosts"
+    return f"{job.name} among {plural(job.ranks, 'host')}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, Field
 
+from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import HashFunction, Nic, Record, Server, Switch
 from weftwork.spec.scenario.kinds import Choice, Flag, Kind, Listing, Measure, Number, Section, Text, Whole
@@ -316,9 +317,11 @@ def _server_mistakes(server: Server) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     gpus, ports, domain = server.gpus, server.nic_ports, server.nvlink_domain_gpus
     if ports % gpus and gpus % ports:
-        found.append(("nic_ports", f"found {ports}, wanted a multiple or a divisor of the {gpus} GPUs"))
+        found.append(("nic_ports", f"found {ports}, wanted a multiple or a divisor of the {plural(gpus, 'GPU')}"))
     if domain and gpus % domain:
-        found.append(("nvlink_domain_gpus", f"found {domain}, wanted a divisor of the {gpus} GPUs, or 0 for no NVLink"))
+        found.append(
+            ("nvlink_domain_gpus", f"found {domain}, wanted a divisor of the {plural(gpus, 'GPU')}, or 0 for no NVLink")
+        )
     if domain > 1 and not server.nvlink_rate_bps:
         found.append(("nvlink_rate", "found 0bps, wanted a rate, since there are NVLink domains"))
     if server.nvls and not domain:

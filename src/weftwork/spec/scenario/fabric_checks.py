@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from weftwork.base.clock import NS_PS
+from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, PROPAGATION_PS_PER_M, format_quantity
 from weftwork.spec.device import Nic, Record, Server, Switch
 from weftwork.spec.scenario.choice import Findings
@@ -127,7 +128,11 @@ def servers_asked(hosts: int | None, gpus: int | None, server: Server, found: Fi
     if gpus is None:
         return hosts
     if hosts is not None and gpus != hosts * each:
-        of = f"{hosts:,} hosts of {each} GPUs each" if each > 1 else "as fabric.hosts, since every host has one GPU"
+        of = (
+            f"{plural(hosts, 'host')} of {plural(each, 'GPU')} each"
+            if each > 1
+            else "as fabric.hosts, since every host has one GPU"
+        )
         found.wrong("gpus", f"found {gpus:,}, wanted {hosts * each:,}, {of}; give one of them")
     elif gpus % each:
         below, above = gpus // each * each, (gpus // each + 1) * each

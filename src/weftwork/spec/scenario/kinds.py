@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from weftwork.base.folder import Folder, is_path
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.units import QuantityKind, UnitError, format_quantity, parse_quantity
 from weftwork.spec.scenario.kind_reading import WrongValueError, either, scalar_of
@@ -264,7 +265,7 @@ class Text:
     @property
     def wanted(self) -> str:
         """What is allowed, in words."""
-        return f"text on one line, 1 to {self.longest} characters"
+        return f"text on one line, 1 to {plural(self.longest, 'character')}"
 
     def read(self, node: Node) -> str:
         """Resolve a scalar."""
@@ -331,13 +332,17 @@ class Listing:
     @property
     def wanted(self) -> str:
         """What is allowed, in words."""
-        return f"a list of {self.length} values" if self.length is not None else "a list"
+        return f"a list of {plural(self.length, 'value')}" if self.length is not None else "a list"
 
     def read(self, node: Node) -> tuple[Any, ...]:
         """Resolve a list; the first wrong item speaks."""
         few = isinstance(node, Sequence) and not (node.items or self.may_be_empty)
         if not isinstance(node, Sequence) or few or (self.length is not None and len(node.items) != self.length):
-            found = f"a list of {len(node.items)} values" if isinstance(node, Sequence) and node.items else show(node)
+            found = (
+                f"a list of {plural(len(node.items), 'value')}"
+                if isinstance(node, Sequence) and node.items
+                else show(node)
+            )
             message = f"found {found}, wanted {self.wanted}, each {self.item.wanted}"
             raise WrongValueError(message)
         return tuple(self.item.read(item) for item in node.items)

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from weftwork.base.caveat import Caveat
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.choice import Findings, K, Offer
@@ -132,5 +133,7 @@ class Topology(Offer[K]):
 def full(places: int, key: str, found: Findings) -> int:
     """Hosts of a full fabric, which may be more than Weftwork can number; then ``key`` is to blame."""
     if places > MAX_HOSTS:
-        found.wrong(key, f"makes {places:,} hosts, wanted at most {MAX_HOSTS:,}; give fabric.hosts to attach fewer")
+        found.wrong(
+            key, f"makes {plural(places, 'host')}, wanted at most {MAX_HOSTS:,}; give fabric.hosts to attach fewer"
+        )
     return places

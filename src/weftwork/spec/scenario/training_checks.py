@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from weftwork.base.grammar import plural
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.training import Straggler, TrainingJobSection, TrainingSection
@@ -115,11 +116,11 @@ def _filled(section: _S, path: str, reader: Reader) -> _S:
         others = product // getattr(section, key)
         fits = [degree for degree in range(1, gpus + 1) if gpus % (others * degree) == 0] if gpus % others == 0 else []
         near = min(fits, key=lambda degree: abs(degree - getattr(section, key)), default=None)
-        text = f"{shown} = {product:,}, wanted a divisor of the {gpus:,} GPUs"
+        text = f"{shown} = {product:,}, wanted a divisor of the {plural(gpus, 'GPU')}"
         reader.wrong(f"{path}.{key}", text, None if near is None else str(near))
         return section
     if section.data is not None and section.data * product != gpus:
-        text = f"found {section.data:,}, wanted {gpus // product:,}, so that {shown} x data = {gpus:,} GPUs"
+        text = f"found {section.data:,}, wanted {gpus // product:,}, so that {shown} x data = {plural(gpus, 'GPU')}"
         reader.wrong(f"{path}.data", text, str(gpus // product))
     return section.model_copy(update={"data": gpus // product})
 
@@ -141,7 +142,7 @@ def _in_the_fabric(section: _S, path: str, total: int | None, reader: Reader) ->
         key = reader.which(f"{path}.gpus", f"{path}.data")
         here = key if key in reader.places.lines else path
         rest = f", of which {total - first:,} are left from GPU {first:,} on" if first else ""
-        reader.wrong(here, f"needs {section.gpus:,} GPUs, but the fabric has {total:,}{rest}")
+        reader.wrong(here, f"needs {plural(section.gpus, 'GPU')}, but the fabric has {total:,}{rest}")
     return section
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, RATE, SIZE, format_quantity
 from weftwork.engine.flow.flow_input import FlowInput, Mode
 from weftwork.spec.scenario.policies import PRESETS, PolicyChoice
@@ -275,7 +276,7 @@ def _stages(prepared: Prepared) -> Iterator[Suspect]:
             kind="stage",
             name=name if len(prepared.jobs) == 1 else f"{name} of {job.name}",
             key=_key_of(prepared, index, "pipeline"),
-            text=f"computes {100 * (own[worst] / mean - 1):.3g} % more than the mean of {len(own)} stages",
+            text=f"computes {100 * (own[worst] / mean - 1):.3g} % more than the mean of {plural(len(own), 'stage')}",
             make=partial(what_if.with_balanced_stages, prepared, computed) if can_run else None,
             job=index,
             bound_share=(own[worst] / mean - 1) * (batches + len(own) - 1) / batches,

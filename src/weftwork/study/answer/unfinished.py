@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.base.grammar import plural
 from weftwork.spec.answer import Culprit
 from weftwork.study.answer.suspects import fault_suspects
 
@@ -40,7 +41,7 @@ def who_stopped(prepared: Prepared, execution: Execution, tables: Mapping[str, p
     """
     if cycle := tables["deadlock"].num_rows:
         what = "credits" if prepared.transport.link_credits else "pauses"
-        text = f"locked {cycle} ports in a circle of {what}"
+        text = f"locked {plural(cycle, 'port')} in a circle of {what}"
         return _stopped("setting", "flow_control", "transport.flow_control", text)
     waits = tables["waits"].select(["stopped_by", "where", "since_ps"]).to_pylist()
     dead = {mark for row in waits if row["where"] is not None for mark in (row["where"], row["since_ps"])}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.calibration import CONSTANTS, shown
 from weftwork.study.calibrate.fit import HIGH, LOW, MOST_CONSTANTS, ConstantsFit, fit_constants, mean_error
 from weftwork.study.calibrate.problem import Problem
@@ -143,8 +144,8 @@ def _too_little(problem: Problem, names: Sequence[str], usual: Mapping[str, floa
             refused[name] = text
         elif rows < ROWS_EACH * (kept + 1):
             wanted = f"wanted {ROWS_EACH * (kept + 1)}, {ROWS_EACH} for each constant"
-            fitted = f"{kept + 1} constant{'s' * (kept > 0)}"
-            refused[name] = f"found {rows} row{'s' * (rows != 1)} for {fitted}, {wanted}"
+            fitted = plural(kept + 1, "constant")
+            refused[name] = f"found {plural(rows, 'row')} for {fitted}, {wanted}"
         elif kept == MOST_CONSTANTS:
             refused[name] = f"{MOST_CONSTANTS} others are fitted, and more at a time are not; name it with --constants"
         else:
@@ -168,7 +169,7 @@ def _unfelt(problem: Problem, name: str, others: Mapping[str, float], value: flo
     if feeling >= _FEELING_ROWS:
         return ""
     moved = f"1 % of their time, from {shown(name, low)} to {shown(name, high)}"
-    return f"{feeling} of {len(problem.rows)} rows feel it ({moved}), wanted {_FEELING_ROWS}: {_NEEDED[name]}"
+    return f"{feeling} of {plural(len(problem.rows), 'row')} feel it ({moved}), wanted {_FEELING_ROWS}: {_NEEDED[name]}"
 
 
 def _probed(name: str, value: float, factor: float) -> float:

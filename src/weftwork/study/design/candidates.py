@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.units import RATE, UnitError, format_quantity, parse_quantity
 from weftwork.hardware import catalogue
@@ -79,7 +80,7 @@ class FabricCandidate:
         fabric = self.fabric
         parts = [str(fabric["topology"]), str(fabric["switch"]), format_quantity(RATE, self.rate_bps)]
         if "planes" in fabric:
-            parts.append(f"{fabric['planes']} planes")
+            parts.append(plural(fabric["planes"], "plane"))
         ratios = fabric.get("oversubscription")
         if isinstance(ratios, Mapping):
             parts.append(" and ".join(f"{ratio_text(ratio)} at the {tier}" for tier, ratio in ratios.items()))

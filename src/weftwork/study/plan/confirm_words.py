@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weftwork.base.grammar import plural
+
 if TYPE_CHECKING:
     from weftwork.study.plan.confirm import Confirmation
 
@@ -25,7 +27,8 @@ def left_out(found: Confirmation) -> str:
         others = found.of_replicas - found.replicas
         shards = "; each GPU keeps larger shards, so that its optimizer takes longer" if found.has_shards else ""
         return (
-            f"the gradients and parameters of {others:,} of {found.of_replicas:,} replicas, and their contention for"
+            f"the gradients and parameters of {others:,} of {plural(found.of_replicas, 'replica')}, and their "
+            "contention for"
             f" links{shards}; {blocking}"
         )
     if found.how == "collectives":
@@ -40,7 +43,7 @@ def why_no_more(found: Confirmation) -> str:
     if found.fit.too_large is None:
         return ""
     replicas, cost = found.fit.too_large
-    many = "1 replica" if replicas == 1 else f"{replicas:,} replicas"
+    many = plural(replicas, "replica")
     return f"packets of {many} would take {cost}, and the limit is {found.limit}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.grammar import plural
 from weftwork.base.memory import memory_limit, memory_words
 from weftwork.study.prepare.engine_settings import policies_of
 from weftwork.study.prepare.estimate import amounts_of, estimate
@@ -51,7 +52,10 @@ class PacketCost:
         return HOP_S * self.packet_hops + MESSAGE_S * self.messages
 
     def __str__(self) -> str:
-        return f"about {memory_words(self.memory_bytes)} and {_clock(self.wall_s)} ({self.packet_hops:,} packet-hops)"
+        return (
+            f"about {memory_words(self.memory_bytes)} and {_clock(self.wall_s)} "
+            f"({plural(self.packet_hops, 'packet-hop')})"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, EngineError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.study.plan.order import Counted, PlanOrder
 from weftwork.study.plan.space import SEARCHED, PossiblePlan, Space, candidates, parts
 from weftwork.study.pool.pool import workers_for
@@ -224,7 +225,7 @@ def _section(scenario: Scenario) -> TrainingSection:
 def _no_plan(space: Space) -> ConfigError:
     """Why no plan can be, the most frequent reason first."""
     told = ", ".join(f"{count:,} for {key}" for key, count in space.pruned.most_common()) or "none was there to try"
-    text = f"no plan for {space.gpus:,} GPUs can be; plans failed: {told}"
+    text = f"no plan for {plural(space.gpus, 'GPU')} can be; plans failed: {told}"
     if "memory" in space.pruned:
         text += "; take more GPUs, or less of training.global_batch or training.sequence"
     if space.fixed:

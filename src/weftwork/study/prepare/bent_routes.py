@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
+from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, format_quantity
 from weftwork.engine.instants import lower_faults
 from weftwork.engine.packet_input import Instant
@@ -91,9 +92,9 @@ def _bent(fabric: Fabric, faults: Sequence[Fault]) -> Iterator[tuple[int, Valley
 
 
 def _words(found: Valleys) -> str:
-    pairs = f"{found.pairs_bent:,} pair{'s' * (found.pairs_bent > 1)} of leaves"
+    pairs = f"{plural(found.pairs_bent, 'pair')} of leaves"
     none = found.pairs_joined - found.pairs_legal
-    rest = f", and {none:,} pair{'s' * (none > 1)} then {'have' if none > 1 else 'has'} no route" if none else ""
+    rest = f", and {plural(none, 'pair then has', 'pairs then have')} no route" if none else ""
     return (
         f"shortest routes of {pairs} go down and up again, such as {' - '.join(found.example)}; without a class of"
         f" their own such routes can deadlock; fabric.routing: up-down forbids them{rest}"

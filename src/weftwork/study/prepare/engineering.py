@@ -17,6 +17,7 @@ import numpy as np
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.engine.instants import link_states
 from weftwork.spec.engineering import PathProblem, Planned
 from weftwork.spec.fabric import HOST
@@ -204,7 +205,10 @@ class _Controller:
         self.ends, first, pair = np.unique(ends, axis=0, return_index=True, return_inverse=True)
         self._pair = pair.ravel()
         if len(self.ends) > MOST_PAIRS:
-            text = f"the job has {len(self.ends):,} pairs of NIC ports, wanted at most {MOST_PAIRS:,}; take a smaller"
+            text = (
+                f"the job has {plural(len(self.ends), 'pair')} of NIC ports, wanted at most {MOST_PAIRS:,}; take "
+                "a smaller"
+            )
             raise ConfigError(
                 scenario.source, [Mistake(path=_KEY, text=f"{text} job, or leave engineering out: load_balancing")]
             )
@@ -352,15 +356,18 @@ def _gap(one: Computed) -> float:
 
 def _words(found: Engineering) -> str:
     first = found.computed[0]
-    text = f"'{found.scheme}' laid down a path for {first.pairs:,} pairs of NIC ports; the most loaded link between"
+    text = (
+        f"'{found.scheme}' laid down a path for {plural(first.pairs, 'pair')} of NIC ports; the most loaded link "
+        "between"
+    )
     text += f" switches carries {first.busiest_share:.2f} of its capacity at the line rate of the busiest NIC port"
     if first.planned.bound is not None:
         text += f", and no choice of paths less than {first.planned.bound:.2f}"
     if first.planned.limit:
         text += f"; the {first.planned.limit} ended the search"
     if first.planned.overloaded:
-        text += f"; {first.planned.overloaded:,} pairs found no path with room"
+        text += f"; {plural(first.planned.overloaded, 'pair')} found no path with room"
     if len(found.computed) > 1:
-        text += f"; new paths at {len(found.computed) - 1} later instants, with at most"
+        text += f"; new paths at {plural(len(found.computed) - 1, 'later instant')}, with at most"
         text += f" {max(one.busiest_share for one in found.computed[1:]):.2f}"
     return text

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.memory import memory_limit, memory_words
 from weftwork.spec.job import Arrivals, Loop, Send
 from weftwork.spec.peers import peers_of
@@ -355,7 +356,7 @@ def refuse_actors(prepared: Prepared, actors: int) -> None:
         return
     keys = _keys(prepared.scenario, "job")
     text = (
-        f"links tell {actors:,} kinds of ranks apart, so that the run needs about"
+        f"links tell {plural(actors, 'kind')} of ranks apart, so that the run needs about"
         f" {memory_words(told.memory_bytes + extra)} of memory, wanted at most {limit}; take less of {', '.join(keys)}"
     )
     raise ConfigError(prepared.scenario.source, [prepared.scenario.mistake(keys[0], text)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
+from weftwork.base.grammar import plural
 from weftwork.engine.programs import walk
 from weftwork.spec.job import Arrivals, Collect, Send
 from weftwork.workload.queue_pairs import split_over_queue_pairs, take_queue_pairs_in_turn
@@ -59,7 +60,7 @@ def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPol
         if not is_split and not text and any(isinstance(operation, Collect) for operation in operations):
             text = (
                 "collectives are no messages here and take no turns: their bytes are spread evenly over the"
-                f" {wanted} queue pairs of a connection"
+                f" {plural(wanted, 'queue pair')} of a connection"
             )
         if arrives:
             text = (
@@ -78,7 +79,8 @@ def _on_flows(scenario: Scenario, policies: dict[str, LoadedPolicy]) -> str:
     if scenario.engine.fidelity != "flow" or is_hashed:
         return ""
     return (
-        f"{scenario.transport.queue_pairs} queue pairs of a connection have the same paths here, since no hash chooses"
+        f"{plural(scenario.transport.queue_pairs, 'queue pair')} of a connection have the same paths here, since no "
+        "hash chooses"
         " among them; they change the headers of messages alone"
     )
 
@@ -89,6 +91,7 @@ def _of_traffic(operations: Sequence[Operation], wanted: int) -> str:
     if used >= wanted:
         return ""
     return (
-        f"{used} of the {wanted} queue pairs of each connection carry something: they take its messages in turn, and"
+        f"{used} of the {plural(wanted, 'queue pair')} of each connection carry something: they take its messages in "
+        "turn, and"
         " traffic.repeat says how many there are"
     )

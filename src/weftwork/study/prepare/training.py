@@ -13,6 +13,7 @@ import numpy as np
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.clock import NEVER_PS, SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.engine.programs import walk
 from weftwork.hardware.catalogue import SERVERS, gpu, gpu_caveats
 from weftwork.spec.job import Collect, Compute
@@ -111,9 +112,9 @@ class TrainingJob:
         degrees = (("TP", plan.tensor), ("CP", plan.context), ("PP", plan.pipeline), ("DP", plan.data),
                    ("EP", plan.expert))  # fmt: skip
         split = [f"{name} {degree}" for name, degree in degrees if degree > 1] or ["one GPU"]
-        virtual = [f"{plan.virtual_stages} virtual stages"] if plan.virtual_stages > 1 else []
+        virtual = [f"{plural(plan.virtual_stages, 'virtual stage')}"] if plan.virtual_stages > 1 else []
         zero = [f"ZeRO {plan.zero}"] if plan.zero and plan.data * plan.context > 1 else []
-        batches = f"{plan.micro_batches} micro batches of {plan.micro_batch}"
+        batches = f"{plural(plan.micro_batches, 'micro batch', 'micro batches')} of {plan.micro_batch}"
         return ", ".join([*split, *virtual, *zero, batches])
 
 
@@ -351,7 +352,8 @@ def _refuse_absurd(section: TrainingSection, what: Model, path: str) -> None:
     if section.force or section.sequence is None or section.sequence <= limit:
         return
     text = (
-        f"found {section.sequence:,} tokens, {section.sequence / what.sequence:,.0f} times the {what.sequence:,} that"
+        f"found {plural(section.sequence, 'token')}, {section.sequence / what.sequence:,.0f} times the "
+        f"{what.sequence:,} that"
         f" '{what.name}' was made for, wanted at most {limit:,}; to insist, set {path}.force: true"
     )
     raise ConfigError("training", [Mistake(path=f"{path}.sequence", text=text, fix=str(what.sequence))])

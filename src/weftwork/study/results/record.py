@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.base.grammar import plural
 from weftwork.base.units import SIZE, format_quantity
 from weftwork.engine.outcome import EVENT_KINDS, SERIES_KINDS
 from weftwork.engine.packet_input import DROP_REASONS
@@ -115,8 +116,8 @@ def about(prepared: Prepared) -> dict[str, str]:
     """What ran, in words."""
     scenario, fabric = prepared.scenario, prepared.fabric
     switches = len(fabric.node_names) - len(fabric.hosts)
-    parts = (f"{fabric.name}: {_hosts(fabric)}", f"{switches:,} switches", f"{len(fabric.links):,} links",
-             oversubscription_text(fabric), _routing(prepared))  # fmt: skip
+    parts = (f"{fabric.name}: {_hosts(fabric)}", plural(switches, "switch", "switches"),
+             plural(len(fabric.links), "link"), oversubscription_text(fabric), _routing(prepared))  # fmt: skip
     return {
         "name": scenario.name,
         "workload": _workload(prepared),
@@ -140,7 +141,10 @@ def _calibrated(scenario: Scenario) -> dict[str, str]:
 def _routing(prepared: Prepared) -> str:
     """What routes are besides all shortest paths; empty: nothing."""
     section = prepared.scenario.fabric
-    rules = {"k-shortest": f"{section.paths} shortest paths a pair", "up-down": "routes up and then down"}
+    rules = {
+        "k-shortest": f"{plural(section.paths or 0, 'shortest path')} a pair",
+        "up-down": "routes up and then down",
+    }
     ways = [rules[section.routing]] if section.routing in rules else []
     if section.engineering is not None:
         ways.append(f"paths planned by {section.engineering.scheme}")
@@ -162,23 +166,23 @@ def _hosts(fabric: Fabric) -> str:
     """How many hosts, and what they are where they are more than one GPU and a NIC."""
     hosts, kinds = len(fabric.hosts), {server.name for server in fabric.servers}
     if fabric.gpus == hosts:
-        return f"{hosts:,} hosts"
-    return f"{hosts:,} servers ({', '.join(sorted(kinds))}) with {fabric.gpus:,} GPUs"
+        return plural(hosts, "host")
+    return f"{plural(hosts, 'server')} ({', '.join(sorted(kinds))}) with {plural(fabric.gpus, 'GPU')}"
 
 
 def _workload(prepared: Prepared) -> str:
     scenario, jobs = prepared.scenario, prepared.jobs
     if len(jobs) > 1:
-        told = [f"{job.name} ({job.model.name} on {job.plan.ranks:,} GPUs)" for job in jobs[:_NAMED_JOBS]]
+        told = [f"{job.name} ({job.model.name} on {plural(job.plan.ranks, 'GPU')})" for job in jobs[:_NAMED_JOBS]]
         more = [f"{len(jobs) - len(told):,} more"] if len(jobs) > len(told) else []
-        return f"{len(jobs)} training jobs on one fabric: {', '.join(told + more)}"
+        return f"{plural(len(jobs), 'training job')} on one fabric: {', '.join(told + more)}"
     if jobs:
-        return f"an iteration of {jobs[0].model.name} on {jobs[0].plan.ranks:,} GPUs ({jobs[0].words})"
+        return f"an iteration of {jobs[0].model.name} on {plural(jobs[0].plan.ranks, 'GPU')} ({jobs[0].words})"
     if scenario.collective is not None:
         found = scenario.collective
         size = "" if found.operation == "barrier" else f" of {format_quantity(SIZE, found.size_bytes)}"
         times = f", {found.repeat:,} times" if found.repeat > 1 else ""
-        return f"{prepared.job.name}{size} among {prepared.job.gpus:,} GPUs{times}"
+        return f"{prepared.job.name}{size} among {plural(prepared.job.gpus, 'GPU')}{times}"
     found_ = scenario.traffic
     if found_ is None:
         return prepared.job.name

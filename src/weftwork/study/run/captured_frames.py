@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from weftwork.base.flow_identity import flow_identity
+from weftwork.base.grammar import plural
 from weftwork.base.random import Stream, draw
 from weftwork.engine.hashing import address
 from weftwork.engine.outcome import CAPTURE_KINDS
@@ -276,13 +277,19 @@ class CapturedFrames:
         notes = [
             (len(data), "transmission numbers of DATA (which copy of a packet it is)"),
             (own, f"{own:,} CREDIT, PROBE or REQUEST: opcodes 0xc0 to 0xc2, left to vendors; amounts are comments"),
-            (cut, f"{cut:,} packets cut by switches: the first bytes of the whole packet, as a capture cut short"),
-            (told, f"{told:,} NAKs that name the packet which caused them: a comment"),
+            (
+                cut,
+                f"{plural(cut, 'packet')} cut by switches: the first bytes of the whole packet, as a capture cut short",
+            ),
+            (told, f"{plural(told, 'NAK that names', 'NAKs that name')} the packet which caused it: a comment"),
             (self._shows_telemetry, "telemetry: the block of HPCC behind the IP packet, as RoCEv2 has no place for it"),
             (unnamed_data, f"fields of policies in DATA, up to {unnamed_data} bytes: left out"),
             (unnamed_answers, f"echoes in ACKs and NAKs, up to {unnamed_answers} bytes: left out"),
-            (len(of["LINK CREDIT"]), f"{len(of['LINK CREDIT']):,} frames of credit between links: left out"),
-            (padded, f"{padded:,} payloads that are no multiple of 4 bytes: padded, which was not simulated"),
+            (len(of["LINK CREDIT"]), f"{plural(len(of['LINK CREDIT']), 'frame')} of credit between links: left out"),
+            (
+                padded,
+                f"{plural(padded, 'payload')} of no multiple of 4 bytes: padded, which was not simulated",
+            ),
             (self._has_longer, "lengths of messages above 4 GiB: the largest that an RETH holds"),
             (steps, "switches that answers have passed: the TTL counts those of a shortest path"),
         ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
 from weftwork.spec.scenario.sweep_keys import SWEEP_KEYS
@@ -137,7 +138,7 @@ def read_definition(file: Path, settings: Mapping[str, str]) -> SweepDefinition:
         sample_seed=found.sample_seed, seeds=found.seeds, by=found.by, within=found.within,
     )  # fmt: skip
     if not reader.mistakes and made.points > MOST_POINTS:
-        reader.wrong("sweep", f"found {made.points:,} points, wanted at most {MOST_POINTS:,}")
+        reader.wrong("sweep", f"found {plural(made.points, 'point')}, wanted at most {MOST_POINTS:,}")
     if not reader.mistakes and not (grid or found.zipped or found.listed or found.drawn):
         reader.wrong(
             "--set",

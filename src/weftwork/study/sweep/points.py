@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.random import Stream, draw, uniform
 from weftwork.base.version import VERSION
 from weftwork.study.pool.point import memory_of, points_of
@@ -167,7 +168,7 @@ def _seeds(scenario: Scenario, seeds: int) -> range:
     """Seeds of the runs of a point, from its engine.seed on."""
     first = scenario.engine.seed
     if not 0 < seeds <= MAX_SEED - first:
-        text = f"found {seeds} seeds from {first} on, wanted at least one, and all of them up to {MAX_SEED}"
+        text = f"found {plural(seeds, 'seed')} from {first} on, wanted at least one, and all of them up to {MAX_SEED}"
         raise ConfigError(scenario.source, [Mistake(path="--seeds", text=text)])
     return range(first, first + seeds)
 

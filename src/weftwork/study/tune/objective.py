@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.study.sweep.verdict import HEADLINES, is_larger_better, objective_of
 
@@ -110,7 +111,7 @@ def objective_from(
 
 def _parsed(text: str, numbers: Mapping[str, object]) -> tuple[ast.expr, tuple[str, ...]]:
     if len(text) > MOST_LETTERS:
-        raise _wrong([f"found {len(text)} letters, wanted at most {MOST_LETTERS}"])
+        raise _wrong([f"found {plural(len(text), 'letter')}, wanted at most {MOST_LETTERS}"])
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError) as error:

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import EngineError
+from weftwork.base.grammar import plural
 from weftwork.data.measured import measured
 from weftwork.hardware.catalogue import GPUS, SERVERS, node
 from weftwork.spec.calibration import Calibration, read_calibration
@@ -158,7 +159,9 @@ class CurveRow:
         fabric = fabric_of_section(scenario.fabric, directory=Path())
         (found,) = measure_collective(scenario, fabric, [self.size_bytes])
         if found.time_ps is None:
-            raise EngineError(f"the {self.operation} of {self.size_bytes:,} B among {self.gpus} GPUs did not end")
+            raise EngineError(
+                f"the {self.operation} of {self.size_bytes:,} B among {plural(self.gpus, 'GPU')} did not end"
+            )
         return found.time_ps / SECOND_PS
 
     def naive_s(self) -> float:
@@ -341,7 +344,7 @@ def _other_rows() -> list[CurveRow]:
 def _p5_rows(operation: Operation, *, is_calibrated: bool = False, is_small: bool = False) -> list[CurveRow]:
     return [
         CurveRow(
-            name=f"{row['gpus']} GPUs, {size_words(row['size_bytes'])}",
+            name=f"{plural(row['gpus'], 'GPU')}, {size_words(row['size_bytes'])}",
             server="p5",
             operation=operation,
             gpus=row["gpus"],

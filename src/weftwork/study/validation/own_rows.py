@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.spec.scenario.training import TrainingSection
 from weftwork.study.validation.curves import CurveRow, Operation, size_words
@@ -279,7 +280,9 @@ def _iteration(read: _Read) -> _Made:
     section = TrainingSection.model_construct(**kept)
     plan = section.parallelism(made)
     words = f"t{plan.tensor} c{plan.context} p{plan.pipeline} d{plan.data} micro batch {plan.micro_batch}"
-    job = f"{made.name} on {cells['gpus']} GPUs of {cells['node']}, batch {plan.global_batch} x {plan.sequence}"
+    job = (
+        f"{made.name} on {plural(cells['gpus'], 'GPU')} of {cells['node']}, batch {plan.global_batch} x {plan.sequence}"
+    )
     case = Case(
         name=f"{job}: {words}, {plan.precision} (line {row.line})",
         source=str(read.file),
@@ -318,7 +321,7 @@ def _curve(read: _Read) -> _Made:
         raise _wrong([row.wrong("seconds", f"found no time, wanted one of {', '.join(CURVE_TIMES)}")])
     rows: list[OwnRow] = [
         CurveRow(
-            name=f"{operation}, {gpus} GPUs of {server}, {size_words(cells['size_bytes'])}",
+            name=f"{operation}, {plural(gpus, 'GPU')} of {server}, {size_words(cells['size_bytes'])}",
             server=server,
             operation=cast("Operation", operation),
             gpus=gpus,

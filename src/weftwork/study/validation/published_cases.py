@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from weftwork.base.grammar import plural
 from weftwork.data.measured import measured
 from weftwork.hardware.catalogue import SERVERS, gpu
 from weftwork.spec.training import Gpu, Model, Parallelism, Precision, Software
@@ -142,7 +143,8 @@ def vtrain_case(row: Mapping[str, Any], plan_set: str = "") -> Case:
     """
     if not plan_set:
         plan_set = (
-            f"h{row['hidden']} L{row['layers']} s{row['sequence']} batch {row['global_batch']}, {row['gpus']} GPUs"
+            f"h{row['hidden']} L{row['layers']} s{row['sequence']} batch {row['global_batch']}, "
+            f"{plural(row['gpus'], 'GPU')}"
         )
     padded = _PADDING * row["tensor"]
     made = dense_gpt(row, -(-_VTRAIN_WORDS // padded) * padded)
@@ -199,7 +201,7 @@ def sc21_case(row: Mapping[str, Any]) -> Case:
     made = model(name) if name else dense_gpt(row, row["vocabulary"])
     return Case(
         source="Narayanan et al., SC 2021, table 1",
-        name=f"{name or made.name} on {row['gpus']} GPUs",
+        name=f"{name or made.name} on {plural(row['gpus'], 'GPU')}",
         measured_s=row["iteration_s"],
         model=made,
         plan=plan,

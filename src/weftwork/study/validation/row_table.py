@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
 
@@ -130,7 +131,7 @@ def read_rows(text: str, columns: Sequence[TableColumn], *, source: str) -> list
     found = []
     for at, cells in rows:
         if len(cells) != len(names):
-            counted = f"found {len(cells)} cells, wanted {len(names)}, as many as the head has"
+            counted = f"found {plural(len(cells), 'cell')}, wanted {len(names)}, as many as the head has"
             mistakes.append(Mistake(path="row", text=counted, line=at))
             continue
         values: dict[str, Any] = {column.name: None for column in columns}

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from weftwork.base.grammar import plural
 from weftwork.study.validation.scorecard import PlanRank, Point, Score
 
 __all__ = ["HEAD", "document", "line", "page", "part_lines", "rank_line", "sign_line"]
@@ -78,7 +79,7 @@ def rank_line(ranks: Sequence[PlanRank]) -> str:
         return f"{text}; the one that Weftwork takes for the fastest was {100 * only.loss:.1f} % slower than it."
     first, second, third = (sum(rank.rank == place for rank in ranks) for place in (1, 2, 3))
     mean_loss = sum(rank.loss for rank in ranks) / len(ranks)
-    text = f"Of {len(ranks)} jobs with several plans, the one measured fastest is Weftwork's first in {first}"
+    text = f"Of {plural(len(ranks), 'job')} with several plans, the one measured fastest is Weftwork's first in {first}"
     text += f" and among its first three in {first + second + third}"
     return f"{text}; in the mean, Weftwork's first was {100 * mean_loss:.1f} % slower than the fastest."
 
@@ -88,7 +89,7 @@ def part_lines(score: Score) -> list[str]:
     lines = []
     if score.subsets:
         shown = [
-            f"{part.name} {100 * part.mape:.1f} % ({part.points} of {len(score.points)} rows,"
+            f"{part.name} {100 * part.mape:.1f} % ({part.points} of {plural(len(score.points), 'row')},"
             f" median {100 * part.bias:+.1f} %)"
             for part in score.subsets
         ]
@@ -102,7 +103,10 @@ def part_lines(score: Score) -> list[str]:
 
 def sign_line(score: Score) -> str:
     """How many comparisons come out the same way, in a sentence."""
-    return f"{score.same_signs} of {len(score.points)} comparisons have the published sign; below 2 % counts as equal."
+    return (
+        f"{score.same_signs} of {plural(len(score.points), 'comparison')} have the published sign; below 2 % "
+        "counts as equal."
+    )
 
 
 def page(scores: Sequence[Score], *, own: str | None = None) -> str:
@@ -120,7 +124,7 @@ def page(scores: Sequence[Score], *, own: str | None = None) -> str:
         parts.append(_about(score))
         shown = _shown(score)
         if len(shown) < len(score.points):
-            parts.append(f"The {len(shown)} worst of {len(score.points)} rows:\n")
+            parts.append(f"The {len(shown)} worst of {plural(len(score.points), 'row')}:\n")
         cells = [_row(score, point) for point in shown]
         names = ("row", "measured", "Weftwork", "error", "naive", *("same sign",) * score.is_ratio)
         parts.append(_table(names, cells, left=1))

@@ -28,6 +28,7 @@ from typing import Any, Final
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import EngineError
+from weftwork.base.grammar import plural
 from weftwork.data.measured import measured
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.yaml_tree import write_tree
@@ -136,7 +137,7 @@ def sign_row(row: Mapping[str, Any]) -> SignRow:
     """One row of the table, or one of a user's in its columns."""
     authors, _, kind = row["comparison"].partition(": ")
     own, other = _MAKERS[authors](kind, row["gpus"])
-    name = f"{row['comparison']} on {row['gpus']} GPUs ({row['bound']})"
+    name = f"{row['comparison']} on {plural(row['gpus'], 'GPU')} ({row['bound']})"
     return SignRow(name=name, ratio=row["ratio"], own=own, other=other, is_over=row["bound"] == OVER)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from weftwork.base.grammar import plural
 from weftwork.data.measured import measured
 from weftwork.spec.training import Overlap, Parallelism
 from weftwork.study.validation.published_cases import Case, PublishedCluster, dense_gpt
@@ -52,7 +53,7 @@ def lumi_case(row: Mapping[str, Any]) -> Case:
     )
     return Case(
         source="LUMI LLM scaling, Megatron-DeepSpeed",
-        name=f"{row['run']} on {row['gpus']} dies",
+        name=f"{row['run']} on {plural(row['gpus'], 'die')}",
         measured_s=row["iteration_s"],
         model=made,
         plan=plan,

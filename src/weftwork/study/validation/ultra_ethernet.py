@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from weftwork.base.clock import SECOND_PS, US_PS
 from weftwork.base.errors import EngineError
+from weftwork.base.grammar import plural
 from weftwork.data.measured import measured
 from weftwork.engine import packet
 from weftwork.engine.lower import lower
@@ -108,7 +109,9 @@ class UetRow:
         size = f"{self.message_bytes // MB} MB at {self.rate_bps // 10**9} Gb/s"
         if self.pattern != "permutation":
             return f"{self.pattern}, {self.flows} x {size}" if self.flows > 1 else f"lone flow, {size}"
-        return f"{self.hosts:,} hosts, {size}, {self.paths} paths, {self.control}, {self.path_selection}"
+        return (
+            f"{plural(self.hosts, 'host')}, {size}, {plural(self.paths, 'path')}, {self.control}, {self.path_selection}"
+        )
 
     def run(self, *, seed: int = 1, leaves: int = LEAVES) -> Outcome:
         """Run it on the packet engine.

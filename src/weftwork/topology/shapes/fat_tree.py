@@ -15,6 +15,7 @@ from typing import Final
 
 from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import Findings, Ground, Parts, Record, Whole, row
@@ -166,7 +167,7 @@ def _tree(keys: Keys, parts: Parts) -> Pgft:
 
 def _name(tree: Pgft) -> str:
     radix = 2 * tree.tiers[0].parents * tree.tiers[0].cables
-    return f"fat-tree, {len(tree.tiers) + 1} tiers, radix {radix}"
+    return f"fat-tree, {plural(len(tree.tiers) + 1, 'tier')}, radix {radix}"
 
 
 def _judge(found: Findings, *, tiers: int, radix: int, hosts: int | None, server: Server | None) -> int | None:
@@ -182,16 +183,18 @@ def _judge(found: Findings, *, tiers: int, radix: int, hosts: int | None, server
         return None
     each = server.nic_ports
     if each > radix // 2:
-        text = f"found {radix}, but a leaf needs {each} ports down for one server, so wanted at least {2 * each}"
+        text = (
+            f"found {radix}, but a leaf needs {plural(each, 'port')} down for one server, so wanted at least {2 * each}"
+        )
         found.wrong("radix", text, str(2 * each))
         return None
     most = fat_tree_counts(tiers=tiers, radix=radix, ports_per_host=each).hosts
     if hosts is not None and hosts > most:
         key = found.which("hosts", "gpus")
         count, wanted = (hosts, most) if key == "hosts" else (hosts * server.gpus, most * server.gpus)
-        ports = "" if each == 1 else f" where a server takes {each} ports"
+        ports = "" if each == 1 else f" where a server takes {plural(each, 'port')}"
         text = (
-            f"found {count:,}, wanted at most {wanted:,}, the ports of a fat tree of {tiers} tiers and radix"
+            f"found {count:,}, wanted at most {wanted:,}, the ports of a fat tree of {plural(tiers, 'tier')} and radix"
             f" {radix}{ports}"
         )
         found.wrong(key, text)

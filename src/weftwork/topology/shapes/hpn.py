@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Record
 from weftwork.spec.plug_in import Findings, Ground, Parts, Whole, row
 from weftwork.spec.rails import rail_mistakes
@@ -76,7 +77,9 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
         hosts = segments * keys.nodes_per_segment
     wanted = -(-hosts // keys.nodes_per_segment)
     if segments is not None and segments < wanted:
-        text = f"found {segments:,}, but {hosts:,} servers in segments of {keys.nodes_per_segment} take {wanted:,}"
+        text = (
+            f"found {segments:,}, but {plural(hosts, 'server')} in segments of {keys.nodes_per_segment} take {wanted:,}"
+        )
         found.wrong("segments", text, str(wanted))
     return keys.model_copy(update={"segments": wanted if segments is None else segments}), hosts
 
@@ -114,7 +117,7 @@ def _tree(keys: Keys, parts: Parts) -> Pgft:
 
 
 def _name(tree: Pgft) -> str:
-    return f"hpn, {tree.pods} segment{'s' * (tree.pods > 1)} of {tree.per_leaf} servers"
+    return f"hpn, {plural(tree.pods, 'segment')} of {plural(tree.per_leaf, 'server')}"
 
 
 TOPOLOGY: Final = tree_topology(

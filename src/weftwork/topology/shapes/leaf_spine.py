@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import Findings, Flag, Ground, Parts, Record, Whole, row
@@ -140,12 +141,15 @@ def leaf_spine_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
     uplinks = split.uplinks(down, ratio)
     if not split.fits(down, uplinks):
         ports = down * ports_per_host + uplinks
-        text = f"found {down}; with {uplinks} uplinks that makes {ports} ports, wanted at most {radix}"
+        text = (
+            f"found {down}; with {plural(uplinks, 'uplink')} that makes {plural(ports, 'port')}, wanted at most {radix}"
+        )
         raise ConfigError("fabric", [Mistake(path="fabric.hosts_per_leaf", text=text)])
     leaves = -(-hosts // down) * homes
     if leaves > radix:
         text = (
-            f"{hosts:,} hosts need {leaves:,} leaves of {down}, wanted at most {radix}, the ports of a spine; "
+            f"{plural(hosts, 'host needs', 'hosts need')} {plural(leaves, 'leaf', 'leaves')} of {down}, wanted at "
+            f"most {radix}, the ports of a spine; "
             "a fat tree of 3 tiers carries more"
         )
         raise ConfigError("fabric", [Mistake(path="fabric.hosts", text=text)])
@@ -219,7 +223,7 @@ def _can_home(server: Server, homes: int, found: Findings) -> bool:
     if server.nic_ports % homes == 0:
         return True
     text = (
-        f"found true, but '{server.name}' has {server.nic_ports} NIC port{'s' * (server.nic_ports > 1)}, wanted an"
+        f"found true, but '{server.name}' has {plural(server.nic_ports, 'NIC port')}, wanted an"
         f" even number: node: {{model: {server.name}, nic_ports: {2 * server.nic_ports}}}"
     )
     found.wrong("dual_homed", text)
@@ -263,7 +267,7 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
     down, uplinks = per_leaf * (ground.server.nic_ports // keys.homes), spines * per_pair
     for what, ports in (("leaf", down + uplinks), ("spine", leaves * per_pair)):
         if ground.radix is not None and ports > ground.radix:
-            found.wrong("radix", f"found {ground.radix}, but a {what} needs {ports:,} ports")
+            found.wrong("radix", f"found {ground.radix}, but a {what} needs {plural(ports, 'port')}")
             break
     ratio, asked = down * ground.speed / uplinks, wanted_ratio(keys.oversubscription, "leaf")
     if asked is not None and abs(asked - ratio) > ratio / 1000:

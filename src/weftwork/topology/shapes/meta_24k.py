@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Record
 from weftwork.spec.plug_in import Findings, Ground, Parts, Whole, row
 from weftwork.topology.pgft import Pgft, Tier
@@ -72,7 +73,7 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
         hosts = pods * per_pod
     wanted = -(-hosts // per_pod)
     if pods is not None and pods < wanted:
-        text = f"found {pods:,}, but {hosts:,} servers in pods of {per_pod:,} take {wanted:,}"
+        text = f"found {pods:,}, but {plural(hosts, 'server')} in pods of {per_pod:,} take {wanted:,}"
         found.wrong("pods", text, str(wanted))
     return keys.model_copy(update={"pods": wanted if pods is None else pods}), hosts
 
@@ -105,7 +106,7 @@ def _tree(keys: Keys, parts: Parts) -> Pgft:
 
 
 def _name(tree: Pgft) -> str:
-    return f"meta-24k, {tree.pods} racks of {tree.per_leaf} server{'s' * (tree.per_leaf > 1)}"
+    return f"meta-24k, {plural(tree.pods, 'rack')} of {plural(tree.per_leaf, 'server')}"
 
 
 TOPOLOGY: Final = tree_topology(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Record, Server
 from weftwork.spec.plug_in import Findings, Ground, Parts, Whole, row
 from weftwork.topology.pgft import Pgft
@@ -72,7 +73,7 @@ def _tree(keys: Keys, parts: Parts) -> Pgft:
 
 
 def _name(tree: Pgft) -> str:
-    return f"multi-plane, {tree.networks} planes of {tree.pods} leaves"
+    return f"multi-plane, {plural(tree.networks, 'plane')} of {plural(tree.pods, 'leaf', 'leaves')}"
 
 
 TOPOLOGY: Final = tree_topology(

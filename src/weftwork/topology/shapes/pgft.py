@@ -11,6 +11,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Record, Server
 from weftwork.spec.plug_in import Findings, Flag, Ground, Listing, Parts, Whole, row
 from weftwork.spec.rails import rail_mistakes
@@ -80,10 +81,10 @@ def _most(keys: Keys) -> int:
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
     tiers = len(keys.children)
     if tiers > len(WORDS) + 1:
-        found.wrong("children", f"found {tiers} tiers, wanted at most {len(WORDS) + 1}")
+        found.wrong("children", f"found {plural(tiers, 'tier')}, wanted at most {len(WORDS) + 1}")
     for key, values in (("parents", keys.parents), ("cables", keys.cables)):
         if values is not None and len(values) != tiers:
-            found.wrong(key, f"found {len(values)} numbers, wanted {tiers}, one for each tier of children")
+            found.wrong(key, f"found {plural(len(values), 'number')}, wanted {tiers}, one for each tier of children")
     server = ground.server
     if server is None or not found.is_sound("children", "parents", "cables", "rails"):
         return keys, ground.hosts
@@ -97,11 +98,16 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
         text = f"found {_cables(keys, server)[0]} to a leaf, wanted {each}, the NIC ports of '{server.name}'"
         found.wrong("cables", f"{text} over planes and rails")
     if keys.joined and tiers > 1 and prod(keys.children[1:]) % keys.rails:
-        text = f"found {prod(keys.children[1:])} leaves in all, wanted a multiple of {keys.rails}, the rails"
+        text = (
+            f"found {plural(prod(keys.children[1:]), 'leaf', 'leaves')} in all, wanted a multiple of "
+            f"{keys.rails}, the rails"
+        )
         found.wrong("children", text)
     odd = [tier for tier in keys.uplink_rate_bps or {} if tier not in ("leaf", *WORDS)[: tiers - 1]]
     if odd:
-        found.wrong("uplink_rate", f"found a rate of '{odd[0]}', but a tree of {tiers} tiers has nothing above it")
+        found.wrong(
+            "uplink_rate", f"found a rate of '{odd[0]}', but a tree of {plural(tiers, 'tier')} has nothing above it"
+        )
     most = _most(keys)
     if ground.hosts is not None and ground.hosts > most:
         text = f"found {ground.hosts:,}, wanted at most {most:,}, the servers of a full tree"

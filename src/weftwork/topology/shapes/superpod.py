@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Record
 from weftwork.spec.fabric_extras import Extra
 from weftwork.spec.plug_in import Choice, Findings, Flag, Ground, Parts, Whole, row
@@ -81,8 +82,11 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
         return keys, ground.hosts
     if per_unit is None:
         if entry is None:
-            known = ", ".join(f"{name} with {ports} NIC ports" for name, ports in UNITS)
-            text = f"missing: NVIDIA's tables lack '{server.name}' with {server.nic_ports} NIC ports; they have {known}"
+            known = ", ".join(f"{name} with {plural(ports, 'NIC port')}" for name, ports in UNITS)
+            text = (
+                f"missing: NVIDIA's tables lack '{server.name}' with {plural(server.nic_ports, 'NIC port')}; they "
+                f"have {known}"
+            )
             found.wrong("nodes_per_unit", text)
             return keys, ground.hosts
         per_unit = entry[0]
@@ -98,7 +102,7 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
             return keys, None
     wanted = -(-(hosts + spare) // per_unit)
     if units is not None and units < wanted:
-        text = f"found {units:,}, but {hosts + spare:,} places of {per_unit} a unit take {wanted:,}"
+        text = f"found {units:,}, but {plural(hosts + spare, 'place')} of {per_unit} a unit take {wanted:,}"
         found.wrong("scalable_units", text, str(wanted))
     update = {"nodes_per_unit": per_unit, "scalable_units": wanted if units is None else units}
     return keys.model_copy(update=update), hosts
@@ -116,8 +120,8 @@ def _tree(keys: Keys, parts: Parts) -> Pgft:
 
 
 def _name(tree: Pgft) -> str:
-    planes = "" if tree.planes == 1 else f", {tree.planes} planes"
-    return f"superpod, {tree.pods} unit{'s' * (tree.pods > 1)} of {tree.per_leaf} servers{planes}"
+    planes = "" if tree.planes == 1 else f", {plural(tree.planes, 'plane')}"
+    return f"superpod, {plural(tree.pods, 'unit')} of {plural(tree.per_leaf, 'server')}{planes}"
 
 
 def _extras(keys: Keys) -> tuple[Extra, ...]:

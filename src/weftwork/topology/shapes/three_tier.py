@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.device import Record
 from weftwork.spec.plug_in import Findings, Ground, Parts, Ratio, Whole, row
 from weftwork.topology import tree_rows
@@ -101,7 +102,11 @@ def _groups(split: _Split, total: int, given: int | None, key: str, *, what: str
         if up is None:
             near = ", ".join(f"{one:,}" for one in split.fitting(max(total, given))[-3:])
             text = f"found {given}, which has no whole number of links at {ratio_text(split.ratio)} to each of"
-            raise _wrong(key, f"{text} {split.ways} switches above, within the ports; {near or 'nothing'} would do")
+            raise _wrong(
+                key,
+                f"{text} {plural(split.ways, 'switch', 'switches')} above, within the ports; {near or 'nothing'} "
+                "would do",
+            )
         return given, up
     fitting: Sequence[int] = split.fitting(total)
     size = equal_groups(total, fitting) if is_asked else max(fitting, default=None)
@@ -111,7 +116,8 @@ def _groups(split: _Split, total: int, given: int | None, key: str, *, what: str
             near = " or ".join(f"{one:,}" for one in nearest_sizes(total, fitting))
             text += f"{total:,} {what} in equal groups of at most {max(fitting):,} do not have; {near} {what} do"
         else:
-            text += f"no split of the {split.ports} ports of a switch has, with {split.ways} switches above"
+            above = plural(split.ways, "switch", "switches")
+            text += f"no split of the {plural(split.ports, 'port')} of a switch has, with {above} above"
         raise _wrong("oversubscription", text)
     return size, split.uplinks(size) or 0
 
@@ -156,7 +162,8 @@ def _tree(keys: Keys, parts: Parts) -> Pgft:
     if parts.ports and blocks * (above // ways) > parts.ports:
         room = parts.ports // (above // ways) * per_block * per_access
         text = (
-            f"{servers:,} servers need {blocks:,} blocks, but the {parts.ports} ports of a core join {room:,} servers"
+            f"{plural(servers, 'server needs', 'servers need')} {plural(blocks, 'block')}, but the "
+            f"{plural(parts.ports, 'port')} of a core join {plural(room, 'server')}"
         )
         raise _wrong("hosts", f"{text}; more redundancy, larger switches or a higher ratio of 'aggregation' join more")
     return Pgft(
@@ -175,7 +182,7 @@ def _tree(keys: Keys, parts: Parts) -> Pgft:
 
 def _name(tree: Pgft) -> str:
     ratios = " and ".join(ratio_text(ratio) for ratio in tree.oversubscription())
-    return f"three-tier, {tree.pods} access switches, {ratios}"
+    return f"three-tier, {plural(tree.pods, 'access switch', 'access switches')}, {ratios}"
 
 
 TOPOLOGY: Final = tree_topology(keys=Keys, resolve=_resolve, tree=_tree, name=_name, has_pods=False, source=SOURCE)

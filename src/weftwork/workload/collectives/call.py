@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.spec.plug_in import NoKeys, Record
 from weftwork.spec.scenario.workload import OPERATIONS
@@ -171,7 +172,10 @@ def call_mistakes(call: Call, operations: Sequence[str], algorithm: str) -> list
     want("channels", call.channels <= _MAX_CHANNELS, f"found {call.channels:,}, wanted at most {_MAX_CHANNELS:,}")
     if call.domain > 1:
         fits = call.ranks % call.domain == 0
-        text = f"found {call.ranks:,} GPUs, wanted a multiple of the {call.domain} GPUs of an NVLink domain"
+        text = (
+            f"found {plural(call.ranks, 'GPU')}, wanted a multiple of the {plural(call.domain, 'GPU')} of an "
+            "NVLink domain"
+        )
         want("gpus", fits, text, f"{max(1, round(call.ranks / call.domain)) * call.domain}")
     last = call.ranks - 1
     want("root", 0 <= call.root <= last, f"found {call.root:,}, wanted a rank from 0 to {last:,}")

@@ -13,6 +13,7 @@ from typing import Literal
 
 from weftwork.base.clock import SECOND_PS, whole_ps
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.training import Software
 from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, Method
 from weftwork.workload.collectives.figures import CollectiveFigures
@@ -109,7 +110,7 @@ def _check(operation: str, members: int, per_domain: int) -> None:
         text = f"found '{operation}', wanted {', '.join(OPERATIONS)}"
         mistakes.append(Mistake(path="collective.operation", text=text))
     if not 1 <= per_domain <= members:
-        text = f"found {per_domain} of {members} members in an NVLink domain, wanted 1 to {members}"
+        text = f"found {per_domain} of {plural(members, 'member')} in an NVLink domain, wanted 1 to {members}"
         mistakes.append(Mistake(path="collective.members", text=text))
     if mistakes:
         raise ConfigError("collective", mistakes)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.job import (
     Arrivals,
     Collect,
@@ -148,7 +149,7 @@ class _Writer:
     def _channel(self, channel: int, part: int) -> int:
         found = channel * self._width + part
         if found > MAX_CHANNEL:
-            text = f"needs {found + 1:,} channels, wanted at most {MAX_CHANNEL + 1:,}: take smaller groups"
+            text = f"needs {plural(found + 1, 'channel')}, wanted at most {MAX_CHANNEL + 1:,}: take smaller groups"
             raise ConfigError("training", [Mistake(path="training", text=text)])
         return found
 

@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.spec.scenario.kinds import either
 from weftwork.workload.imports.megatron_arguments import ANYWAY, IGNORED, READ, REFUSED
@@ -168,7 +169,7 @@ class ArgumentReader:
             self.wrong(argument, f"{text}; give --variable {missing[0]}=VALUE" if is_name else text)
             return None
         if len(one.values) != 1:
-            self.wrong(argument, f"found {len(one.values)} values, wanted one")
+            self.wrong(argument, f"found {plural(len(one.values), 'value')}, wanted one")
             return None
         value = one.values[0]
         if choices and value not in choices:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.plain_file import read_plain
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES
 from weftwork.spec.training import Model
@@ -239,7 +240,7 @@ class _ScenarioKeys(ScenarioKeys):
                 before = f"{self.read[argument]}; " if argument in self.read else ""
                 text = _size_text(found.model, "expert_ffn" if is_of_experts else size)
                 if size == "sequence" and found.config is None:
-                    text = f"nothing: {found.model.name} stays made for {found.model.sequence:,} tokens"
+                    text = f"nothing: {found.model.name} stays made for {plural(found.model.sequence, 'token')}"
                 if argument == "--qk-layernorm" and not found.model.has_query_key_norm:
                     text = "nothing: norms of queries and keys are left out of such a model"
                 if argument == "--tokenizer-type" and "tokenizer's" not in found.assumed.get("model.vocabulary", ""):
@@ -264,7 +265,10 @@ class _ScenarioKeys(ScenarioKeys):
             own = layers + sum(ends)
             virtual = own // (stages * each)
             if own % (stages * each):
-                text = f"found {each}, wanted a divisor of the layers of a stage: {own} layers over {stages} stages"
+                text = (
+                    f"found {each}, wanted a divisor of the layers of a stage: {plural(own, 'layer')} over "
+                    f"{plural(stages, 'stage')}"
+                )
                 self.reader.wrong("--num-layers-per-virtual-pipeline-stage", text)
         in_layout = read_layout(self, stages, has_others=each is not None or virtual is not None or any(ends))
         self.put(
@@ -307,7 +311,7 @@ class _ScenarioKeys(ScenarioKeys):
             self.reader.wrong("--global-batch-size", text)
             return
         copies = self.gpus // ranks
-        reason = f"one micro batch on each of {copies} copies,"
+        reason = f"one micro batch on each of {plural(copies, 'copy', 'copies')},"
         self.put("training.global_batch", micro * copies, "--global-batch-size", reason=reason)
 
     def sharding(self) -> None:

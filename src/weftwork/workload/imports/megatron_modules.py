@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, get_args
 
 from weftwork.base.errors import ConfigError
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.spec.training import GraphModule, RecomputeModule
 from weftwork.workload.imports.shell import without_value
@@ -104,7 +105,7 @@ def read_layout(keys: ScenarioKeys, stages: int, *, has_others: bool) -> int | N
         keys.reader.wrong(_LAYOUT, error.mistakes[0].text)
         return None
     if parts % stages:
-        keys.reader.wrong(_LAYOUT, f"found {parts} parts, wanted a multiple of the {stages} stages")
+        keys.reader.wrong(_LAYOUT, f"found {plural(parts, 'part')}, wanted a multiple of the {plural(stages, 'stage')}")
         return None
     keys.put("training.layout", text, _LAYOUT)
     return parts // stages

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weftwork.base.errors import Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.scenario.yaml_tree import Mapping as YamlMapping
 from weftwork.spec.scenario.yaml_tree import Node, Scalar, read_tree
 from weftwork.spec.scenario.yaml_tree import Sequence as YamlSequence
@@ -108,7 +109,7 @@ def launch_in_script(
         return Launch(given=()), [Mistake(path="file", text=f"found no argument of Megatron-LM, {wanted}")]
     if len(starts) > 1:
         lines = " and ".join(dict.fromkeys(str(start[1][0].line) for start in starts))
-        found = f"found {len(starts)} commands with arguments of Megatron-LM, in lines {lines}; wanted one"
+        found = f"found {plural(len(starts), 'command')} with arguments of Megatron-LM, in lines {lines}; wanted one"
         return Launch(given=()), [Mistake(path="file", text=found, line=starts[1][1][0].line)]
     launcher, words = starts[0]
     given, strays = _parted(words)

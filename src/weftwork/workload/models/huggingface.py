@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
 from weftwork.spec.training import DeltaNet, LatentAttention, Model, StateSpace
@@ -186,7 +187,7 @@ def _body(keys: _Keys, *, is_gated: bool, is_tied: bool) -> dict[str, Any]:
         text = f"found {heads}, wanted a divisor of the hidden size {hidden:,}, or head_dim beside it"
         keys.mistakes.append(Mistake(path="num_attention_heads", text=text))
     if is_sound and heads % key_value_heads:
-        text = f"found {key_value_heads}, wanted a divisor of the {heads} heads"
+        text = f"found {key_value_heads}, wanted a divisor of the {plural(heads, 'head')}"
         keys.mistakes.append(Mistake(path="num_key_value_heads", text=text))
     return {
         "layers": keys.whole("num_hidden_layers", "n_layer", high=_MOST_LAYERS),
@@ -248,7 +249,7 @@ def _layer_types(keys: _Keys, layers: int) -> list[str]:
     """What each layer is, where the file says it layer by layer."""
     kinds = keys.texts("layer_types")
     if kinds and len(kinds) != layers:
-        text = f"names {len(kinds)} layers, wanted {layers}, as num_hidden_layers says"
+        text = f"names {plural(len(kinds), 'layer')}, wanted {layers}, as num_hidden_layers says"
         keys.mistakes.append(Mistake(path="layer_types", text=text))
     return kinds
 
@@ -263,7 +264,7 @@ def _experts(keys: _Keys, number: tuple[str, ...], width: tuple[str, ...]) -> di
     experts = keys.whole(*number)
     each = keys.whole("num_experts_per_tok", "experts_per_token")
     if each > experts:
-        text = f"found {each}, wanted at most the {experts} experts"
+        text = f"found {each}, wanted at most the {plural(experts, 'expert')}"
         keys.mistakes.append(Mistake(path="num_experts_per_tok", text=text))
     return {"experts": experts, "experts_per_token": each, "expert_ffn": keys.whole(*width)}
 
@@ -362,7 +363,7 @@ def _nemotron(keys: _Keys) -> dict[str, Any]:
     body = _body(keys, is_gated=False, is_tied=False)
     pattern = keys.tree.get("hybrid_override_pattern")
     if not isinstance(pattern, str) or set(pattern) - set("ME*-") or len(pattern) != body["layers"]:
-        text = f"wanted a letter of M, E, * and - for each of the {body['layers']} layers"
+        text = f"wanted a letter of M, E, * and - for each of the {plural(body['layers'], 'layer')}"
         keys.mistakes.append(Mistake(path="hybrid_override_pattern", text=text))
         pattern = ""
     spaces = {

@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.training import Model, Parallelism, Precision
 from weftwork.workload.models.size import LayerKind, layer_kinds, prediction_kind
 from weftwork.workload.parallelism.layout_text import layout_mistakes, layout_parts
@@ -138,7 +139,7 @@ def _virtual_stages(cut: _Cut) -> tuple[tuple[tuple[Unit, ...], ...], ...]:
     units = (*first, *layers, *last) if cut.has_balanced_ends else layers
     if len(units) < parts:
         what = "layers, the embedding and the head" if cut.has_balanced_ends else "layers"
-        split = f"{cut.stages} stages of {cut.virtual_stages} virtual stages"
+        split = f"{plural(cut.stages, 'stage')} of {plural(cut.virtual_stages, 'virtual stage')}"
         text = f"found {split}, wanted at most {len(units)} in all: {what}"
         raise ConfigError("training", [Mistake(path="training.pipeline", text=text)])
     made = _near_equal(units, parts)

@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 
 if TYPE_CHECKING:
     from weftwork.spec.training import Model
@@ -68,7 +69,7 @@ def layout_mistakes(text: str, model: Model, parts: int) -> list[str]:
     letters = "".join(found)
     mistakes = []
     if len(found) != parts:
-        mistakes.append(f"found {len(found)} parts, wanted {parts}: pipeline x virtual_stages")
+        mistakes.append(f"found {plural(len(found), 'part')}, wanted {parts}: pipeline x virtual_stages")
     counts = {"t": (model.layers, "layers"), "m": (model.prediction_layers, "prediction layers")}
     for letter, (wanted, words) in counts.items():
         if letters.count(letter) != wanted:

@@ -15,6 +15,7 @@ from math import gcd, log2
 from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.training import Gpu, Model, ModulePrecision, Parallelism, RecomputeModule
 from weftwork.workload.models.size import layer_kinds, parameters
 from weftwork.workload.parallelism.groups import groups
@@ -158,7 +159,7 @@ def misfits(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
 def _gpus(given: PlanLimits, plan: Parallelism) -> Iterator[Refusal]:
     if plan.ranks != given.gpus:
         degrees = f"tensor {plan.tensor} x context {plan.context} x pipeline {plan.pipeline} x data {plan.data}"
-        yield Refusal(key="data", text=f"{degrees} = {plan.ranks:,}, wanted the {given.gpus:,} GPUs")
+        yield Refusal(key="data", text=f"{degrees} = {plan.ranks:,}, wanted the {plural(given.gpus, 'GPU')}")
 
 
 def _tensor(model: Model, plan: Parallelism) -> Iterator[Refusal]:
@@ -191,11 +192,11 @@ def _experts(model: Model, plan: Parallelism) -> Iterator[Refusal]:
                 yield Refusal(key=key, text=f"found {getattr(plan, key)}, wanted 1: '{model.name}' has no experts")
         return
     if model.experts % plan.expert:
-        text = f"found {plan.expert}, wanted a divisor of the {model.experts} experts of '{model.name}'"
+        text = f"found {plan.expert}, wanted a divisor of the {plural(model.experts, 'expert')} of '{model.name}'"
         yield Refusal(key="expert", text=text)
         return
     if model.expert_ffn % plan.expert_tensor:
-        text = f"found {plan.expert_tensor}, wanted a divisor of the {model.expert_ffn:,} columns of an expert"
+        text = f"found {plan.expert_tensor}, wanted a divisor of the {plural(model.expert_ffn, 'column')} of an expert"
         yield Refusal(key="expert_tensor", text=text)
     try:
         groups(plan)
@@ -224,7 +225,9 @@ def _pipeline(model: Model, plan: Parallelism) -> Iterator[Refusal]:
         text = f"found '{plan.schedule}', wanted 1f1b or gpipe: frozen weights have no gradients to delay"
         yield Refusal(key="schedule", text=text)
     if plan.has_mirror and plan.pipeline % 2:
-        text = f"found 'dualpipe' with {plan.pipeline} stages, wanted an even number of them: it goes both ways"
+        text = (
+            f"found 'dualpipe' with {plural(plan.pipeline, 'stage')}, wanted an even number of them: it goes both ways"
+        )
         yield Refusal(key="schedule", text=text)
     if plan.has_mirror and plan.zero == 3:
         text = "found 3, wanted 0, 1 or 2: dualpipe keeps two copies of the weights to have them at hand"
@@ -237,22 +240,29 @@ def _batch(plan: Parallelism) -> Iterator[Refusal]:
         text = f"found {plan.global_batch:,}, wanted a multiple of data {plan.data} x micro_batch {plan.micro_batch}"
         yield Refusal(key="global_batch", text=text)
     elif plan.virtual_stages > 1 and plan.micro_batches % plan.pipeline:
-        wanted = f"wanted with virtual stages a multiple of the {plan.pipeline} stages"
-        text = f"makes {plan.micro_batches} micro batches, {wanted}"
+        wanted = f"wanted with virtual stages a multiple of the {plural(plan.pipeline, 'stage')}"
+        text = f"makes {plural(plan.micro_batches, 'micro batch', 'micro batches')}, {wanted}"
         yield Refusal(key="global_batch", text=text)
     elif plan.has_mirror and (plan.micro_batches % 2 or plan.micro_batches < 2 * plan.pipeline):
-        wanted = f"wanted with dualpipe an even number, and two or more for each of the {plan.pipeline} stages"
-        yield Refusal(key="global_batch", text=f"makes {plan.micro_batches} micro batches, {wanted}")
+        wanted = (
+            f"wanted with dualpipe an even number, and two or more for each of the {plural(plan.pipeline, 'stage')}"
+        )
+        yield Refusal(
+            key="global_batch", text=f"makes {plural(plan.micro_batches, 'micro batch', 'micro batches')}, {wanted}"
+        )
 
 
 def _sequence(plan: Parallelism) -> Iterator[Refusal]:
     if plan.context > 1 and plan.sequence % (2 * plan.context):
-        text = f"found {plan.context}, wanted half a divisor of the {plan.sequence:,} tokens: a rank has two pieces"
+        text = (
+            f"found {plan.context}, wanted half a divisor of the {plural(plan.sequence, 'token')}: a rank has two "
+            "pieces"
+        )
         yield Refusal(key="context", text=text)
     elif plan.is_sequence_parallel and plan.tensor > 1 and plan.sequence // plan.context % plan.tensor:
         tokens = plan.sequence // plan.context
         yield Refusal(
-            key="tensor", text=f"found {plan.tensor}, wanted a divisor of the {tokens:,} tokens of a sequence"
+            key="tensor", text=f"found {plan.tensor}, wanted a divisor of the {plural(tokens, 'token')} of a sequence"
         )
 
 
@@ -305,7 +315,8 @@ def _modules(model: Model, plan: Parallelism) -> Iterator[Refusal]:
     if plan.bf16_first_layers + plan.bf16_last_layers > model.layers:
         found = f"found {plan.bf16_first_layers} and {plan.bf16_last_layers}"
         yield Refusal(
-            key="bf16_last_layers", text=f"{found}, wanted at most the {model.layers} layers of '{model.name}'"
+            key="bf16_last_layers",
+            text=f"{found}, wanted at most the {plural(model.layers, 'layer')} of '{model.name}'",
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.random import Stream, draw
 from weftwork.base.units import format_quantity
 from weftwork.spec.job import Job, Loop, Operation, Peer, Send, Size, Wait
@@ -68,7 +69,7 @@ def sized_size(keys: SizedFlows, given: PatternInput, pairs: int) -> TrafficSize
 
 def sized_words(keys: SizedFlows, job: Job, *, with_hosts: bool = True) -> str:
     """The job of sized flows in a few words."""
-    hosts = f" among {job.ranks:,} hosts" if with_hosts else ""
+    hosts = f" among {plural(job.ranks, 'host')}" if with_hosts else ""
     times = f", {keys.repeat:,} times" if keys.repeat > 1 else ""
     return f"{job.name} of {format_quantity(SIZE, keys.size_bytes)}{hosts}{times}"
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Literal, TypeVar
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.job import Loop, Operation
 from weftwork.spec.training import Parallelism
 
@@ -78,7 +79,8 @@ def passes(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
     stages, virtual_stages, count = plan.pipeline, plan.virtual_stages, plan.micro_batches
     if virtual_stages > 1 and count % stages:
         text = (
-            f"found {count} micro batches in virtual stages, wanted a multiple of the {stages} stages of the pipeline"
+            f"found {plural(count, 'micro batch', 'micro batches')} in virtual stages, wanted a multiple of the "
+            f"{plural(stages, 'stage')} of the pipeline"
         )
         fix = str(-(-count // stages) * stages * plan.data * plan.micro_batch)
         raise ConfigError("training", [Mistake(path="training.global_batch", text=text, fix=fix)])
@@ -110,7 +112,10 @@ def _dualpipe(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
     """The eight steps of DualPipe on one rank."""
     stages, count = plan.pipeline, plan.micro_batches
     if stages % 2 or count % 2 or count < 2 * stages:
-        text = f"found {count} micro batches on {stages} stages, wanted both even and two micro batches for each stage"
+        text = (
+            f"found {plural(count, 'micro batch', 'micro batches')} on {plural(stages, 'stage')}, wanted both "
+            "even and two micro batches for each stage"
+        )
         raise ConfigError("training", [Mistake(path="training.schedule", text=text, fix="1f1b")])
     half = stages // 2
     depth = min(stage, stages - 1 - stage)  # from the nearer end of the pipeline

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from weftwork.base.errors import Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.job import Await, Digit, Group, Operation, Peer, Wait
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_program
 from weftwork.workload.collectives.call import Call
@@ -114,7 +115,9 @@ def _mistakes(call: Call) -> list[Mistake]:
     if call.operation == "barrier" or ranks & (ranks - 1) == 0:
         return []
     below = 1 << (ranks.bit_length() - 1)
-    text = f"found {ranks:,} GPUs, wanted a power of two for halving-doubling, such as {below:,} or {2 * below:,}"
+    text = (
+        f"found {plural(ranks, 'GPU')}, wanted a power of two for halving-doubling, such as {below:,} or {2 * below:,}"
+    )
     nearest = below if ranks - below <= 2 * below - ranks else 2 * below
     return [Mistake(path="collective.gpus", text=text, fix=str(nearest))]
 

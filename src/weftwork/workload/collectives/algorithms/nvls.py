@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from weftwork.base.errors import Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.job import Await, Loop, Notify, Operation, Peer, Wait
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_program
 from weftwork.workload.collectives.call import Call
@@ -168,7 +169,9 @@ def _barrier(call: Call) -> Schedule:
 def _mistakes(call: Call) -> list[Mistake]:
     if call.servers == 1 and call.domain > 1:
         return []
-    text = f"found {call.ranks:,} GPUs in NVLink domains of {call.domain}, wanted all in one domain with a switch"
+    text = (
+        f"found {plural(call.ranks, 'GPU')} in NVLink domains of {call.domain}, wanted all in one domain with a switch"
+    )
     return [Mistake(path="collective.algorithm", text=f"{text}; hierarchical has nvls inside each of several")]
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.base.random import Stream, draw
 from weftwork.base.units import format_quantity
 from weftwork.spec.job import Job, Loop, Operation, Peer, Program, Receive, Send, Size, Wait
@@ -177,8 +178,9 @@ def _size(keys: Keys, given: PatternInput) -> TrafficSize:
 
 def _words(keys: Keys, job: Job) -> str:
     return (
-        f"mixed traffic on {job.ranks:,} hosts: an all-reduce of {format_quantity(SIZE, keys.all_reduce_bytes)},"
-        f" an incast of {_senders(keys, job.ranks)}:1, {keys.flows:,} small flows"
+        f"mixed traffic on {plural(job.ranks, 'host')}: an all-reduce of "
+        f"{format_quantity(SIZE, keys.all_reduce_bytes)},"
+        f" an incast of {_senders(keys, job.ranks)}:1, {plural(keys.flows, 'small flow')}"
     )
 
 

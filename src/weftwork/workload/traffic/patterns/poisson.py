@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from weftwork.base.grammar import plural
 from weftwork.spec.job import Job, Program
 from weftwork.spec.plug_in import FileName, Number, Pattern, Record, TrafficSize, Whole, row
 from weftwork.workload.placement import one_per_host
@@ -104,6 +105,6 @@ PATTERN: Final = Pattern(
         queue_pairs=keys.flows,
         payload_bytes=round(keys.flows * load_sizes(keys.sizes).mean_bytes),
     ),
-    words=lambda keys, _: f"{keys.flows:,} flows at a load of {keys.load:g}, sizes of {keys.sizes}",
+    words=lambda keys, _: f"{plural(keys.flows, 'flow')} at a load of {keys.load:g}, sizes of {keys.sizes}",
     source="Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192",
 )

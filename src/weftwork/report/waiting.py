@@ -71,7 +71,7 @@ def waiting_lines(run: Run) -> list[str]:
 
 
 def _rows(run: Run, name: str) -> list[Row]:
-    return list(run.table(name).to_pylist()) if (run.path / f"{name}.parquet").exists() else []
+    return list(run.table(name).to_pylist()) if run.has_table(name) else []
 
 
 def _ranks(rows: Sequence[Row]) -> int:

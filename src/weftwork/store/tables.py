@@ -1,27 +1,48 @@
-"""The tables of a run folder: one Parquet file each, read with the names of today.
+"""The tables of a run folder: one Parquet file for each table with rows, read with the names of today.
 
+The provenance has the number of rows of every table, so that a table without a file is known to be empty.
 Leaves out: what the columns mean (`weftwork.spec.result`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.result import FORMER_NAMES, TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import duckdb
     import pyarrow as pa
 
-__all__ = ["create_views", "read_table", "table_file"]
+__all__ = ["create_views", "is_known_empty", "read_table", "table_file", "table_schema"]
+
+_SQL = {"int64": "bigint", "float64": "double", "string": "varchar"}
 
 
 def table_file(folder: Path, name: str) -> Path:
     """File of a table in the folder of a run."""
     return folder / f"{name}.parquet"
+
+
+def table_schema(name: str) -> pa.Schema:
+    """Schema of a table, with the unit and the sentence of each column."""
+    import pyarrow as pa
+
+    types = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
+    return pa.schema(
+        pa.field(c.name, types[c.type], nullable=c.optional, metadata={"unit": c.unit, "text": c.text})
+        for c in TABLES[name]
+    )
+
+
+def is_known_empty(provenance: Mapping[str, Any], name: str) -> bool:
+    """Whether a run says that a table of it has no rows; folders of an older format have a file for each table."""
+    rows = provenance.get("tables")
+    return isinstance(rows, dict) and rows.get(name) == 0
 
 
 def read_table(folder: Path, name: str) -> pa.Table:
@@ -43,8 +64,14 @@ def read_table(folder: Path, name: str) -> pa.Table:
     return found.rename_columns([former.get(column, column) for column in found.column_names])
 
 
-def create_views(database: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Create a view for each table that the folder has; columns of an older folder get the names of today.
+def create_views(database: duckdb.DuckDBPyConnection, folder: Path, provenance: Mapping[str, Any]) -> None:
+    """Create a view for each table of a run; columns of an older folder get the names of today.
+
+    Parameters
+    ----------
+    database : that gets the views
+    folder : of the run
+    provenance : of the run, which says which tables are empty
 
     Raises
     ------
@@ -55,6 +82,9 @@ def create_views(database: duckdb.DuckDBPyConnection, folder: Path) -> None:
     for name in TABLES:
         file = table_file(folder, name)
         if not file.is_file():
+            if is_known_empty(provenance, name):
+                nothing = ", ".join(f"null::{_SQL[column.type]} as {column.name}" for column in TABLES[name])
+                database.execute(f"create view {name} as select {nothing} where false")
             continue
         source = f"read_parquet('{str(file).replace(chr(39), 2 * chr(39))}')"
         former = FORMER_NAMES.get(name, {})

@@ -27,7 +27,7 @@ from weftwork.spec.scenario.policies import POLICY_KINDS
 from weftwork.spec.scenario.scenario import dump, files_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from weftwork.spec.scenario.scenario import Scenario
 
@@ -81,12 +81,21 @@ class KeptFiles:
     catalogue: dict[str, str]
     root: str = FILES
 
-    def scenario_text(self, scenario: Scenario, given: dict[str, str] | None = None) -> str:
+    def scenario_text(self, scenario: Scenario, given: Mapping[str, str] | None = None) -> str:
         """The scenario as the run folder has it.
 
         Parameters
         ----------
         scenario : whose files these are
+        given : as of `namer`
+        """
+        return dump(scenario, name_file=self.namer(given))
+
+    def namer(self, given: Mapping[str, str] | None = None) -> Callable[[str, str], str]:
+        """What names a file in the run folder, as `weftwork.spec.scenario.scenario.dump` takes it.
+
+        Parameters
+        ----------
         given : names of files that the run folder has besides, by key
         """
 
@@ -98,7 +107,7 @@ class KeptFiles:
             kept = self.by_key[key]
             return file if kept.content is None else f"{self.root}/{kept.name}"
 
-        return dump(scenario, name_file=name)
+        return name
 
     def contents(self) -> dict[str, bytes]:
         """What is written, by path within the folder of the copies."""

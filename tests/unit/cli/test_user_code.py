@@ -109,7 +109,7 @@ def test_every_command_is_judged_here() -> None:
     assert refuses == {*reads, "cross"}  # which has scenarios of its own, and takes policies by options
     assert set(commands) == set(RUN_BY) | {
         "cross", "plan", "test", "new", "import", "compare", "report", "validate", "calibrate", "rdma", "list",
-        "explain", "schema",
+        "explain", "schema", "runs",
     }  # fmt: skip
 
 
@@ -284,6 +284,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["report", "first"], "first.html"),
         (["report", "first", "second"], "first-second.html"),
         (["compare", "first", "second"], "traffic.distance"),
+        (["runs", "show", "first"], "run folder: first"),
+        (["runs", "list", "."], "second"),
+        (["runs", "prune", ".", "--keep", "0"], "Would delete"),
         (["explain", "traffic.pattern"], "a file such as ./mine.py"),
         (["explain", "traffic.distance"], "no such key"),
         (["explain", "./pattern.py"], "no such key"),

@@ -135,7 +135,7 @@ class OverTime:
 
 def has_table(run: Run, name: str) -> bool:
     """Whether the folder has a table; runs of older versions lack some."""
-    return (run.path / f"{name}.parquet").is_file()
+    return run.has_table(name)
 
 
 def read_over_time(run: Run) -> OverTime | None:

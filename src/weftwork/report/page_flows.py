@@ -237,7 +237,7 @@ def _recorded(run: Run, drawn: set[int]) -> str:
         select queue_pair, min(source) as source, min(destination) as destination, count(*) as messages,
             max(coalesce(acked_ps, (select max(at_ps) from series))) as end_ps
         from flows
-        where cast(queue_pair as varchar) in (select "where" from series where kind = 'rate_bps')
+        where cast(queue_pair as varchar) in (select place from series where kind = 'rate_bps')
         group by queue_pair order by queue_pair
     """).to_pylist()
     others = [row for row in others if row["queue_pair"] not in drawn]
@@ -260,7 +260,7 @@ def _rate_and_window(run: Run, queue_pair: int, name_of_flow: str, end_ps: int) 
     for kind, name in (_RATE_AND_WINDOW | _state_kinds(run)).items():
         unit, quoted = unit_of(kind), kind.replace("'", "''")
         samples = run.query(
-            f"select at_ps, value from series where kind = '{quoted}' and \"where\" = '{queue_pair}' "  # noqa: S608
+            f"select at_ps, value from series where kind = '{quoted}' and place = '{queue_pair}' "  # noqa: S608
             f"and at_ps <= {end_ps} order by at_ps"
         )
         if samples.num_rows < 2:

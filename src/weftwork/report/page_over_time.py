@@ -60,14 +60,14 @@ def moments(run: Run, end_ps: int) -> list[Moment]:
     rows = [row for row in faults_of(run) if row["at_ps"] <= end_ps]
     places: set[str] = set()
     for row in rows:
-        is_culprit = is_to_blame(run, row["where"])
+        is_culprit = is_to_blame(run, row["place"])
         blamed = f", {TO_BLAME}" if is_culprit and not any(one.is_culprit for one in found) else ""
-        what = f"{row['where']} {row['detail']}"
+        what = f"{row['place']} {row['detail']}"
         until = None
         if is_culprit and (what, row["at_ps"]) in ends:
             until = min(ends[what, row["at_ps"]] or end_ps, end_ps) / end_ps
-        has_words = len(rows) <= _MOST_WORDS or row["where"] not in places
-        places.add(row["where"])
+        has_words = len(rows) <= _MOST_WORDS or row["place"] not in places
+        places.add(row["place"])
         text = f"{what}{blamed}" if has_words else ""
         found.append(Moment(at=row["at_ps"] / end_ps, text=text, is_culprit=is_culprit, until=until))
     return found

@@ -116,7 +116,7 @@ def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
     cases = what_if_of(run, job["job"])
     steps += [
         Step(
-            name=f"what if: {case['case']}",
+            name=f"what if: {case['change']}",
             length_ps=case["iteration_ps"],
             colour="case",
             starts_anew=True,
@@ -124,7 +124,7 @@ def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
         )
         for case in cases
     ]
-    told = "; ".join(f"{case['case']}: {case['text'].rstrip('.')}" for case in cases if case["text"])
+    told = "; ".join(f"{case['change']}: {case['text'].rstrip('.')}" for case in cases if case["text"])
     title = "" if is_alone else job["job"]
     return figure(title, waterfall(steps), note=f"{told}." if told else "")
 
@@ -156,7 +156,7 @@ def _side_by_side(run: Run, jobs: list[dict[str, Any]]) -> PageSection:
 
 def _alone(run: Run, job: dict[str, Any]) -> list[int]:
     """What the job would take without the others, where that was asked."""
-    return [case["iteration_ps"] for case in what_if_of(run, job["job"]) if case["case"] == "alone"]
+    return [case["iteration_ps"] for case in what_if_of(run, job["job"]) if case["change"] == "alone"]
 
 
 def _goodput(run: Run) -> PageSection:

@@ -150,7 +150,7 @@ def _slow_flow(run: Run, over_time: OverTime | None, row: dict[str, Any], end_ps
     ranks = f"rank {row.get('source_rank')}->rank {row.get('destination_rank')}"
     for event in run.query(
         "select event, sum(count)::bigint as count from events where event in ('timeout', 'go back') "  # noqa: S608
-        f"and \"where\" = '{ranks}' and at_ps between {start} and {end} group by event"
+        f"and place = '{ranks}' and at_ps between {start} and {end} group by event"
     ).to_pylist():
         counts[event["event"]] = int(event["count"])
     return SlowFlow(

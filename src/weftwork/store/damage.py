@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "damages", "read_json"]
 
-FORMAT: Final = 2  # of the folder (2: caveats in place of facts); a reader refuses what is newer
+FORMAT: Final = (
+    3  # of the folder (2: caveats in place of facts; 3: columns `place` and `change`); newer ones are refused
+)
 STATUSES: Final = ("complete", "interrupted", "stopped", "stuck", "deadlocked")
 _MAGIC: Final = b"PAR1"  # first and last four bytes of a Parquet file, parquet-format README, "File format"
 

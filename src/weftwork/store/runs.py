@@ -26,6 +26,7 @@ from weftwork.base.whole_file import temporary_beside, write_whole
 from weftwork.spec.answer import Answer
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.store.damage import FORMAT, damages, read_json
+from weftwork.store.tables import create_views, read_table, table_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -261,17 +262,10 @@ class Run:
             whose runs have the tables
         ConfigError : the file is damaged
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        file = self.path / f"{name}.parquet"
-        if name not in TABLES or not file.is_file():
+        if name not in TABLES or not table_file(self.path, name).is_file():
             extra = "; this folder holds several seeds, see Run.seeds" if self.seeds else ""
             raise UsageError(f"the run has no table {name!r}, wanted {', '.join(TABLES)}{extra}")
-        try:
-            return pq.read_table(file)
-        except (OSError, pa.ArrowException) as error:
-            raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
+        return read_table(self.path, name)
 
     @property
     def flows(self) -> pa.Table:
@@ -331,14 +325,7 @@ class Run:
         import duckdb
 
         database = duckdb.connect()
-        for name in TABLES:
-            file = self.path / f"{name}.parquet"
-            if file.is_file():
-                quoted = str(file).replace("'", "''")
-                try:
-                    database.execute(f"create view {name} as from read_parquet('{quoted}')")
-                except duckdb.Error as error:
-                    raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
+        create_views(database, self.path)
         return database
 
 

@@ -244,13 +244,13 @@ def test_fields_of_a_policys_state_are_recorded_and_drawn(tmp_path: Path) -> Non
     file.write_text(f"{text}\nengine: {{record: {{flows: all, every: 1us, state: {state}}}}}\n", encoding="utf-8")
     run = run_scenario(file, out=tmp_path / "recorded")
     assert str(run.series.schema.field("value").type) == "double"
-    kinds = run.query("select kind, count(*) as n from series where \"where\" = '1' group by kind order by kind")
+    kinds = run.query("select kind, count(*) as n from series where place = '1' group by kind order by kind")
     found = dict(zip(kinds["kind"].to_pylist(), kinds["n"].to_pylist(), strict=True))
     assert set(found) == {"alpha", "rate_bps", "target_bps", "congestion_control.timer_at_ps[0]", "window_bytes"}
     assert len(set(found.values())) == 1
     both = run.query("""
         select max(rate.value - target.value) as most, max(target.value) as peak
-        from series as rate join series as target on rate.at_ps = target.at_ps and rate."where" = target."where"
+        from series as rate join series as target on rate.at_ps = target.at_ps and rate.place = target.place
         where rate.kind = 'rate_bps' and target.kind = 'target_bps' and target.value > 0
     """)
     assert both["most"][0].as_py() == 0  # DCQCN never passes its target

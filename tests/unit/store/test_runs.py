@@ -8,12 +8,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from weftwork.base.errors import ConfigError, UsageError
-from weftwork.spec.result import TABLES, Quantity
+from weftwork.spec.result import FORMER_NAMES, TABLES, Quantity
 from weftwork.store import runs
 from weftwork.store.runs import Run, fresh_folder, new_folder, open_run, refuse_existing, write_run, write_run_set
 
@@ -187,6 +188,29 @@ def test_wrong_questions_are_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="DuckDB refuses 'select nothing from flows'"):
         run.query("select nothing from flows")
     assert run.query("select * from links").num_rows == 0
+
+
+def test_no_name_of_a_table_or_column_has_to_be_quoted(tmp_path: Path) -> None:
+    run = written(tmp_path / "run")
+    known = duckdb.sql("select keyword_name, keyword_category from duckdb_keywords()").fetchall()
+    keywords = {word for word, category in known if category != "unreserved"}
+    assert {"where", "case", "select", "left"} <= keywords
+    for table, columns in TABLES.items():
+        names = [column.name for column in columns]
+        assert not keywords & {table, *names}
+        assert run.query(f"select {', '.join(names)} from {table}").column_names == names  # noqa: S608 - our own names
+
+
+@pytest.mark.parametrize("table", FORMER_NAMES)
+def test_columns_of_an_older_folder_have_the_names_of_today(tmp_path: Path, table: str) -> None:
+    run = written(tmp_path / "it's a run")
+    (old, new), *_ = FORMER_NAMES[table].items()
+    older = [old if column == new else column for column in run.table(table).column_names]
+    assert old in older
+    pq.write_table(run.table(table).rename_columns(older), run.path / f"{table}.parquet")
+    again = open_run(run.path)
+    assert again.table(table).column_names == [column.name for column in TABLES[table]]
+    assert again.query(f"from {table}").column_names == [column.name for column in TABLES[table]]
 
 
 def test_a_statement_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -335,7 +335,7 @@ def _series(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[
     return {
         "at_ps": series["at_ps"],
         "kind": _words(series["kind"], [*SERIES_KINDS, *of_state]),
-        "where": _words(place, [*of_flows, *names]),
+        "place": _words(place, [*of_flows, *names]),
         "value": series["value"],
     }
 

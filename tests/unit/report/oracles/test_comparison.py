@@ -256,7 +256,7 @@ def over_time(run: Run) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
     gap = np.divide(links["frames"] * GAP_BYTES, links["bytes"], out=np.zeros(len(wire)), where=links["bytes"] > 0)
     up = np.tile(np.diff(edges).astype(float), (len(wire), 1))
     events = columns(run.path, "events")
-    for event, where, what, at in zip(*(events[one] for one in ("event", "where", "detail", "at_ps")), strict=True):
+    for event, where, what, at in zip(*(events[one] for one in ("event", "place", "detail", "at_ps")), strict=True):
         if event == "fault":  # a link that goes down and stays down, which is all that happens here
             assert what == "down"
             up[links["link"] == where] *= np.clip((at - edges[:-1]) / np.diff(edges), 0.0, 1.0)

@@ -132,7 +132,7 @@ def test_the_sentences_of_an_answer(run: Run, facts: Facts, page: str, terminal:
     else:
         assert "nothing was marked" in text
     rows_ = [row for row in run.table("events").to_pylist() if row["event"] == "fault"]
-    happened = [(row["where"], row["detail"], row["at_ps"]) for row in rows_]
+    happened = [(row["place"], row["detail"], row["at_ps"]) for row in rows_]
     # what the third line says of a fault is not said again below it
     blamed = lines["to blame"]
     below = [one for one in happened if f"{one[0]} (faults." not in blamed or "and more" in blamed]

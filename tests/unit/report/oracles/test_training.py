@@ -113,11 +113,11 @@ class Trained:
         return sum(ps for kind, ps in self.spent_ps(job).items() if kind in EXPOSED)
 
     def is_bound(self, job: str, case: str) -> bool:
-        (text,) = (row["text"] for row in self.what_if if (row["job"], row["case"]) == (job, case))
+        (text,) = (row["text"] for row in self.what_if if (row["job"], row["change"]) == (job, case))
         return str(text).startswith("a bound")
 
     def cases(self, job: str) -> dict[str, float]:
-        return {row["case"]: float(row["iteration_ps"]) for row in self.what_if if row["job"] == job}
+        return {row["change"]: float(row["iteration_ps"]) for row in self.what_if if row["job"] == job}
 
 
 def _records(run: Run, name: str) -> list[tuple[list[str], list[Any]]]:

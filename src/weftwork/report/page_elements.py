@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["PageSection", "Tile", "answer_lines", "bar", "notice", "paragraphs", "port", "render", "table", "tiles"]
 
 
-_WIDE_TILES: Final = 6  # in a row of a wide page
-_MIDDLE_TILES: Final = 4  # in a row of a tablet
+_WIDE_TILES: Final = (6, 5, 4)  # in a row of a wide page
+_MIDDLE_TILES: Final = (4, 5, 3)  # in a row of a tablet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +101,19 @@ def tiles(found: Sequence[Tile]) -> str:
         f"{f'<i>{escape(typeset(tile.note))}</i>' if tile.note else ''}</div>"
         for tile in found
     )
-    wide, middle = (-(-len(found) // -(-len(found) // most)) for most in (_WIDE_TILES, _MIDDLE_TILES))
+    wide, middle = (_columns(len(found), columns) for columns in (_WIDE_TILES, _MIDDLE_TILES))
     kind = "tiles odd" if len(found) % 2 else "tiles"
     return f'<div class="{kind}" style="--wide:{wide};--middle:{middle}">{made}</div>'
+
+
+def _columns(count: int, wanted: Sequence[int]) -> int:
+    """The first of some numbers of columns that leaves no tile alone in the last row."""
+    for columns in wanted:
+        if count <= columns:
+            return count
+        if count % columns != 1:
+            return columns
+    return wanted[0]
 
 
 def paragraphs(texts: Sequence[str], kind: str) -> str:

@@ -92,7 +92,8 @@ def utilisation(run: Run, over_time: OverTime | None) -> PageSection:
     top = max((float(over_time.utilisation(one.ports).max(initial=0.0)) for one in found), default=1.0)
     high = 1.0 if top > _HALF else max(top, 1e-6)
     cards = [
-        _direction(one, over_time, names, lines if number else faults, high, blamed) for number, one in enumerate(found)
+        _direction(one, over_time, names, lines if number else faults, high, blamed, anchor=f"links-{number}")
+        for number, one in enumerate(found)
     ]
     width = amount(over_time.bin_ps, "ps")
     lead = (
@@ -120,6 +121,8 @@ def _direction(
     faults: list[Moment],
     high: float,
     blamed: frozenset[int],
+    *,
+    anchor: str,
 ) -> str:
     shares = over_time.utilisation(direction.ports)
     chart = curves(
@@ -153,7 +156,7 @@ def _direction(
     marked = sorted({int(rows.row_of[at]) for at in own})
     title = f"Heat map of {direction.name}"
     body = chart + heat_map(title, rows, edges_ps=over_time.edges_ps, high=high, culprits=marked)
-    return figure(direction.name, body, aside=of, note=" ".join(notes))
+    return figure(direction.name, body, aside=of, note=" ".join(notes), anchor=anchor)
 
 
 def congestion(run: Run, over_time: OverTime | None) -> PageSection:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from weftwork.report.figures.lines import Moment
     from weftwork.store.runs import Run
 
-__all__ = ["series_section"]
+__all__ = ["Series", "read_series", "series_section", "window_and_rate"]
 
-AT, KIND, SUBJECT, VALUE = "at_ps", "kind", "where", "value"  # columns of the table
+AT, KIND, SUBJECT, VALUE = "at_ps", "kind", "place", "value"  # columns of the table
 _QUEUE: Final = "queue_bytes"
 _WINDOW: Final = "window_bytes"
 _TITLES: Final = {"rate_bps": "Rate", _WINDOW: "Window", _QUEUE: "Queue"}
@@ -42,27 +42,31 @@ _MOST_FAINT: Final = 64  # chosen: thin lines that one can still tell from a sur
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Series:
+class Series:
     """Samples of one quantity of one flow or port in one run.
 
     Attributes
     ----------
     run : number of the run, from 0
     name : of the flow or the port
+    queue_pair : number of the flow; None for a port
     at_ps, values : shape (samples,), by time
     """
 
     run: int
     name: str
+    queue_pair: int | None
     at_ps: NDArray[np.int64]
     values: NDArray[np.float64]
 
     @property
     def peak(self) -> float:
+        """The largest sample."""
         return float(np.nanmax(self.values))
 
     @property
     def bottom(self) -> float:
+        """The smallest sample."""
         return float(np.nanmin(self.values))
 
 
@@ -79,9 +83,9 @@ def series_section(runs: Sequence[tuple[str, Run]]) -> PageSection | None:
     """
     drawn = [(label, run.seeds[0] if run.seeds else run) for label, run in runs]
     labels = [label for label, _ in drawn]
-    by_kind: dict[str, list[_Series]] = {}
+    by_kind: dict[str, list[Series]] = {}
     for number, (_, run) in enumerate(drawn):
-        for kind, found in _read(run, number).items():
+        for kind, found in read_series(run, number).items():
             by_kind.setdefault(kind, []).extend(found)
     every = [one for found in by_kind.values() for one in found]
     if not every:
@@ -103,8 +107,33 @@ def series_section(runs: Sequence[tuple[str, Run]]) -> PageSection | None:
     )
 
 
-def _read(run: Run, number: int) -> dict[str, list[_Series]]:
-    """The series of a run, by quantity."""
+def window_and_rate(found: dict[str, list[Series]], queue_pair: int) -> str:
+    """Draw rate and window of one flow; nothing where they were not recorded, or no window limits the flow.
+
+    Parameters
+    ----------
+    found : of `read_series`
+    queue_pair : number of the flow
+    """
+    charts = []
+    for kind in ("rate_bps", _WINDOW):
+        own = [one for one in found.get(kind, []) if one.queue_pair == queue_pair and np.isfinite(one.values).any()]
+        if own:
+            lines = [Trace(name=_TITLES[kind].lower(), at_ps=one.at_ps, values=one.values, look=(0, 0)) for one in own]
+            end_ps = max(1, *(int(one.at_ps[-1]) for one in own))
+            title = f"{_TITLES[kind]} of {own[0].name}"
+            charts.append(figure(title, traces(title, lines, end_ps=end_ps, unit=unit_of(kind), height_px=90)))
+    return f'<div class="figures">{"".join(charts)}</div>' if charts else ""
+
+
+def read_series(run: Run, number: int = 0) -> dict[str, list[Series]]:
+    """Read the series of a run of one seed, by quantity.
+
+    Parameters
+    ----------
+    run : of one seed
+    number : of the run among those of a page
+    """
     if not has_table(run, "series"):
         return {}
     table = run.series
@@ -117,7 +146,7 @@ def _read(run: Run, number: int) -> dict[str, list[_Series]]:
     keys = kinds[order] * len(subject_names) + subjects[order]
     begins = np.flatnonzero(np.diff(keys, prepend=-1))
     flows = _flows(run)
-    found: dict[str, list[tuple[tuple[int, str], _Series]]] = {}
+    found: dict[str, list[tuple[tuple[int, str], Series]]] = {}
     for first, last in zip(begins.tolist(), [*begins[1:].tolist(), len(order)], strict=True):
         rows = order[first:last]
         kind, subject = kind_names[kinds[rows[0]]], subject_names[subjects[rows[0]]]
@@ -128,9 +157,9 @@ def _read(run: Run, number: int) -> dict[str, list[_Series]]:
         samples = values[rows]
         if kind == _WINDOW:
             samples = np.where(samples >= NO_WINDOW_BYTES, np.nan, samples)
-        one = _Series(run=number, name=name, at_ps=at[rows].astype(np.int64), values=samples)
-        place = (int(subject), "") if subject.isdecimal() else (-1, subject)
-        found.setdefault(kind, []).append((place, one))
+        pair = int(subject) if is_flow else None
+        one = Series(run=number, name=name, queue_pair=pair, at_ps=at[rows].astype(np.int64), values=samples)
+        found.setdefault(kind, []).append(((-1 if pair is None else pair, subject), one))
     return {kind: [one for _, one in sorted(parts, key=lambda part: part[0])] for kind, parts in found.items()}
 
 
@@ -163,7 +192,7 @@ def _ordered(kinds: Iterable[str]) -> list[str]:
     return [kind for kind in (*first, *own, *last) if kind in known]
 
 
-def _chart(kind: str, found: list[_Series], labels: list[str], end_ps: int, faults: Sequence[Moment]) -> str:
+def _chart(kind: str, found: list[Series], labels: list[str], end_ps: int, faults: Sequence[Moment]) -> str:
     title, unit = _TITLES.get(kind, kind), unit_of(kind)
     aside = "" if kind in _TITLES else "a field of a policy's state"
     limited = [one for one in found if np.isfinite(one.values).any()]
@@ -191,7 +220,7 @@ def _chart(kind: str, found: list[_Series], labels: list[str], end_ps: int, faul
     return figure(title, drawing, aside=aside, note=" ".join(notes))
 
 
-def _of(found: list[_Series], limited: list[_Series], labels: list[str]) -> str:
+def _of(found: list[Series], limited: list[Series], labels: list[str]) -> str:
     """Which flows have no window."""
     own = [one for one in found if not any(one is other for other in limited)]
     names = list(dict.fromkeys(labels[one.run] for one in own))
@@ -199,7 +228,7 @@ def _of(found: list[_Series], limited: list[_Series], labels: list[str]) -> str:
     return told if len(labels) == 1 else f"{told} of {' and '.join(names)}"
 
 
-def _each(found: list[_Series], labels: list[str]) -> list[Trace]:
+def _each(found: list[Series], labels: list[str]) -> list[Trace]:
     """A line each: where one run is drawn in its own colour and dashes, else in the colour of its run."""
     place = {name: number for number, name in enumerate(dict.fromkeys(one.name for one in found))}
     is_one = len({one.run for one in found}) == 1
@@ -218,7 +247,7 @@ def _named(name: str, run: int, labels: list[str]) -> str:
     return name if len(labels) == 1 else f"{labels[run]}: {name}"
 
 
-def _longest(found: list[_Series], labels: list[str], notes: list[str]) -> list[Trace]:
+def _longest(found: list[Series], labels: list[str], notes: list[str]) -> list[Trace]:
     """The ports with the longest queues, the same in all runs, and the longest queue of all others at each time."""
     peaks: dict[str, float] = {}
     for one in found:
@@ -253,7 +282,7 @@ def _longest(found: list[_Series], labels: list[str], notes: list[str]) -> list[
     return lines
 
 
-def _mean_and_range(found: list[_Series], labels: list[str], notes: list[str]) -> tuple[list[Trace], list[Band]]:
+def _mean_and_range(found: list[Series], labels: list[str], notes: list[str]) -> tuple[list[Trace], list[Band]]:
     """Of each run the mean of its flows and the range between the smallest and the largest; one run's flows, thin."""
     lines: list[Trace] = []
     bands = []
@@ -277,7 +306,7 @@ def _mean_and_range(found: list[_Series], labels: list[str], notes: list[str]) -
 
 
 def _together(
-    found: list[_Series],
+    found: list[Series],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Instants, and the smallest, the mean and the largest of the samples at each."""
     at = np.concatenate([one.at_ps for one in found])
@@ -292,7 +321,7 @@ def _together(
     return at[begins], np.minimum.reduceat(values, begins), mean, np.maximum.reduceat(values, begins)
 
 
-def _lead(by_kind: dict[str, list[_Series]], runs: Sequence[tuple[str, Run]], *, is_seeds: bool) -> str:
+def _lead(by_kind: dict[str, list[Series]], runs: Sequence[tuple[str, Run]], *, is_seeds: bool) -> str:
     parts = []
     for number, (label, _) in enumerate(runs):
         flows = {one.name for kind, found in by_kind.items() if kind != _QUEUE for one in found if one.run == number}

@@ -111,7 +111,13 @@ def traces(
         over=words,
         tip=_tip(named, end_ps, unit),
     )
-    return legend([(line.name, _colour(line.look[0]), DASHES[line.look[1]]) for line in named]) + chart
+    if len(found) == 1 and not bands:
+        return chart if named[0].name in title else _legend(named) + chart
+    return _legend(named) + chart
+
+
+def _legend(named: Sequence[Trace]) -> str:
+    return legend([(line.name, _colour(line.look[0]), DASHES[line.look[1]]) for line in named])
 
 
 def _range(values: NDArray[np.float64], unit: str) -> str:

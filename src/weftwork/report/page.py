@@ -190,15 +190,15 @@ def bottleneck(run: Run) -> str:
         others = f", far more than the next, {next_one}" if is_alone else ""
         return f"The bottleneck was {where}: it was in use {used} of the time{others}."
     if share >= 0.5:
-        return f"No link was busy all the time; the busiest, {where}, was in use {used} of it."
+        return f"No link was busy all the time. The busiest link, {where}, was in use {used} of the time."
     if timeouts := int(run.summary.get("timeouts", {}).get("value") or 0):
         return (
-            f"No link limited the whole run: the busiest, {where}, was in use only {used} of the time. Senders ran "
-            f"into {plural(timeouts, 'timeout')}, while links stood idle."
+            f"No link limited the whole run: the busiest link, {where}, was in use only {used} of the time. Senders "
+            f"ran into {plural(timeouts, 'timeout')} while links were idle."
         )
     return (
-        f"No link limited the whole run: the busiest, {where}, was in use only {used} of the time. Look at when, and "
-        "at what held the slowest flows."
+        f"No link limited the whole run: the busiest link, {where}, was in use only {used} of the time. The "
+        "charts show when links were busy, and the list of slow flows shows what delayed flows."
     )
 
 
@@ -244,7 +244,7 @@ def three_lines_list(run: Run) -> str:
 
 
 def _others(run: Run) -> str:
-    """Who else was suspected, and what each of them cost."""
+    """The other suspects and the cost of each."""
     if run.answer is None or not run.answer.others:
         return ""
     rows = [
@@ -255,8 +255,8 @@ def _others(run: Run) -> str:
         ]
         for one in run.answer.others
     ]
-    head = ("also suspected", "cost", "share", "what was the matter")
-    folded = f"{plural(len(rows), 'other suspect')}, and at what cost"
+    head = ("also suspected", "cost", "share", "why")
+    folded = f"{plural(len(rows), 'other suspect')} and the cost of each"
     return f"<details><summary>{folded}</summary>{table(head, rows, texts=(3,))}</details>"
 
 
@@ -287,7 +287,8 @@ def _fabric(run: Run) -> PageSection:
     ports = links["port"].to_numpy()
     rate = "mean_rate_bps" if "mean_rate_bps" in links.column_names else "rate_bps"
     if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
-        text = f"The fabric is so large that the run kept only the {plural(len(ports), 'busiest direction')} of its links."
+        kept = plural(len(ports), "busiest direction")
+        text = f"The fabric is too large for a picture: the run kept only the {kept} of its links."
         return PageSection(id="fabric", short=short, title=title, content=notice([text]))
     blamed = culprit_place(run)
     drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links, blamed)
@@ -303,8 +304,8 @@ def _fabric(run: Run) -> PageSection:
     head = ("busiest links", "in use", "rate", "longest queue", "marks", "was paused", "drops")
     content = figure("", drawing, note=note) + table(head, rows)
     lead = (
-        "A line has the colour and the width of the busiest of its links and directions, as a mean over the run. The "
-        "numbers mark the busiest links." + ("" if blamed is None else " What is outlined is to blame.")
+        "The colour and the width of a line show how much its busiest link was in use, on average over the run. "
+        "Numbers mark the busiest links." + ("" if blamed is None else " An outline marks the culprit.")
     )
     return PageSection(id="fabric", short=short, title=title, lead=lead, content=content)
 

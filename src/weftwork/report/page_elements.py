@@ -23,7 +23,7 @@ __all__ = ["PageSection", "Tile", "answer_lines", "bar", "notice", "paragraphs",
 
 
 _WIDE_TILES: Final = (6, 5, 4)  # in a row of a wide page
-_MIDDLE_TILES: Final = (4, 5, 3)  # in a row of a tablet
+_MIDDLE_TILES: Final = (4, 3, 5)  # in a row of a tablet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,13 +107,10 @@ def tiles(found: Sequence[Tile]) -> str:
 
 
 def _columns(count: int, wanted: Sequence[int]) -> int:
-    """The first of some numbers of columns that leaves no tile alone in the last row."""
-    for columns in wanted:
-        if count <= columns:
-            return count
-        if count % columns != 1:
-            return columns
-    return wanted[0]
+    """The number of columns that leaves the fewest places empty, and no tile alone in the last row."""
+    if count <= max(wanted):
+        return count
+    return min(wanted, key=lambda columns: (count % columns == 1, -count % columns, -columns))
 
 
 def paragraphs(texts: Sequence[str], kind: str) -> str:

@@ -34,8 +34,8 @@ _MOST_NAMED: Final = len(DASHES)  # recorded flows, of which each has a line wit
 _KEYS: Final = (
     ("behind", "waited behind its own queue pair"),
     ("own", "the port sent this flow"),
-    ("others", "it sent others"),
-    ("paused", "it was paused"),
+    ("others", "the port sent other traffic"),
+    ("paused", "the port was paused"),
     ("idle", "none of these"),
 )
 
@@ -56,13 +56,16 @@ def completion(run: Run) -> PageSection:
     charts = [
         distribution(f"Completion time of {which}", times, "ps"),
         distribution(
-            f"Slowdown of {which}", slowdowns, "ratio", note="Times as long as alone on an empty fabric at line rate."
+            f"Slowdown of {which}",
+            slowdowns,
+            "ratio",
+            note="Slowdown: completion time over the time of the same message alone on an empty fabric.",
         ),
     ]
     parts.append(f'<div class="two">{"".join(charts)}</div>')
     if not run.seeds:
         parts.append(_by_size(run))
-    lead = f"The curve shows what share of the {which} was done within which time."
+    lead = f"A curve shows the share of {which} that completed within a time."
     if not any(len(values) for _, values in times):
         lead = f"None of the {which} completed."
     elif len(run.seeds) > len(found):
@@ -137,8 +140,8 @@ def slowest(run: Run, over_time: OverTime | None) -> PageSection:
     cards = [_card(recorded, number, flows) for number, flows in enumerate(shown, 1)]
     cards += [_folded(folded)] if folded else []
     lead = (
-        "By slowdown, which is the time a flow took over the time it would take alone. The bar splits its time by what "
-        "the port did that held it back most."
+        "The flows with the largest slowdown: completion time over the time of the flow alone. The bar splits the time "
+        "of a flow by what the port that delayed it most did meanwhile."
     )
     has_split = any(slow.held is not None and slow.held.own_ps is not None for slow in found)
     keys = "".join(f'<span><i class="{kind}"></i>{name}</span>' for kind, name in _KEYS) if has_split else ""
@@ -175,7 +178,7 @@ def _stories(alike: list[list[SlowFlow]]) -> tuple[list[list[SlowFlow]], list[Sl
 
 
 def _folded(flows: list[SlowFlow]) -> str:
-    heading = f"{len(flows)} more of the slowest: the same reasons at other ports"
+    heading = f"{len(flows)} more slow flows with the same reasons at other ports"
     rows = "".join(_line(one, why(one)[0].text) for one in flows)
     return f'<article class="flow"><details><summary>{heading}</summary><ul>{rows}</ul></details></article>'
 
@@ -193,7 +196,7 @@ def _card(recorded: dict[str, list[Series]], number: int, flows: list[SlowFlow])
     reasons = "".join(f"<li>{escape(typeset(reason.text))}</li>" for reason in why(slow))
     also = ""
     if others:
-        heading = f"{len(others)} more of the slowest: the same reasons at the same ports, with other numbers"
+        heading = f"{len(others)} more slow flows with the same reasons at the same ports"
         also = f"<details><summary>{heading}</summary><ul>{''.join(_line(one) for one in others)}</ul></details>"
     return (
         f'<article class="flow"><div class="head"><h3>{number}. {escape(slow.name)}</h3>{told}</div>{_split(slow)}'

@@ -28,10 +28,10 @@ from weftwork.report.training_answer import (
     what_if_change,
     what_if_of,
 )
-from weftwork.report.words import amount, typeset
+from weftwork.report.words import amount, sentence, typeset
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -135,7 +135,7 @@ def _of_the_chart(found: Pipeline) -> str:
         "Where pieces are narrower than a pixel, heights show their shares."
     )
     if found.is_merged:
-        said += " Inside a pass, pieces of one kind stand together: in their order they would be too many for a page."
+        said += " Inside a pass, pieces of one kind are drawn together, since a page cannot show all of them in order."
     if found.left_out:
         said += f" {plural(found.left_out, 'row is', 'rows are')} not shown; the table segments has all."
     return said
@@ -174,15 +174,23 @@ def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
         )
         for case in cases
     ]
-    told = "; ".join(f"{case['change']}: {case['text'].rstrip('.')}" for case in cases if case["text"])
     title = "" if is_alone else job["job"]
-    return figure(title, waterfall(steps), note=f"{told}." if told else "")
+    return figure(title, waterfall(steps), note=_how_found(cases))
+
+
+def _how_found(cases: Sequence[Mapping[str, Any]]) -> str:
+    """Which what-if cases were simulated, and what the others are, each way once."""
+    by_text: dict[str, list[str]] = {}
+    for case in cases:
+        if case["text"]:
+            by_text.setdefault(case["text"].rstrip("."), []).append(case["change"])
+    return " ".join(f"{sentence(', '.join(names))}: {text}." for text, names in by_text.items())
 
 
 def _time(run: Run) -> PageSection:
     lead = (
-        "An iteration of an average GPU, by what its time went to, and below what an iteration would take if one thing "
-        "were different."
+        "The parts of an iteration on an average GPU. Below are iteration times in what-if cases, in each of which one "
+        "thing is different."
     )
     return PageSection(id="time", short="Time", title="Where the time goes", lead=lead, content=job_waterfalls(run))
 
@@ -200,7 +208,7 @@ def _side_by_side(run: Run, jobs: list[dict[str, Any]]) -> PageSection:
     head = ("job", "model", "plan", "GPUs", "iteration", "tokens/s", "per GPU", "MFU", "exposed", "bubble")
     alone = ("alone",) if any(_alone(run, job) for job in jobs) else ()
     content = table((*head, *alone), rows, texts=(1, 2))
-    lead = "Jobs that ran at the same time on one fabric, each with a rate of its own."
+    lead = "Jobs that ran at the same time on one fabric."
     return PageSection(id="jobs", short="Jobs", title="The jobs side by side", lead=lead, content=content)
 
 

@@ -256,7 +256,7 @@ def _others(run: Run) -> str:
         for one in run.answer.others
     ]
     head = ("also suspected", "cost", "share", "why")
-    folded = f"{plural(len(rows), 'other suspect')} and the cost of each"
+    folded = f"{plural(len(rows), 'other suspect')} with costs"
     return f"<details><summary>{folded}</summary>{table(head, rows, texts=(3,))}</details>"
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weftwork.base.errors import ConfigError, Mistake, WeftworkError
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.units import SIZE, UnitError, parse_quantity
 from weftwork.cli.console import console
@@ -24,7 +25,7 @@ from weftwork.report.plan_words import open_plan, plan_verdict
 from weftwork.report.sweep_words import sweep_verdict
 from weftwork.report.three_lines import three_lines
 from weftwork.report.tune_words import tune_verdict
-from weftwork.report.words import amount, plural
+from weftwork.report.words import amount
 from weftwork.store.crossings import read_crossing
 from weftwork.store.kept_folders import STATUSES_OF_FOLDERS, file_sizes, folder_at, folders_in, prunable, remove
 from weftwork.store.named_runs import RUNS_FOLDER, folder_of

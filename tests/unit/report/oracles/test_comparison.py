@@ -222,7 +222,7 @@ def test_the_distributions_of_both(pair: Pair) -> None:
         for name, run in zip("AB", pair[:2], strict=True):
             values = columns(run.path, "flows")[column].astype(float)
             line = f"{name}: {run.path.name}"
-            half, most = told(chart.label, f"{line}: p50 {{}}, p99 {{}}")
+            half, _, most = told(chart.label, f"{line}: p50 {{}}, p95 {{}}, p99 {{}}")
             at = np.quantile(values[~np.isnan(values)], [0.5, 0.99])
             assert wrong([("p50", half, at[0]), ("p99", most, at[1])]) == []
             shares = [value_of(text) for text in chart.lines[line]]

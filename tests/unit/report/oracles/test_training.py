@@ -355,8 +355,9 @@ def test_how_many_flows_the_network_carries(trained: Trained) -> None:
     busy = found.mean((found.flows > 0).astype(float), low, high)
     total = found.mean(found.together, low, high)
     text = section(trained.page, "traffic").text
+    whose = "the job has" if len(set(trained.activities["job"].tolist())) == 1 else "the jobs have"
     flows, entropy, size = told(
-        text, "While communicating, the job has {} concurrent flows on the network (entropy {} bits). "
+        text, f"While communicating, {whose} {{}} concurrent flows on the network (entropy {{}} bits). "
         "An average byte is part of a flow of {}."
     )  # fmt: skip
     pairs: Shown = [
@@ -426,7 +427,7 @@ def hold_tiers(page: str, found: dict[str, NDArray[Any]]) -> None:
             "most in a step": (sent / length)[mine].max() * 8 * PS,
         }
         if np.isfinite(entropy[sent > 0]).any():
-            wanted["entropy, bit"] = (entropy * sent)[told_].sum() / sent[told_].sum() if told_.any() else None
+            wanted["entropy, bits"] = (entropy * sent)[told_].sum() / sent[told_].sum() if told_.any() else None
         assert set(shown[arrow(name)]) == {"tier", *wanted}
         pairs += [(f"{name} {what}", shown[arrow(name)][what], value) for what, value in wanted.items()]
         rates = dict(zip(found["at_ps"][every].tolist(), (sent * 8 * PS / length)[every].tolist(), strict=True))

@@ -208,7 +208,8 @@ def number_tables(out: Console, found: RunComparison, changed: Sequence[Compared
         return [beside]
     tables: list[Table] = []
     for size in range(min(_BLOCK, len(found.runs)), 0, -1):
-        tables = _blocks(found, changed, size)
+        blocks = -(-len(found.runs) // size)
+        tables = _blocks(found, changed, -(-len(found.runs) // blocks))  # of about equal width
         if all(_has_room(out, table) for table in tables):
             break
     return tables

@@ -65,8 +65,13 @@ def report(
         raise ConfigError("command line", [Mistake(path="--prices", text=text)])
     file = out if out is not None else _beside(runs)
     kind = _kind(file)
-    page = (lambda: run_page(runs[0])) if len(runs) == 1 else lambda: _comparison(runs, prices)
-    size_bytes = _written(file, _trace(runs) if kind == "trace" else page())
+    if kind == "trace":
+        content = _trace(runs)
+    elif len(runs) == 1:
+        content = run_page(runs[0])
+    else:
+        content = _comparison(runs, prices)
+    size_bytes = _written(file, content)
     if as_json:
         found = {kind: str(file), "size_bytes": size_bytes, "runs": [str(run.path) for run in runs],
                  "status": [run.status for run in runs]}  # fmt: skip

@@ -119,6 +119,16 @@ def test_no_python_file_of_a_run_is_run(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "sprung").exists()
 
 
+def test_a_name_has_no_path(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "permutation-2", tmp_path / "own")
+    file = tmp_path / "own" / "scenario.yaml"
+    file.write_text(
+        file.read_text().replace("congestion_control: fixed-window", "congestion_control: /home/me/my_cc.py")
+    )
+    rows = compare_runs([weftwork.open_run(tmp_path / "own"), *opened(folder, "permutation-2")]).runs
+    assert [row.label for row in rows] == ["congestion control my_cc", "congestion control fixed-window"]
+
+
 def test_a_fabric_file_outside_the_run_is_not_read(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "permutation-2", tmp_path / "given")
     file = tmp_path / "given" / "scenario.yaml"

@@ -39,6 +39,7 @@ from weftwork.spec.scenario.kinds import (
 )
 from weftwork.spec.scenario.migrations import SCHEMA, migrate
 from weftwork.spec.scenario.policies import ParameterCheck, PolicyChoice, known_policies
+from weftwork.spec.scenario.python_tree import NO_LINE, mapping_tree
 from weftwork.spec.scenario.reader import Places, Reader, apply_override
 from weftwork.spec.scenario.reliability import Reliability
 from weftwork.spec.scenario.rows import KeyRow, applies, row, rows_of, selector
@@ -55,7 +56,9 @@ from weftwork.spec.scenario.workload import CollectiveSection, EngineSection, Tr
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show, write_tree
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 
-__all__ = ["LATER", "Scenario", "dump", "load", "loads", "rows"]
+__all__ = ["LATER", "THE_DICT", "Scenario", "dump", "load", "load_mapping", "loads", "rows"]
+
+THE_DICT = "the dict given"  # what errors call a scenario without a file
 
 # Sections that are no part of one run.
 LATER = {
@@ -202,7 +205,7 @@ _ONE_WORKLOAD = f"missing a workload, wanted {_ONE_OF}"
 
 def load(
     path: Path,
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
     *,
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
@@ -216,7 +219,8 @@ def load(
     Parameters
     ----------
     path : YAML in UTF-8
-    overrides : dotted key to YAML text, as ``--set key=text`` gives them; ``null`` removes a key
+    overrides : dotted key to a value: YAML text, as ``--set key=text`` gives it, or a number, bool, list, dict or path
+        of Python; ``null`` or None removes a key
     known : names that exist, by kind of policy (``congestion_control`` ...) and of device (``switch``, ``nic``,
         ``node``; not
         judged where absent); by default the policies that are installed
@@ -254,7 +258,7 @@ def load(
 def loads(  # noqa: PLR0913 - what `load` takes, all by name
     text: str,
     source: str = "scenario",
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
     *,
     directory: Path | None = None,
     name: str = "scenario",
@@ -293,9 +297,6 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
             path="file", text=f"found {show(root)}, wanted a mapping that begins with `schema: 1`", line=root.line
         )
         raise ConfigError(source, [*mistakes, found])
-    for key, value in (overrides or {}).items():
-        root, wrong = apply_override(root, key, value)
-        mistakes += wrong
     reader = Reader(
         known=known_policies() if known is None else known,
         directory=Path() if directory is None else directory,
@@ -307,6 +308,58 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
         paths=_words_by_path,
         mistakes=mistakes,
     )
+    return _read(root, reader, overrides, source, name)
+
+
+def load_mapping(
+    given: Mapping[str, object],
+    overrides: Mapping[str, object] | None = None,
+    *,
+    known: Mapping[str, Sequence[str]] | None = None,
+    check_parameters: ParameterCheck | None = None,
+    check_transport: TransportCheck | None = None,
+    nodes: Mapping[str, NodeModel] | None = None,
+    user_code: UserCode = UserCode.RUN,
+    later_files: frozenset[str] = frozenset(),
+) -> Scenario:
+    """Read a scenario from a dict; as `load`.
+
+    Parameters
+    ----------
+    given : the sections, with values of Python; files are relative to the current folder, and without ``schema`` the
+        newest holds
+
+    Examples
+    --------
+    >>> known = {"congestion_control": ["dcqcn"], "path_selection": ["ecmp"], "port_selection": ["ecmp"]}
+    >>> given = {"fabric": {"radix": 4, "link_rate": "100Gbps"}, "traffic": {"pattern": "permutation"}}
+    >>> load_mapping(given, {"fabric.radix": 8}, known=known).fabric.hosts
+    128
+    """
+    root, mistakes, bad = mapping_tree(given)
+    if root.get("schema") is None:
+        root = root.put("schema", Scalar(text=str(SCHEMA), line=NO_LINE))
+    reader = Reader(
+        known=known_policies() if known is None else known,
+        directory=Path(),
+        check_parameters=check_parameters,
+        check_transport=check_transport,
+        nodes=nodes or {},
+        user_code=user_code,
+        later_files=later_files,
+        folder_words="the current folder",
+        paths=_words_by_path,
+        places=Places(whole="scenario"),
+        mistakes=mistakes,
+        bad=bad,
+    )
+    return _read(root, reader, overrides, THE_DICT, "scenario")
+
+
+def _read(root: Tree, reader: Reader, overrides: Mapping[str, object] | None, source: str, name: str) -> Scenario:
+    for key, value in (overrides or {}).items():
+        root, wrong = apply_override(root, key, value)
+        reader.mistakes += wrong
     root, notes = _to_this_schema(root, reader, source)
     scenario = _resolve(reader.section(_fabric_from_file(root), "", Scenario, LATER), root, reader, name)
     if reader.mistakes:

@@ -21,7 +21,7 @@ from weftwork.study.answer.worlds import EXTENTS, Extent
 from weftwork.study.prepare.calibrated import calibration_of
 from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
-from weftwork.study.prepare.prepare import located, prepare, read_scenario
+from weftwork.study.prepare.prepare import located, prepare, read_once, want_overrides
 from weftwork.study.results.planned_paths import planned_origin, planned_pins
 from weftwork.study.results.results import Results, results
 from weftwork.study.run.captured_link import CapturedLink, capture_request, refuse_capture, written_capture
@@ -44,13 +44,13 @@ MAX_SEED = 2**31 - 1  # as engine.seed allows
 
 
 def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
-    scenario: str | Path | Scenario,
+    scenario: str | Path | Mapping[str, object] | Scenario,
     *,
     out: str | Path | None = None,
     seed: int | None = None,
     seeds: int = 1,
     what_if: Extent = "auto",
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
     fabric: Fabric | None = None,
     user_code: bool = True,
     capture: CapturedLink | None = None,
@@ -62,14 +62,17 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
 
     Parameters
     ----------
-    scenario : a file, or one that was read
+    scenario : a file, a dict with its sections, or one that was read; files that a dict names are relative to the
+        current folder
     out : folder to write, which must not exist; by default ``runs/<name>-<time>``
     seed : in place of the scenario's
     seeds : how many runs, with this seed and those that follow; the result then holds means and 95 % intervals
     what_if : which other worlds are simulated besides, without a suspect or with what one could buy: ``auto``: those
         that cost less than the run itself; ``all``; ``none``
-    overrides : dotted key to YAML text, for a file
-    fabric : built in Python, in place of the whole section of a scenario's file; it is kept as ``fabric.json`` in the
+    overrides : for a file or a dict; dotted key to a value: a number, bool, None, list, dict or path of Python, or YAML
+        text as ``--set`` takes it; None removes the key, a dict replaces the whole value, and a dotted key changes one
+        key in it
+    fabric : built in Python, in place of the whole section of a file or dict; it is kept as ``fabric.json`` in the
         run folder, and ``fabric`` of the provenance says so
     user_code : whether a file may name Python files, which are then run; False refuses each one outside the package
     capture : a link whose frames are written as pcapng into the run folder; of several seeds, into that of each
@@ -85,19 +88,17 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
     CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
     UsageError : an argument has another type
     """
-    _want_types(scenario, out, seed, seeds, what_if, overrides)
+    _want_types(scenario, out, seed, seeds, what_if)
+    want_overrides(overrides)
     if isinstance(scenario, Scenario) and not user_code:
         raise UsageError("user_code=False is for a file: a scenario that was read has run its Python files already")
-    if isinstance(scenario, Scenario) and overrides:
-        text = "overrides are for a file; a scenario that was read is changed with model_copy"
-        raise ConfigError(scenario.source, [Mistake(path="overrides", text=text)])
     given: GivenFabric | None = None
     if fabric is not None:
         if isinstance(scenario, Scenario):
             raise UsageError("a fabric takes the place of a section in a file: pass the scenario's file")
         scenario, given = with_fabric(scenario, fabric, overrides, user_code=user_code)
-    elif not isinstance(scenario, Scenario):
-        scenario = read_scenario(scenario, overrides, user_code=user_code)
+    else:
+        scenario = read_once(scenario, overrides, user_code=user_code)
     first = scenario.engine.seed if seed is None else seed
     if seeds < 1:
         raise ConfigError(scenario.source, [Mistake(path="seeds", text=f"found {seeds}, wanted at least one")])
@@ -116,16 +117,14 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
         return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress, given, what_if, capture)
 
 
-def _want_types(scenario: object, out: object, seed: object, seeds: object, what_if: object, overrides: object) -> None:
+def _want_types(scenario: object, out: object, seed: object, seeds: object, what_if: object) -> None:
     """Refuse what a type checker would have refused, before it fails somewhere inside."""
-    is_text = isinstance(overrides, Mapping) and all(isinstance(t, str) for item in overrides.items() for t in item)
     for name, value, is_right, wanted in (
-        ("scenario", scenario, isinstance(scenario, (str, Path, Scenario)), "a path or a Scenario"),
+        ("scenario", scenario, isinstance(scenario, (str, Path, Mapping, Scenario)), "a path, a dict or a Scenario"),
         ("out", out, out is None or isinstance(out, (str, Path)), "a path or None"),
         ("seed", seed, seed is None or type(seed) is int, "an int or None"),
         ("seeds", seeds, type(seeds) is int, "an int"),
         ("what_if", what_if, what_if in EXTENTS, " or ".join(EXTENTS)),
-        ("overrides", overrides, overrides is None or is_text, "a mapping of dotted keys to YAML text"),
     ):
         if not is_right:
             raise UsageError(f"found {name}={ascii(value)[:60]}, wanted {wanted}")

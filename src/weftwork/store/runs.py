@@ -26,6 +26,7 @@ from weftwork.base.whole_file import temporary_beside, write_whole
 from weftwork.spec.answer import Answer
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.store.damage import FORMAT, damages, read_json
+from weftwork.store.run_tables import RunTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -164,8 +165,8 @@ def open_run(path: str | Path) -> Run:
     return Run(folder)
 
 
-class Run:
-    """A run that has been written. Files are read when they are asked for.
+class Run(RunTables):
+    """A run that has been written. Files are read when they are asked for; each table is an attribute, as Arrow.
 
     Attributes
     ----------
@@ -272,31 +273,6 @@ class Run:
             return pq.read_table(file)
         except (OSError, pa.ArrowException) as error:
             raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
-
-    @property
-    def flows(self) -> pa.Table:
-        """One row per message."""
-        return self.table("flows")
-
-    @property
-    def links(self) -> pa.Table:
-        """One row per direction of a link."""
-        return self.table("links")
-
-    @property
-    def collectives(self) -> pa.Table:
-        """One row per collective operation."""
-        return self.table("collectives")
-
-    @property
-    def series(self) -> pa.Table:
-        """Samples of the flows and ports that were chosen."""
-        return self.table("series")
-
-    @property
-    def events(self) -> pa.Table:
-        """Pauses, marks, drops by reason, retransmissions and faults."""
-        return self.table("events")
 
     def query(self, sql: str) -> pa.Table:
         """Ask with SQL, by DuckDB; the tables have their names.

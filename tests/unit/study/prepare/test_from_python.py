@@ -176,6 +176,8 @@ def test_a_run_and_a_fabric_of_a_dict_are_those_of_the_file(tmp_path: Path) -> N
     same = weftwork.run(file, overrides={"engine.seed": "3"}, out=tmp_path / "b", what_if="none")
     assert run.provenance["digest"] == same.provenance["digest"]
     assert run.provenance["seed"] == 3
+    small, same_small = fabric_of_scenario(SMALL, {"fabric.radix": 4}), fabric_of_scenario(file, {"fabric.radix": "4"})
+    assert to_json(small) == to_json(same_small)
     assert prepare(SMALL, {"engine.seed": 3}).scenario == prepare(read_scenario(file, {"engine.seed": 3})).scenario
     given = weftwork.run({"traffic": SMALL["traffic"]}, fabric=fabric_of_scenario(SMALL), out=tmp_path / "c")
     assert given.scenario.count("fabric.json") == 1

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from weftwork.base.version import VERSION
 from weftwork.cli.commands_fabric import cost_command, design_command
 from weftwork.cli.commands_measured import calibrate_command, validate_command
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
@@ -63,10 +62,14 @@ class WhatIf(StrEnum):
 @app.callback(invoke_without_command=True)
 def _weftwork(
     *,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and its commit, and stop.", is_eager=True)
+    ] = False,
 ) -> None:
     if version:
-        typer.echo(VERSION)
+        from weftwork.base.commit import version_text
+
+        typer.echo(f"weftwork {version_text()}")
         raise typer.Exit
 
 

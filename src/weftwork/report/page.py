@@ -318,6 +318,7 @@ def _provenance(run: Run) -> PageSection:
         ("run", str(run.path)),
         ("status", run.status),
         ("Weftwork", str(known.get("weftwork", "-"))),
+        ("commit", str(known.get("commit") or "-")),
         ("engine", str(known.get("engine", "-"))),
         ("seed", str(known.get("seed", ", ".join(str(seed) for seed in known.get("seeds", []))))),
         ("started", str(known.get("started", "-"))),

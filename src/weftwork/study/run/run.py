@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftwork.base.caveat import caveats_to_json
+from weftwork.base.commit import commit
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.memory import peak_memory_bytes
 from weftwork.base.version import VERSION
@@ -258,7 +259,17 @@ def _run_several(
         provenance = {
             **{
                 key: common[key]
-                for key in ("weftwork", "schema", "engine", "policies", "files", "caveats", "notes", "machine")
+                for key in (
+                    "weftwork",
+                    "commit",
+                    "schema",
+                    "engine",
+                    "policies",
+                    "files",
+                    "caveats",
+                    "notes",
+                    "machine",
+                )
             },
             **({"calibration": common["calibration"]} if "calibration" in common else {}),
             **_origin(given),
@@ -321,6 +332,7 @@ def _provenance(prepared: Prepared, status: str) -> dict[str, Any]:
     scenario = prepared.scenario
     return {
         "weftwork": VERSION,
+        "commit": None if (known := commit()) is None else known.described,
         "schema": scenario.schema_version,
         "status": status,
         "seed": scenario.engine.seed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weftwork.base import version
+from weftwork.base import above, version
 
 TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all the rest
 if TYPE_CHECKING:
@@ -54,6 +54,16 @@ _HOMES = {
     "results": ("weftwork.study.results.results", "results"),
     "run": ("weftwork.study.run.run", "run_scenario"),
 }
+
+# Functions of a higher floor that a lower one offers under its own name.
+above.FUNCTIONS.update(
+    {
+        "HTML of Prepared": "weftwork.cli.notebook:prepared_html",
+        "HTML of Run": "weftwork.report.notebook:run_html",
+        "HTML of Scenario": "weftwork.report.notebook:scenario_html",
+        "HTML of SweepResult": "weftwork.report.notebook:sweep_html",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from weftwork.base.above import Shown
 from weftwork.base.caveat import Caveat, caveats_of
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.stop import unfinished
@@ -165,7 +166,7 @@ def open_run(path: str | Path) -> Run:
     return Run(folder)
 
 
-class Run(RunTables):
+class Run(Shown, RunTables):
     """A run that has been written. Files are read when they are asked for; each table is an attribute, as Arrow.
 
     Attributes

@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, PrivateAttr
 
+from weftwork.base.above import Shown
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.plain_file import read_plain
 from weftwork.base.user_code import UserCode
@@ -69,7 +70,7 @@ LATER = {
 WORKLOADS = ("collective", "traffic", "training", "jobs")
 
 
-class Scenario(Record):
+class Scenario(Record, Shown):
     """Everything that a run depends on, resolved: bits per second, bytes, picoseconds, absolute paths, all defaults."""
 
     schema_version: int = row(
@@ -195,6 +196,10 @@ class Scenario(Record):
     def __eq__(self, other: object) -> bool:
         """Compare what is described; lines, notes and the name of the file do not count."""
         return isinstance(other, Scenario) and self.__dict__ == other.__dict__
+
+    def __repr__(self) -> str:
+        workload = next((key for key in WORKLOADS if getattr(self, key)), "no workload")
+        return f"Scenario({self.name!r}, {workload} on {self.fabric.topology}, from {self._source!r})"
 
     __hash__ = None  # type: ignore[assignment]  # parameters of policies and devices are dicts
 

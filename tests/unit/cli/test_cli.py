@@ -16,6 +16,7 @@ import pytest
 from helpers.command import Command, command_of
 
 import weftwork
+from weftwork.base.commit import version_text
 from weftwork.cli.list import KINDS
 from weftwork.cli.progress import ProgressLine, line
 from weftwork.study.run.execute import Progress
@@ -185,7 +186,7 @@ def test_topology_explain_and_schema_are_commands(command: Command) -> None:
     assert json.loads(command("topology", "tiny.yaml", "--json").out)["hosts"] == 8
     assert json.loads(command("explain", "fabric.radix", "--json").out)["key"] == "fabric.radix"
     assert json.loads(command("schema").out)["type"] == "object"
-    assert command("--version").out.strip() == weftwork.__version__
+    assert command("--version").out.strip() == f"weftwork {version_text()}"
 
 
 def test_help_answers_at_once() -> None:

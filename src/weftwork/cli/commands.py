@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from weftwork.cli import completed
 from weftwork.cli.commands_fabric import cost_command, design_command
 from weftwork.cli.commands_measured import calibrate_command, validate_command
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
@@ -31,7 +32,6 @@ app = typer.Typer(
     help="Plan, simulate and operate the network that trains large models.",
     epilog=TRUST,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -129,8 +129,14 @@ def _plan(  # noqa: PLR0913 - the options, all by name
         Path | None,
         typer.Argument(help="Scenario; keys of training that it does not give are searched.", show_default=False),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Without FILE: model of the catalogue, or a config.json.")] = None,
-    node: Annotated[str | None, typer.Option(help="Without FILE: server of the catalogue, such as dgx-h100.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Without FILE: model of the catalogue, or a config.json.", autocompletion=completed.models),
+    ] = None,
+    node: Annotated[
+        str | None,
+        typer.Option(help="Without FILE: server of the catalogue, such as dgx-h100.", autocompletion=completed.nodes),
+    ] = None,
     gpus: Annotated[int | None, typer.Option(help="Without FILE: how many GPUs.")] = None,
     global_batch: Annotated[
         int | None, typer.Option(help="Without FILE: sequences of an iteration; 4 Mi tokens by default.")
@@ -245,15 +251,26 @@ def _cross(  # noqa: PLR0913 - the options, all by name
             "--control",
             metavar="NAME",
             help="A control, or a Python file of your own; may be repeated. all by default.",
+            autocompletion=completed.controls,
         ),
     ] = None,
     path_selections: Annotated[
         list[str] | None,
-        typer.Option("--path-selection", metavar="NAME", help="A balancer at the NIC, likewise."),
+        typer.Option(
+            "--path-selection",
+            metavar="NAME",
+            help="A balancer at the NIC, likewise.",
+            autocompletion=completed.path_selections,
+        ),
     ] = None,
     port_selections: Annotated[
         list[str] | None,
-        typer.Option("--port-selection", metavar="NAME", help="A balancer at the switch, likewise."),
+        typer.Option(
+            "--port-selection",
+            metavar="NAME",
+            help="A balancer at the switch, likewise.",
+            autocompletion=completed.port_selections,
+        ),
     ] = None,
     workloads: Annotated[
         list[str] | None,
@@ -344,7 +361,12 @@ def _tune(  # noqa: PLR0913 - the options, all by name
 @app.command("collective", epilog=TRUST)
 def _collective(  # noqa: PLR0913 - the options, all by name
     *,
-    operation: Annotated[str, typer.Argument(help="Such as all-reduce; see `weftwork explain collective.operation`.")],
+    operation: Annotated[
+        str,
+        typer.Argument(
+            help="Such as all-reduce; see `weftwork explain collective.operation`.", autocompletion=completed.operations
+        ),
+    ],
     gpus: Annotated[int | None, typer.Option(help="How many take part; all of the fabric by default.")] = None,
     sizes: Annotated[str, typer.Option(help="FROM:TO, or a list with commas.")] = "1MiB:256MiB",
     factor: Annotated[int, typer.Option(help="From one size to the next of a range.")] = 2,
@@ -431,7 +453,8 @@ def _new(
         str,
         typer.Argument(
             help="congestion-control, path-selection, port-selection, collective, topology, traffic, transport, "
-            "or recipe."
+            "or recipe.",
+            autocompletion=completed.templates,
         ),
     ],
     name: Annotated[
@@ -462,7 +485,12 @@ def _import(
         int | None, typer.Option("--gpus", "--world-size", help="In place of what the launcher says.")
     ] = None,
     node: Annotated[
-        str | None, typer.Option(help="Server; see `weftwork list node`. By default dgx-h100.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Server; see `weftwork list node`. By default dgx-h100.",
+            show_default=False,
+            autocompletion=completed.nodes,
+        ),
     ] = None,
     variables: Annotated[
         list[str] | None,
@@ -556,7 +584,10 @@ def _rdma_decode(
 def _list(
     *,
     kind: Annotated[
-        str | None, typer.Argument(help="Such as model or congestion_control; without it, the kinds.")
+        str | None,
+        typer.Argument(
+            help="Such as model or congestion_control; without it, the kinds.", autocompletion=completed.kinds
+        ),
     ] = None,
     with_sources: Annotated[bool, typer.Option("--sources", help="Say where each comes from.")] = False,
     as_json: Json = False,
@@ -570,7 +601,10 @@ def _list(
 @app.command("explain")
 def _explain(
     *,
-    key: Annotated[str | None, typer.Argument(help="Such as training.tensor; without it, the sections.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Argument(help="Such as training.tensor; without it, the sections.", autocompletion=completed.keys),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Say what a key of a scenario means, with unit and default."""

@@ -79,7 +79,8 @@ def test_a_clone_asks_git_and_not_what_a_build_left_behind(place: Path, monkeypa
 def test_an_import_starts_no_process() -> None:
     script = (
         "import sys\n"
-        "sys.addaudithook(lambda event, _: sys.exit(event) if event in {'subprocess.Popen', 'os.posix_spawn'} else None)\n"
+        "starts = {'subprocess.Popen', 'os.posix_spawn', 'os.fork', 'os.exec'}\n"
+        "sys.addaudithook(lambda event, _: sys.exit(event) if event in starts else None)\n"
         "import weftwork, weftwork.base.commit, weftwork.study.run.run\n"
         "print(weftwork.__version__)"
     )

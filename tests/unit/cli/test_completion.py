@@ -74,9 +74,13 @@ def test_every_function_offers_what_there_is_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell_is_shown_and_asks_this_program(shell: str, tmp_path: Path) -> None:
-    environment = os.environ | {"HOME": str(tmp_path)}
-    done = subprocess.run(
-        [*PROGRAM, "--show-completion", shell], env=environment, capture_output=True, text=True, check=True
-    )
+    environment = os.environ | {"HOME": str(tmp_path), "_WEFTWORK_COMPLETE": f"source_{shell}"}
+    done = subprocess.run(PROGRAM, env=environment, capture_output=True, text=True, check=True)
     assert f"_WEFTWORK_COMPLETE=complete_{shell}" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_help_says_how_to_install_it() -> None:
+    done = subprocess.run([*PROGRAM, "--help"], capture_output=True, text=True, check=True)
+    assert "--install-completion" in done.stdout
+    assert "--show-completion" in done.stdout

@@ -36,7 +36,7 @@ _BAR: Final = "#0f86c4"  # chosen: 4.0:1 on white and on #111, between the two b
 _STYLE: Final = (
     ".weftwork{line-height:1.45;max-width:60rem}"
     ".weftwork p{margin:.2em 0}"
-    ".weftwork dl{display:grid;grid-template-columns:max-content 1fr;gap:.1em 1em;margin:.4em 0}"
+    ".weftwork dl{display:grid;grid-template-columns:max-content 1fr;gap:.1em 1em;margin:.4em 0;align-items:baseline}"
     ".weftwork dt{opacity:.75;font-weight:normal}.weftwork dd{margin:0;overflow-wrap:anywhere}"
     ".weftwork .numbers{display:flex;flex-wrap:wrap;gap:.3em 1.6em;margin:.5em 0}"
     ".weftwork .numbers span{opacity:.75;display:block;font-size:.85em}"

@@ -41,6 +41,23 @@ app.add_typer(rdma, name="rdma")
 
 # lists are named here: `weftwork.cli.list` hides the built-in once it is imported, and typer reads annotations later
 Tuned = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenarios that are tuned together, YAML files.")]
+Compared = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN...", help="Run folders, two or more; others of a workload are measured against the first."
+    ),
+]
+Reported = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN...",
+        help="Run folder, or several to compare them; or one folder of weftwork plan, design, sweep, cross or tune.",
+    ),
+]
+Prices = Annotated[
+    str | None,
+    typer.Option(help="Price book of the fabrics compared: a name or a file; see weftwork cost.", show_default=False),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -526,23 +543,20 @@ def _test(
 @app.command("compare")
 def _compare(
     *,
-    first: Annotated[Path, typer.Argument(help="Run folder.")],
-    second: Annotated[Path, typer.Argument(help="Run folder that is measured against the first.")],
+    runs: Compared,
+    prices: Prices = None,
     as_json: Json = False,
 ) -> None:
-    """Show two runs side by side: what differs."""
-    from weftwork.cli.compare import compare_runs
+    """Show runs side by side: what came of what differs, and which fabric is worth its price."""
+    from weftwork.cli.compare import compare
 
-    compare_runs(first, second, as_json=as_json)
+    compare(runs, prices=prices, as_json=as_json)
 
 
 @app.command("report")
 def _report(
     *,
-    first: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Run folder, or one of weftwork plan, design, sweep or tune.")
-    ],
-    second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another run, to compare with it.")] = None,
+    runs: Reported,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -551,13 +565,14 @@ def _report(
             help="File to write, .html or .json (a trace for Perfetto); by default <run>.html beside the run.",
         ),
     ] = None,
+    prices: Prices = None,
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a run, two runs compared, a sweep, a tuning, a search for plans or a design."""
+    """Write a page about a run, runs compared, a sweep, a tuning, a search for plans or a design."""
     from weftwork.cli.report import report
 
-    report(first, second, out=out, is_opened=is_opened, as_json=as_json)
+    report(runs, out=out, prices=prices, is_opened=is_opened, as_json=as_json)
 
 
 app.command("cost", epilog=TRUST)(cost_command)

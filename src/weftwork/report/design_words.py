@@ -5,12 +5,12 @@ Takes the document that `weftwork design` writes as ``result.json``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from weftwork.report.words import amount, plural
 
-__all__ = ["design_verdict", "loser_words", "money", "of_front", "power", "pruned_lines"]
+__all__ = ["design_verdict", "loser_words", "money", "of_front", "power", "pruned_lines", "unverified_words"]
 
 _KINDS: Final = {"iteration_ps": "an iteration", "collective_duration_ps": "the collective", "completion_ps": "the job"}
 _SAME: Final = 0.0005  # chosen: shares that round to 0.0 %
@@ -98,10 +98,7 @@ def _about(document: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"{plural(len(failed), 'candidate')} left without a time: {failed[0]['name']}: {failed[0]['reason']}"
         )
-    shares = [one["unverified_money_share"] for one in document["candidates"]]
-    if shares and max(shares) > 0:
-        of = "All" if min(shares) == 1 else f"At least {amount(min(shares), 'share')}"
-        lines.append(f"{of} of the money rests on unverified prices ({document['prices']}).")
+    lines += unverified_words([one["unverified_money_share"] for one in document["candidates"]], document["prices"])
     if document["chosen_anew"]:
         keys = ", ".join(f"fabric.{key}" for key in document["chosen_anew"])
         lines.append(f"The candidates have these in place of the file's: {keys}.")
@@ -109,6 +106,25 @@ def _about(document: Mapping[str, Any]) -> list[str]:
         keys = ", ".join(f"{key} {value}" for key, value in document["plan"].items() if value not in (1, None, False))
         lines.append(f"The plan is the best that a search found on a fabric that does not block: {keys}.")
     return lines
+
+
+def unverified_words(shares: Sequence[float], prices: str) -> list[str]:
+    """How much of the money of some fabrics rests on unverified prices; nothing where none does.
+
+    Parameters
+    ----------
+    shares : of the money of each fabric
+    prices : name of the price book
+
+    Examples
+    --------
+    >>> unverified_words([1.0, 1.0], "street-2025"), unverified_words([0.0], "mine")
+    (['All of the money rests on unverified prices (street-2025).'], [])
+    """
+    if not shares or max(shares) == 0:
+        return []
+    of = "All" if min(shares) == 1 else f"At least {amount(min(shares), 'share')}"
+    return [f"{of} of the money rests on unverified prices ({prices})."]
 
 
 def loser_words(one: Mapping[str, Any]) -> str:

@@ -104,6 +104,10 @@ def test_compare_says_what_differs_and_what_that_did(command: Command, check_gol
     check_golden("cli/compare.txt", plain(found.out))
     document = json.loads(command("compare", "a", "b", "--json").out)
     assert {difference["key"] for difference in document["differences"]} == {"traffic.senders", "transport.mtu"}
+    assert [one["run"] for one in document["runs"]] == ["a", "b"]
+    price = document["runs"][0]["fabric"]["price_usd"]["typical"]
+    assert document["runs"][0]["fabric"]["price_per_gpu_usd"]["typical"] == price / 8
+    assert document["verdict"][0] == found.out.splitlines()[0]
     assert "equal to the bit" in command("compare", "a", "a").out
 
 
@@ -115,7 +119,7 @@ def test_collectives_are_compared_by_the_times_that_their_answers_tell(command: 
         out = command("run", "tiny.yaml", "-o", run, "--set", "traffic=null", "--set", collective, "--set", chosen).out
         took.append(next(line for line in out.splitlines() if line.startswith("took ")).split(None, 1)[1].split(":")[0])
     headline = command("compare", "ring", "tree").out.splitlines()[0]
-    assert headline.endswith(f": {took[1]} against {took[0]}.")
+    assert headline.endswith(f" ({took[1]} against {took[0]}).")
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

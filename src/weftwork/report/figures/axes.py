@@ -24,7 +24,8 @@ __all__ = [
 ]  # fmt: skip
 
 SPAN: Final = 1000
-DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4")  # by category, so that lines differ without colour
+# by category, so that lines differ without colour
+DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 4", "12 3 2 3 2 3")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ import yaml
 if TYPE_CHECKING:
     from weftwork.store.runs import Run
 
-__all__ = ["Comparison", "Difference", "NumberPair", "compare"]
+__all__ = ["Comparison", "Difference", "NumberPair", "compare", "flat_keys"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +56,7 @@ def compare(first: Run, second: Run) -> Comparison:
     ----------
     first, second : runs that were written; the second is measured against the first
     """
-    keys_a, keys_b = _flat(yaml.safe_load(first.scenario)), _flat(yaml.safe_load(second.scenario))
+    keys_a, keys_b = flat_keys(yaml.safe_load(first.scenario)), flat_keys(yaml.safe_load(second.scenario))
     differences = tuple(
         Difference(key=key, first=keys_a.get(key), second=keys_b.get(key))
         for key in [*keys_a, *(key for key in keys_b if key not in keys_a)]
@@ -83,12 +83,15 @@ def _pair(name: str, a: dict[str, Any] | None, b: dict[str, Any] | None) -> Numb
     return NumberPair(name=name, unit=unit, first=first, second=second, change=change, is_clear=is_clear)
 
 
-def _flat(tree: Any, path: str = "") -> dict[str, str]:  # noqa: ANN401 - whatever YAML holds
+def flat_keys(tree: Any, path: str = "") -> dict[str, str]:  # noqa: ANN401 - whatever YAML holds
+    """Dotted keys of a tree that YAML gives, and their texts."""
     if isinstance(tree, dict):
         found: dict[str, str] = {}
         for key, value in tree.items():
-            found |= _flat(value, f"{path}.{key}" if path else str(key))
+            found |= flat_keys(value, f"{path}.{key}" if path else str(key))
         return found
     if isinstance(tree, list) and any(isinstance(item, dict) for item in tree):
-        return {key: text for index, item in enumerate(tree) for key, text in _flat(item, f"{path}.{index}").items()}
+        return {
+            key: text for index, item in enumerate(tree) for key, text in flat_keys(item, f"{path}.{index}").items()
+        }
     return {path: str(tree).lower() if isinstance(tree, bool) else str(tree)}  # as YAML has it

@@ -12,22 +12,24 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from weftwork.report.comparison_words import comparison_verdict
 from weftwork.report.page import TILES
 from weftwork.report.sweep_words import best_first, cell, objective_words, sweep_verdict
 from weftwork.report.tables import busiest_links
 from weftwork.report.three_lines import LABELS, three_lines
-from weftwork.report.words import amount, plural, typeset
+from weftwork.report.words import amount, change, plural, typeset
 from weftwork.spec.answer import TIME_GROUPS
 from weftwork.spec.scenario.scenario import dump
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from weftwork.spec.comparison import RunComparison
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.sweep import SweepResult
     from weftwork.store.runs import Run
 
-__all__ = ["bars", "block", "facts", "run_html", "scenario_html", "sweep_html"]
+__all__ = ["bars", "block", "comparison_html", "facts", "run_html", "scenario_html", "sweep_html"]
 
 _MOST_NUMBERS: Final = 8  # chosen: the height of the three lines; `run.summary` has all
 _MOST_BARS: Final = 5  # chosen: as `weftwork run` prints of the busiest links
@@ -43,6 +45,7 @@ _STYLE: Final = (
     ".weftwork .bars{display:grid;grid-template-columns:max-content minmax(4rem,20rem) max-content;gap:.15em .8em;"
     "align-items:center;margin:.5em 0}"
     f".weftwork .bars i{{background:{_BAR};height:.8em;display:block}}"
+    ".weftwork .table-wrapper{overflow-x:auto;margin:.5em 0}"
     ".weftwork pre{overflow:auto;max-height:24rem}"
     ".weftwork table{border-collapse:collapse}"
     ".weftwork th,.weftwork td{padding:.15em .8em .15em 0;text-align:left}"
@@ -97,7 +100,7 @@ def run_html(run: Run) -> str:
 
 def _numbers(run: Run) -> str:
     """The numbers that people look for first; of several seeds means with their intervals."""
-    made = []
+    made: list[str] = []
     for name, words in TILES:
         number = run.summary.get(name)
         if number is None or number["value"] is None or len(made) == _MOST_NUMBERS:
@@ -139,6 +142,33 @@ def scenario_html(scenario: Scenario) -> str:
     return block(scenario.name, "scenario, resolved", [facts(known), folded])
 
 
+def comparison_html(found: RunComparison) -> str:
+    """A comparison in a notebook: the verdict, a row for each run, and the keys in which the scenarios differ.
+
+    Parameters
+    ----------
+    found : by `weftwork.compare`
+    """
+    verdict = "".join(f"<p>{escape(typeset(text))}</p>" for text in comparison_verdict(found))
+    rows = [
+        (run.label, amount(run.value_ps, "ps"), "" if run.change is None else change(run.change), run.culprit)
+        for run in found.runs
+    ]
+    keys = [(one.key, *(value or "" for value in one.values)) for one in found.differences]
+    names = [run.label for run in found.runs]
+    parts = [verdict, _table(("run", "time", "change", "to blame"), rows), _table(("scenario", *names), keys)]
+    return block(plural(len(found.runs), "run"), "compared", parts)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts that scrolls by itself where it is wide; nothing without rows."""
+    if not rows:
+        return ""
+    made = "".join("<tr>" + "".join(f"<td>{escape(typeset(text))}</td>" for text in row) + "</tr>" for row in rows)
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    return f'<div class="table-wrapper"><table><thead><tr>{names}</tr></thead><tbody>{made}</tbody></table></div>'
+
+
 def sweep_html(result: SweepResult) -> str:
     """A sweep in a notebook: the verdict, and its points, the best first.
 
@@ -147,16 +177,9 @@ def sweep_html(result: SweepResult) -> str:
     result : of a sweep, or of its folder
     """
     verdict = "".join(f"<p>{escape(typeset(text))}</p>" for text in sweep_verdict(result))
-    head = "".join(f"<th>{escape(name)}</th>" for name in (*result.keys, objective_words(result)))
     rows = best_first(result)
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td>{escape(row.values[key])}</td>" for key in result.keys)
-        + f"<td>{escape(typeset(cell(result, row)))}</td></tr>"
-        for row in rows[:_MOST_POINTS]
-    )
-    more = (
-        f'<p class="soft">and {plural(len(rows) - _MOST_POINTS, "point")} more</p>' if len(rows) > _MOST_POINTS else ""
-    )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    cells = [[*(row.values[key] for key in result.keys), cell(result, row)] for row in rows[:_MOST_POINTS]]
+    table = _table((*result.keys, objective_words(result)), cells)
+    left = len(rows) - len(cells)
+    more = f'<p class="soft">and {plural(left, "point")} more</p>' if left else ""
     return block(result.name, f"sweep of {plural(len(rows), 'point')}", [verdict, table, more])

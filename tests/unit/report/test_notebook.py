@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import weftwork
+from weftwork.report.comparison_words import comparison_verdict
 from weftwork.report.figures.colours import css_variables
 from weftwork.report.notebook import bars, run_html, sweep_html
 from weftwork.report.three_lines import three_lines
@@ -144,6 +145,18 @@ def test_a_sweep_shows_its_verdict_and_its_points_the_best_first() -> None:
     assert shown.text.index("11<KiB 9 ms") < shown.text.index("10<KiB 10 ms")
     assert "0<KiB 20 ms" not in shown.text.replace("10<KiB", "")
     assert repr(result) == f"SweepResult({NASTY!r}, 12 points by traffic.size, judged by 'completion_ps')"
+
+
+def test_a_comparison_shows_its_verdict_its_runs_and_what_differs(run: weftwork.Run, tmp_path: Path) -> None:
+    faster = weftwork.run(SMALL, overrides={"fabric.link_rate": "200Gbps"}, out=tmp_path / "b<i>", what_if="none")
+    found = weftwork.compare(run, faster)
+    shown = Balanced(found._repr_html_())
+    for text in comparison_verdict(found):
+        assert re.sub(r"\s+", " ", typeset(text)) in shown.text
+    assert "fabric.link_rate" in shown.text
+    assert f"{run.value('completion_ps') / 1e6:.1f} µs" in shown.text
+    assert repr(found).startswith("RunComparison(")
+    assert "differ in fabric.link_rate" in repr(found)
 
 
 def test_bars_are_readable_on_light_and_dark() -> None:

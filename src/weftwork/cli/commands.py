@@ -14,6 +14,7 @@ import typer
 from weftwork.cli import completed
 from weftwork.cli.commands_fabric import cost_command, design_command
 from weftwork.cli.commands_measured import calibrate_command, validate_command
+from weftwork.cli.commands_reference import explain_command, list_command, new_command, schema_command
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
 from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
 from weftwork.cli.options import Json, NoUserCode, Settings
@@ -463,30 +464,7 @@ def _topology(  # noqa: PLR0913 - the options, all by name
     )
 
 
-@app.command("new")
-def _new(
-    *,
-    kind: Annotated[
-        str,
-        typer.Argument(
-            help="congestion-control, path-selection, port-selection, collective, topology, traffic, transport, "
-            "or recipe.",
-            autocompletion=completed.templates,
-        ),
-    ],
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="Of the files, such as my_cc: a name of Python without suffix. Of a recipe its name in weftwork list "
-            "recipe."
-        ),
-    ],
-    as_json: Json = False,
-) -> None:
-    """Write a file of your own to begin with and a scenario that runs it, or the scenario of a public recipe."""
-    from weftwork.cli.new import new_file
-
-    new_file(kind, name, as_json=as_json)
+app.command("new")(new_command)
 
 
 @app.command("import")
@@ -595,42 +573,6 @@ def _rdma_decode(
     decode(file, limit=limit, is_noted=is_noted, as_json=as_json)
 
 
-@app.command("list")
-def _list(
-    *,
-    kind: Annotated[
-        str | None,
-        typer.Argument(
-            help="Such as model or congestion_control; without it, the kinds.", autocompletion=completed.kinds
-        ),
-    ] = None,
-    with_sources: Annotated[bool, typer.Option("--sources", help="Say where each comes from.")] = False,
-    as_json: Json = False,
-) -> None:
-    """List what there is to choose from."""
-    from weftwork.cli.list import list_kind
-
-    list_kind(kind, as_json=as_json, with_sources=with_sources)
-
-
-@app.command("explain")
-def _explain(
-    *,
-    key: Annotated[
-        str | None,
-        typer.Argument(help="Such as training.tensor; without it, the sections.", autocompletion=completed.keys),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Say what a key of a scenario means, with unit and default."""
-    from weftwork.cli.explain import explain
-
-    explain(key, as_json)
-
-
-@app.command("schema")
-def _schema() -> None:
-    """Print the JSON Schema of a scenario, for editors."""
-    from weftwork.cli.schema import schema
-
-    schema()
+app.command("list")(list_command)
+app.command("explain")(explain_command)
+app.command("schema")(schema_command)

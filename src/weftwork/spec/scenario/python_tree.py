@@ -28,7 +28,7 @@ _MOST_DIGITS = 40  # as in YAML text
 
 
 @dataclass(kw_only=True)
-class _Walk:
+class _ValueWalk:
     """One walk over a value: where its nodes stand, what was wrong, and how many values it has seen."""
 
     line: int | None
@@ -107,7 +107,7 @@ def mapping_tree(given: MappingType[str, object]) -> tuple[Mapping, list[Mistake
     -------
     the tree without what has no place in it, all mistakes, and the paths where something was left out
     """
-    walk = _Walk(line=NO_LINE)
+    walk = _ValueWalk(line=NO_LINE)
     node = walk.node(given, "")
     return node if isinstance(node, Mapping) else Mapping(line=NO_LINE), walk.mistakes, walk.bad
 
@@ -124,7 +124,7 @@ def value_tree(value: object, path: str) -> tuple[Node | None, list[Mistake]]:
     -------
     the tree, or None where the value has none; and all mistakes
     """
-    walk = _Walk(line=None)
+    walk = _ValueWalk(line=None)
     return walk.node(value, path), walk.mistakes
 
 

@@ -63,9 +63,9 @@ _HEADS = ("name", "file")  # of a policy; every other key is a parameter
 
 @dataclass(kw_only=True)
 class Places:
-    """Where each key stands: its line, or None where it came from ``--set``; and which of them ``--set`` took away.
+    """Where each key stands: its line, `NO_LINE` in a dict, None for ``--set``; and which keys ``--set`` took away.
 
-    ``whole`` is what mistakes about all of the scenario call it; keys of a dict have the line `NO_LINE`.
+    ``whole`` is what mistakes about all of the scenario call it.
     """
 
     lines: dict[str, int | None] = field(default_factory=dict)
@@ -489,8 +489,7 @@ def apply_override(root: Mapping, key: str, given: object) -> tuple[Mapping, lis
 
     Parameters
     ----------
-    root : the tree of the scenario
-    key : dotted
+    root, key : the tree of the scenario, and a dotted key
     given : YAML text, or a value of any other type that a scenario may have
 
     Returns

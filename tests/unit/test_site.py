@@ -22,7 +22,7 @@ def built(tmp_path: Path) -> Built:
         f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\nhtml_math_renderer = 'mathml'\n"
         "extensions = ['built_pages', 'mathml', 'myst_nb', 'weftwork_commands', 'weftwork_rows']\n"
         "myst_enable_extensions = ['dollarmath']\n"
-        "nb_execution_mode = 'force'\nnb_execution_in_temp = True\nnb_execution_raise_on_error = True\n"
+        "nb_execution_mode = 'force'\nnb_execution_in_temp = True\nnb_execution_show_tb = True\n"
         "exclude_patterns = ['built', 'jupyter_execute']\n",
         encoding="utf-8",
     )

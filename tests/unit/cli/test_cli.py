@@ -211,7 +211,7 @@ def test_importing_weftwork_costs_nothing() -> None:
 
 def test_the_public_surface_is_what_it_says() -> None:
     assert weftwork.__all__ == sorted(weftwork.__all__)
-    assert len(weftwork.__all__) <= 15
+    assert len(weftwork.__all__) <= 18
     assert dir(weftwork) == weftwork.__all__
     assert all(getattr(weftwork, name) is not None for name in weftwork.__all__)
     with pytest.raises(AttributeError, match="no attribute 'fly'"):

@@ -94,10 +94,12 @@ def _price_bars(found: RunComparison) -> str:
     if len({price.typical for price in priced.values()}) < 2:
         return ""
     first = next(iter(priced.values())).typical
+    is_alike = len({fabrics[place].gpus for place in priced}) == 1  # else another size is what costs more
     made = tuple(
         NamedBar(
             name=names[place],
-            words=money(price.typical) + (f", {change(price.typical / first - 1)}" if number and first else ""),
+            words=money(price.typical)
+            + (f", {change(price.typical / first - 1)}" if number and first and is_alike else ""),
             value=price.typical,
             low=price.low,
             high=price.high,

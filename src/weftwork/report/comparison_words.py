@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.report.design_words import money, unverified_words
 from weftwork.report.words import amount, plural, sentence
 from weftwork.spec.comparison import ComparedKey
+from weftwork.spec.scenario.scenario import WORKLOADS
 from weftwork.spec.sweep import SAME
 
 if TYPE_CHECKING:
@@ -43,12 +44,13 @@ __all__ = [
 ]
 
 SMALL_LOSS: Final = 0.02  # chosen: of the time; what a buyer may give away for a cheaper fabric
+_FEW: Final = 3  # runs of which the fastest is told
 _MOST_TOLD: Final = 5  # chosen: sentences about a workload; with more runs the extremes are told
 _SCALED: Final = {"ps", "s", "b/s", "B/s", "B"}  # units that `amount` takes a larger step of
 _HUGE: Final = 1e12  # chosen: a count with more digits is read as a power of ten
 _NOUNS: Final = {"iteration_ps": "iteration", "collective_duration_ps": "collective", "completion_ps": "completion"}
 _NO_PRODUCT: Final = "switch without a product"  # as the price books call a plain switch
-_NAME: Final = re.compile(r"\S+ (\(\d+\) )?(takes|was|is|has) ")  # a name of one word in front of its verb
+_NAME: Final = re.compile(r"\S+ (\(\d+\) )?(takes|was|is|has|and) ")  # a name of one word in front of its verb
 _ENDED: Final = {  # how a run ended that did not deliver everything
     "interrupted": "was interrupted",
     "stopped": "was stopped before its end",
@@ -109,6 +111,7 @@ def _of_group(found: RunComparison, group: WorkloadGroup) -> list[str]:
         said.append(f"{lead}{what} be compared{', ' if why else ''}{why}.")
     else:
         others = [place for place in timed if place != group.first]
+        said += [f"{lead}{text}." for text in _fastest(found, timed, group.first)]
         told = others if len(others) <= _MOST_TOLD else _extremes(found, others)
         said += [f"{lead}{compared_text(found, place, group.first)}." for place in told]
         if len(told) < len(others):
@@ -127,6 +130,17 @@ def _of_group(found: RunComparison, group: WorkloadGroup) -> list[str]:
 def _sentence(text: str) -> str:
     """Begin with a capital, unless a name such as ``least-loaded`` comes first."""
     return sentence(text) if text.split(" ", 1)[0].isalpha() and not _NAME.match(text) else text
+
+
+def _fastest(found: RunComparison, places: Sequence[int], first: int) -> list[str]:
+    """The fastest of three runs or more; nothing where the first is among them, as the others say then."""
+    times = {place: found.runs[place].value_ps or 0.0 for place in places}
+    least = min(times.values())
+    best = [place for place in places if times[place] <= least * (1 + SAME)]
+    if len(places) < _FEW or first in best:
+        return []
+    names = joined([found.runs[place].short if len(found.groups) > 1 else found.runs[place].label for place in best])
+    return [f"{names} {'is' if len(best) == 1 else 'are'} the fastest of {len(places)} runs ({amount(least, 'ps')})"]
 
 
 def _extremes(found: RunComparison, places: Sequence[int]) -> list[int]:
@@ -268,14 +282,14 @@ def time_noun(run: ComparedRun) -> str:
 
 
 def different_keys(found: RunComparison) -> list[ComparedKey]:
-    """Keys that differ; a section that some runs lack as a whole is one row, with the number of its keys."""
+    """Keys that differ; a workload that some runs lack as a whole is one row, with the number of its keys."""
     lacking: dict[str, ComparedKey] = {}
     shown: list[ComparedKey] = []
     for one in found.differences:
         section = one.key.partition(".")[0]
         own = [key.values for key in found.differences if key.key.partition(".")[0] == section]
         is_there = [any(values[place] is not None for values in own) for place in range(len(found.runs))]
-        if section == one.key or all(is_there) or len(own) == 1:
+        if section not in WORKLOADS or all(is_there) or len(own) == 1:
             shown.append(one)
         elif section not in lacking:
             counts = tuple(plural(sum(values[place] is not None for values in own), "key") if there else None

@@ -68,13 +68,16 @@ def comparison_page(runs: Sequence[Run], found: RunComparison) -> str:
         sections += _times(sent)
     sections += [*_over_time(named, found), *_series(named), _numbers(found), _origins(named)]
     scripts = SCRIPTS if len(trained) == _BESIDE == len(named) else ()
-    return render(_title(found), _told(named, found), sections, scripts=scripts)
+    return render(_title(named, found), _told(named, found), sections, scripts=scripts)
 
 
-def _title(found: RunComparison) -> str:
-    if len(found.runs) == _BESIDE:
-        return f"{found.runs[0].label} against {found.runs[1].label}"
-    return f"{len(found.runs)} runs compared: {joined([group.name for group in found.groups])}"
+def _title(named: Sequence[tuple[str, Run]], found: RunComparison) -> str:
+    if len(named) > _BESIDE:
+        return f"{len(named)} runs compared: {joined([group.name for group in found.groups])}"
+    (first, run), (second, other) = named
+    name = run.about["name"]
+    lead = f"{name}: " if name == other.about["name"] and name not in {first, second} else ""
+    return f"{lead}{first} against {second}"
 
 
 def _told(named: Sequence[tuple[str, Run]], found: RunComparison) -> list[tuple[str, str]]:
@@ -96,6 +99,8 @@ def _answer(named: Sequence[tuple[str, Run]], found: RunComparison) -> PageSecti
     said = comparison_verdict(found)
     if not found.differences:
         said.append("The scenarios are the same.")
+    elif len(found.differences) == 1:
+        said.append(f"The scenarios differ in {found.differences[0].key} alone.")
     elif len(found.differences) <= _MOST_TOLD and len(named) == _BESIDE:
         first, second = found.runs
         parts = (

@@ -174,11 +174,12 @@ def test_equal_results_are_told_and_a_folder_that_is_given_twice_too() -> None:
 
 
 def test_of_many_runs_the_extremes_are_told() -> None:
-    runs = [a_run(f"r{place}", (10 + (place * 7) % 11) * 1e6) for place in range(9)]
+    runs = [a_run(f"r{place}", (10 + (place * 7 + 3) % 11) * 1e6) for place in range(9)]
     found = said(*runs)
     fastest, slowest = (choose(runs[1:], key=lambda one: one.value_ps or 0).label for choose in (min, max))
-    assert {text.split()[0] for text in found[:2]} == {fastest, slowest}
-    assert found[2] == "The other 6 runs lie between them in time."
+    assert found[0] == f"{fastest} is the fastest of 9 runs (11 us)."
+    assert {text.split()[0] for text in found[1:3]} == {fastest, slowest}
+    assert found[3] == "The other 6 runs lie between them in time."
 
 
 def test_a_realised_ratio_that_nobody_asked_for_names_both() -> None:
@@ -187,7 +188,7 @@ def test_a_realised_ratio_that_nobody_asked_for_names_both() -> None:
     assert switch_words(fabric(1, 1.0)) == "4 leaves, 2 spines (SN5600)"
 
 
-def test_a_section_that_a_run_lacks_is_one_row() -> None:
+def test_a_workload_that_a_run_lacks_is_one_row() -> None:
     differences = (
         ComparedKey(key="name", values=("a", "b")),
         ComparedKey(key="traffic.size", values=("1MB", None)),

@@ -168,7 +168,7 @@ def _text(key: str, value: str | None, fabric: ComparedFabric | str) -> str:
     """A value in a name; an oversubscription is the ratio that the fabric has."""
     if key == "fabric.oversubscription" and isinstance(fabric, ComparedFabric) and fabric.oversubscription:
         return fabric.oversubscription
-    return "not set" if value is None else value
+    return "not set" if value is None else _plain(value)
 
 
 def _labels(shorts: Sequence[str], groups: Sequence[str], members: Sequence[Sequence[int]]) -> tuple[str, ...]:

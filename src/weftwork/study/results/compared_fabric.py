@@ -1,6 +1,6 @@
 """The fabric of a run in a comparison: built again from its scenario, counted and priced.
 
-No Python file that the scenario names is run; a topology of the user's own is thus not priced.
+No Python file that the scenario names is run and no fabric file is read; such fabrics are thus not priced.
 Leaves out: faults, which take away what was bought all the same.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from weftwork.store.runs import Run
     from weftwork.topology.bill import BillRow
 
-__all__ = ["FabricsOfRuns"]
+__all__ = ["FabricsOfRuns", "asked_ratio"]
 
 _KEPT: Final = {"schema", "name", "fabric"}  # sections of a scenario that say which fabric it has
 _ANY_WORK: Final = {"traffic": "{pattern: permutation}"}  # a scenario needs a workload, and the fabric none
@@ -56,6 +56,8 @@ class FabricsOfRuns:
         scenario : of the run, as YAML gives it
         """
         key = yaml.safe_dump(scenario.get("fabric"))
+        if (scenario.get("fabric") or {}).get("file") is not None:
+            return "fabric.file: a comparison reads nothing outside the folders of the runs"
         if key not in self._known:
             others = {section: "null" for section in scenario if section not in _KEPT}
             try:
@@ -86,7 +88,7 @@ class FabricsOfRuns:
             ),
             switch_models=tuple((row.item, row.count) for row in found.of_kind("switch")),
             oversubscription=_ratios(by_tier, words),
-            asked_oversubscription=_asked(section.get("oversubscription"), by_tier, words),
+            asked_oversubscription=asked_ratio(section.get("oversubscription"), by_tier, words),
             price_usd=None if found.not_priced or not found.rows else _spread(found.price_usd),
             power_w=None if found.not_powered or not found.rows else _spread(found.power_w),
             not_priced=_parts(found.not_priced),
@@ -112,8 +114,21 @@ def _ratios(by_tier: Mapping[int, float], words: Mapping[int, tuple[str, str]]) 
     return ", ".join(f"{words[tier][0]} {text}" for tier, text in texts.items())
 
 
-def _asked(wanted: Any, by_tier: Mapping[int, float], words: Mapping[int, tuple[str, str]]) -> str:  # noqa: ANN401 - of YAML
-    """The ratio of the scenario where the fabric has another; empty where they agree or nobody asked."""
+def asked_ratio(wanted: Any, by_tier: Mapping[int, float], words: Mapping[int, tuple[str, str]]) -> str:  # noqa: ANN401 - of YAML
+    """The ratio of the scenario where the fabric has another; empty where they agree or nobody asked.
+
+    Parameters
+    ----------
+    wanted : ``fabric.oversubscription`` as YAML gives it: a number, that of the leaves, or a mapping by tier
+    by_tier : realised ratios, from the lowest tier up
+    words : names of the tiers, one and several
+
+    Examples
+    --------
+    >>> tiers = {1: ("leaf", "leaves"), 2: ("spine", "spines")}
+    >>> asked_ratio(2, {1: 2.0, 2: 1.0}, tiers), asked_ratio({"spine": 3}, {1: 2.0, 2: 2.5}, tiers)
+    ('', 'spine 3:1')
+    """
     if wanted is None or not by_tier:
         return ""
     names = {words[tier][0]: ratio for tier, ratio in by_tier.items()}

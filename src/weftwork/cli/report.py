@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.text import Text
@@ -28,7 +28,7 @@ from weftwork.store.tunings import is_tuning, read_tuning
 if TYPE_CHECKING:
     from weftwork.store.runs import Run
 
-__all__ = ["report"]
+__all__ = ["WrittenReport", "report", "write_report"]
 
 PAGE: Final = "page.html"  # in the folder of a sweep, a tuning or a search
 _KINDS: Final = {".html": "page", ".htm": "page", ".json": "trace"}
@@ -54,36 +54,71 @@ def report(
     ------
     ConfigError : one of them is no run or damaged, the file cannot be written, or its suffix is another
     """
+    written = write_report(folders, out=out, prices=prices)
+    if as_json:
+        typer.echo(json.dumps(written.document(), indent=2))
+    else:
+        console().print(Text(f"{written.kind}: {written.file} ({amount(written.size_bytes, 'B')})"), soft_wrap=True)
+        for run in written.runs:
+            if not run.is_complete:
+                console().print(Text(f"note: {run.path} is {run.status}; its numbers are partial"), soft_wrap=True)
+    if is_opened:
+        webbrowser.open(written.file.absolute().as_uri())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WrittenReport:
+    """A page or a trace that was written.
+
+    Attributes
+    ----------
+    kind : ``page`` or ``trace``
+    file : the file
+    size_bytes : its size
+    runs : the runs that it is about; empty for the folder of a sweep and the like
+    of, folder : kind and folder of such a folder; empty and None for runs
+    """
+
+    kind: str
+    file: Path
+    size_bytes: int
+    runs: tuple[Run, ...] = ()
+    of: str = ""
+    folder: Path | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The same as JSON takes it."""
+        found: dict[str, Any] = {self.kind: str(self.file), "size_bytes": self.size_bytes}
+        if self.folder is not None:
+            return {**found, self.of: str(self.folder)}
+        return {**found, "runs": [str(run.path) for run in self.runs], "status": [run.status for run in self.runs]}
+
+
+def write_report(folders: Sequence[Path], *, out: Path | None = None, prices: str | None = None) -> WrittenReport:
+    """Write the page of a run, of several that are compared, or of the folder of a sweep and the like.
+
+    Parameters
+    ----------
+    folders, out, prices : as in `report`
+
+    Raises
+    ------
+    ConfigError : one of them is no run or damaged, the file cannot be written, or its suffix is another
+    """
     from weftwork.report.page import run_page
 
     several = _several(folder_of(folders[0])) if len(folders) == 1 else None
     if several is not None:
-        _report_several(several, out=out, is_opened=is_opened, as_json=as_json)
-        return
+        return _written_several(several, out)
     runs = open_runs(folders)
     if len(runs) == 1 and prices is not None:
         text = "is for runs that are compared; the price of one fabric is told by: weftwork cost"
         raise ConfigError("command line", [Mistake(path="--prices", text=text)])
     file = out if out is not None else _beside(runs)
     kind = _kind(file)
-    if kind == "trace":
-        content = _trace(runs)
-    elif len(runs) == 1:
-        content = run_page(runs[0])
-    else:
-        content = _comparison(runs, prices)
-    size_bytes = _written(file, content)
-    if as_json:
-        found = {kind: str(file), "size_bytes": size_bytes, "runs": [str(run.path) for run in runs],
-                 "status": [run.status for run in runs]}  # fmt: skip
-        typer.echo(json.dumps(found, indent=2))
-    else:
-        console().print(Text(f"{kind}: {file} ({amount(size_bytes, 'B')})"), soft_wrap=True)
-        for run in runs:
-            if not run.is_complete:
-                console().print(Text(f"note: {run.path} is {run.status}; its numbers are partial"), soft_wrap=True)
-    if is_opened:
-        webbrowser.open(file.absolute().as_uri())
+    text = _trace(runs) if kind == "trace" else run_page(runs[0]) if len(runs) == 1 else _comparison(runs, prices)
+    size_bytes = _written(file, text)
+    return WrittenReport(kind=kind, file=file, size_bytes=size_bytes, runs=tuple(runs))
 
 
 def _kind(file: Path) -> str:
@@ -179,18 +214,12 @@ def _plan(folder: Path) -> _Several:
     return _Several(folder=folder, kind="plan", page=page)
 
 
-def _report_several(one: _Several, *, out: Path | None, is_opened: bool, as_json: bool) -> None:
+def _written_several(one: _Several, out: Path | None) -> WrittenReport:
     """Write the page of such a folder again, from what it holds."""
     file = one.folder / PAGE if out is None else out
     if _kind(file) == "trace":
         raise ConfigError(str(one.folder), [Mistake(path="--out", text="a trace is of one run; wanted a .html file")])
-    size_bytes = _written(file, one.page())
-    if as_json:
-        typer.echo(json.dumps({"page": str(file), "size_bytes": size_bytes, one.kind: str(one.folder)}, indent=2))
-    else:
-        console().print(Text(f"page: {file} ({amount(size_bytes, 'B')})"), soft_wrap=True)
-    if is_opened:
-        webbrowser.open(file.absolute().as_uri())
+    return WrittenReport(kind="page", file=file, size_bytes=_written(file, one.page()), of=one.kind, folder=one.folder)
 
 
 def _beside(runs: list[Run]) -> Path:

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from weftwork.base.above import Shown
+
 __all__ = ["ComparedFabric", "ComparedKey", "ComparedNumber", "ComparedRun", "RunComparison", "Spread", "WorkloadGroup"]
+
+_TOLD = 4  # chosen: runs and keys that fit into a line
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,7 +161,7 @@ class ComparedNumber:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunComparison:
+class RunComparison(Shown):
     """All that a comparison found.
 
     Attributes
@@ -177,3 +181,10 @@ class RunComparison:
     is_same_result: bool
     given_twice: tuple[str, ...]
     prices: str
+
+    def __repr__(self) -> str:
+        keys = ", ".join(one.key for one in self.differences[:_TOLD]) + (
+            ", ..." if len(self.differences) > _TOLD else ""
+        )
+        names = ", ".join(repr(run.label) for run in self.runs[:_TOLD]) + (", ..." if len(self.runs) > _TOLD else "")
+        return f"RunComparison({names}; {f'differ in {keys}' if keys else 'of one scenario'})"

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
+from weftwork.base.above import Shown
+
 __all__ = ["SAME", "KeyEffect", "KeyLevel", "SweepResult", "SweepRow", "SweepVerdict"]
 
 
@@ -102,7 +104,7 @@ class SweepVerdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SweepResult:
+class SweepResult(Shown):
     """What came of a sweep.
 
     Attributes
@@ -127,6 +129,10 @@ class SweepResult:
     effects: tuple[KeyEffect, ...]
     verdicts: tuple[SweepVerdict, ...]
     within: str = ""
+
+    def __repr__(self) -> str:
+        keys = ", ".join(self.keys)
+        return f"SweepResult({self.name!r}, {len(self.rows)} points by {keys}, judged by {self.objective!r})"
 
     @property
     def keys(self) -> tuple[str, ...]:

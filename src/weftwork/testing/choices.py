@@ -19,7 +19,8 @@ from weftwork.hardware.catalogue import nodes
 from weftwork.spec.scenario.choice import Offer
 from weftwork.spec.scenario.chosen import clash
 from weftwork.spec.scenario.rows import rows_of
-from weftwork.spec.scenario.scenario import Scenario, dump, loads
+from weftwork.spec.scenario.scenario import Scenario, loads
+from weftwork.spec.scenario.written import dump
 
 __all__ = ["key_findings", "offer_findings", "read"]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from weftwork.base.errors import CodeError, ConfigError
-from weftwork.spec.scenario.scenario import Scenario, dump, loads
+from weftwork.spec.scenario.scenario import Scenario, loads
+from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.engine_settings import transport_of
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.testing.transports import check_transport

@@ -37,6 +37,7 @@ from weftwork.spec.scenario.kinds import (
 )
 from weftwork.spec.scenario.migrations import present_key
 from weftwork.spec.scenario.policies import ParameterCheck, ParameterValue, PolicyChoice
+from weftwork.spec.scenario.python_tree import NO_LINE, value_tree
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
 from weftwork.spec.scenario.transport import TransportCheck
 from weftwork.spec.scenario.unknown_key import unknown_key
@@ -62,16 +63,20 @@ _HEADS = ("name", "file")  # of a policy; every other key is a parameter
 
 @dataclass(kw_only=True)
 class Places:
-    """Where each key stands: its line, or None where it came from ``--set``; and which of them ``--set`` took away."""
+    """Where each key stands: its line, `NO_LINE` in a dict, None for ``--set``; and which keys ``--set`` took away.
+
+    ``whole`` is what mistakes about all of the scenario call it.
+    """
 
     lines: dict[str, int | None] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+    whole: str = "file"
 
     def line_of(self, path: str) -> int | None:
-        """Line of a key, or of the nearest section around it that is in the file."""
+        """Line of a key, or of the nearest section around it that is in the file; None in a dict."""
         while path:
             line = self.lines.get(path)
-            if line is not None:
+            if line is not None and line != NO_LINE:
                 return line
             path = path.rpartition(".")[0]
         return None
@@ -80,7 +85,8 @@ class Places:
         """Make a mistake that says where it is: a line of the file, or the ``--set`` that brought it."""
         if path in self.lines and self.lines[path] is None:
             return Mistake(path=f"--set {path}", text=text, fix=fix)
-        return Mistake(path=path or "file", text=text, line=self.line_of(path), fix=fix)
+        shown = self.whole if path in {"", "file"} else path
+        return Mistake(path=shown, text=text, line=self.line_of(path), fix=fix)
 
 
 @dataclass(kw_only=True)
@@ -98,6 +104,7 @@ class Reader:
     nodes : servers of the catalogue by name, where the caller knows it
     user_code : which Python files of the user's own are run
     later_files : keys whose files need not be there yet
+    folder_words : what messages call ``directory``
     """
 
     known: MappingType[str, SequenceType[str]]
@@ -108,6 +115,7 @@ class Reader:
     nodes: MappingType[str, NodeModel] = field(default_factory=dict)
     user_code: UserCode = UserCode.RUN
     later_files: frozenset[str] = frozenset()
+    folder_words: str = "the scenario's folder"
     places: Places = field(default_factory=Places)
     mistakes: list[Mistake] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
@@ -364,7 +372,7 @@ class Reader:
 
     def _file(self, text: str, path: str, *, is_in_file: bool) -> str:
         """Find a file that the user named: from the scenario's folder, or with ``--set`` from where the user is."""
-        folder, seen_from = (self.directory, "the scenario's folder") if is_in_file else (Path(), "the current folder")
+        folder, seen_from = (self.directory, self.folder_words) if is_in_file else (Path(), "the current folder")
         try:
             full = (folder / text).absolute()
             is_there = path in self.later_files or full.is_file()
@@ -474,18 +482,23 @@ class Reader:
         return fields
 
 
-def apply_override(root: Mapping, key: str, text: str) -> tuple[Mapping, list[Mistake]]:
-    """Put the value of one ``--set key=text`` into the tree; ``null`` removes the key.
+def apply_override(root: Mapping, key: str, given: object) -> tuple[Mapping, list[Mistake]]:
+    """Put the value of one ``--set key=text`` into the tree; ``null`` or None removes the key.
 
     A key to remove that the tree does not have stays in it as null without a line, so that the reader judges its name.
+
+    Parameters
+    ----------
+    root, key : the tree of the scenario, and a dotted key
+    given : YAML text, or a value of any other type that a scenario may have
 
     Returns
     -------
     the new tree, and the mistakes of the option itself
     """
     label = f"--set {_shown_key(key)}"
-    node, mistakes = read_tree(text, where=label)
-    mistakes = [Mistake(path=label, text=mistake.text) for mistake in mistakes]
+    node, mistakes = read_tree(given, where=label) if isinstance(given, str) else value_tree(given, label)
+    mistakes = [Mistake(path=label if isinstance(given, str) else m.path, text=m.text) for m in mistakes]
     if mistakes:
         return root, mistakes
     parts = key.split(".")

@@ -8,7 +8,7 @@ Leaves out: what needs the policies, the hardware catalogue or the built fabric;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,14 +16,14 @@ from typing import Any
 
 from pydantic import BaseModel, PrivateAttr
 
+from weftwork.base.above import Shown
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.base.folder import is_path
 from weftwork.base.plain_file import read_plain
 from weftwork.base.user_code import UserCode
 from weftwork.spec.device import Record
 from weftwork.spec.scenario.checks import check_workload, resolve_transport
-from weftwork.spec.scenario.chosen import OPTIONS, chooser_of
-from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
+from weftwork.spec.scenario.chosen import chooser_of
+from weftwork.spec.scenario.devices import NodeModel, device_rows
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.fabric_checks import resolve_fabric
 from weftwork.spec.scenario.faults import FaultSection, check_faults
@@ -31,19 +31,17 @@ from weftwork.spec.scenario.kinds import (
     Choice,
     DeviceKind,
     FileName,
-    NameOrFile,
-    OfferKind,
-    PolicyChoiceKind,
     Section,
     SectionList,
     Text,
     Whole,
 )
 from weftwork.spec.scenario.migrations import SCHEMA, migrate
-from weftwork.spec.scenario.policies import ParameterCheck, PolicyChoice, known_policies
+from weftwork.spec.scenario.policies import ParameterCheck, known_policies
+from weftwork.spec.scenario.python_tree import NO_LINE, mapping_tree
 from weftwork.spec.scenario.reader import Places, Reader, apply_override
 from weftwork.spec.scenario.reliability import Reliability
-from weftwork.spec.scenario.rows import KeyRow, applies, row, rows_of, selector
+from weftwork.spec.scenario.rows import KeyRow, row, rows_of
 from weftwork.spec.scenario.training import Straggler, TrainingJobSection, TrainingSection
 from weftwork.spec.scenario.training_checks import (
     check_engine,
@@ -54,10 +52,12 @@ from weftwork.spec.scenario.training_checks import (
 )
 from weftwork.spec.scenario.transport import TransportCheck, TransportSection
 from weftwork.spec.scenario.workload import CollectiveSection, EngineSection, TrafficSection
-from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show, write_tree
+from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 
-__all__ = ["LATER", "Scenario", "dump", "files_of", "load", "loads", "rows"]
+__all__ = ["LATER", "THE_DICT", "Scenario", "load", "load_mapping", "loads", "rows"]
+
+THE_DICT = "the dict given"  # what errors call a scenario without a file
 
 # Sections that are no part of one run.
 LATER = {
@@ -68,7 +68,7 @@ LATER = {
 WORKLOADS = ("collective", "traffic", "training", "jobs")
 
 
-class Scenario(Record):
+class Scenario(Record, Shown):
     """Everything that a run depends on, resolved: bits per second, bytes, picoseconds, absolute paths, all defaults."""
 
     schema_version: int = row(
@@ -195,6 +195,10 @@ class Scenario(Record):
         """Compare what is described; lines, notes and the name of the file do not count."""
         return isinstance(other, Scenario) and self.__dict__ == other.__dict__
 
+    def __repr__(self) -> str:
+        workload = next((key for key in WORKLOADS if getattr(self, key)), "no workload")
+        return f"Scenario({self.name!r}, {workload} on {self.fabric.topology}, from {self._source!r})"
+
     __hash__ = None  # type: ignore[assignment]  # parameters of policies and devices are dicts
 
 
@@ -204,7 +208,7 @@ _ONE_WORKLOAD = f"missing a workload, wanted {_ONE_OF}"
 
 def load(
     path: Path,
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
     *,
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
@@ -218,7 +222,8 @@ def load(
     Parameters
     ----------
     path : YAML in UTF-8
-    overrides : dotted key to YAML text, as ``--set key=text`` gives them; ``null`` removes a key
+    overrides : dotted key to a value: YAML text, as ``--set key=text`` gives it, or a number, bool, list, dict or path
+        of Python; ``null`` or None removes a key
     known : names that exist, by kind of policy (``congestion_control`` ...) and of device (``switch``, ``nic``,
         ``node``; not
         judged where absent); by default the policies that are installed
@@ -256,7 +261,7 @@ def load(
 def loads(  # noqa: PLR0913 - what `load` takes, all by name
     text: str,
     source: str = "scenario",
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
     *,
     directory: Path | None = None,
     name: str = "scenario",
@@ -295,9 +300,6 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
             path="file", text=f"found {show(root)}, wanted a mapping that begins with `schema: 1`", line=root.line
         )
         raise ConfigError(source, [*mistakes, found])
-    for key, value in (overrides or {}).items():
-        root, wrong = apply_override(root, key, value)
-        mistakes += wrong
     reader = Reader(
         known=known_policies() if known is None else known,
         directory=Path() if directory is None else directory,
@@ -309,6 +311,58 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
         paths=_words_by_path,
         mistakes=mistakes,
     )
+    return _read(root, reader, overrides, source, name)
+
+
+def load_mapping(
+    given: Mapping[str, object],
+    overrides: Mapping[str, object] | None = None,
+    *,
+    known: Mapping[str, Sequence[str]] | None = None,
+    check_parameters: ParameterCheck | None = None,
+    check_transport: TransportCheck | None = None,
+    nodes: Mapping[str, NodeModel] | None = None,
+    user_code: UserCode = UserCode.RUN,
+    later_files: frozenset[str] = frozenset(),
+) -> Scenario:
+    """Read a scenario from a dict; as `load`.
+
+    Parameters
+    ----------
+    given : the sections, with values of Python; files are relative to the current folder, and without ``schema`` the
+        newest holds
+
+    Examples
+    --------
+    >>> known = {"congestion_control": ["dcqcn"], "path_selection": ["ecmp"], "port_selection": ["ecmp"]}
+    >>> given = {"fabric": {"radix": 4, "link_rate": "100Gbps"}, "traffic": {"pattern": "permutation"}}
+    >>> load_mapping(given, {"fabric.radix": 8}, known=known).fabric.hosts
+    128
+    """
+    root, mistakes, bad = mapping_tree(given)
+    if root.get("schema") is None:
+        root = root.put("schema", Scalar(text=str(SCHEMA), line=NO_LINE))
+    reader = Reader(
+        known=known_policies() if known is None else known,
+        directory=Path(),
+        check_parameters=check_parameters,
+        check_transport=check_transport,
+        nodes=nodes or {},
+        user_code=user_code,
+        later_files=later_files,
+        folder_words="the current folder",
+        paths=_words_by_path,
+        places=Places(whole="scenario"),
+        mistakes=mistakes,
+        bad=bad,
+    )
+    return _read(root, reader, overrides, THE_DICT, "scenario")
+
+
+def _read(root: Tree, reader: Reader, overrides: Mapping[str, object] | None, source: str, name: str) -> Scenario:
+    for key, value in (overrides or {}).items():
+        root, wrong = apply_override(root, key, value)
+        reader.mistakes += wrong
     root, notes = _to_this_schema(root, reader, source)
     scenario = _resolve(reader.section(_fabric_from_file(root), "", Scenario, LATER), root, reader, name)
     if reader.mistakes:
@@ -402,119 +456,6 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
         engine=engine,
         faults=draft.faults,
     )
-
-
-def dump(
-    scenario: Scenario,
-    *,
-    is_kept: Callable[[str], bool] | None = None,
-    name_file: Callable[[str, str], str] | None = None,
-) -> str:
-    """Write the complete scenario as YAML, with all defaults and all that is derived; `loads` reads it back equal.
-
-    Keys that mean nothing for this scenario are left out. Files are absolute paths unless ``name_file`` names them.
-
-    Parameters
-    ----------
-    scenario : that was read
-    is_kept : whether a key such as ``fabric.radix`` or ``faults`` is written; all are by default
-    name_file : from a key and its file to the name that is written; a name without ``/`` and ``.py`` is one of the
-        catalogue
-    """
-    tree = _section_tree(scenario, "", name_file or _as_it_is)
-    if is_kept is None:
-        return write_tree(tree)
-    kept: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            section = {name: inner for name, inner in value.items() if is_kept(f"{key}.{name}")}
-            kept |= {key: section} if section else {}
-        elif is_kept(key):
-            kept[key] = value
-    return write_tree(kept)
-
-
-def files_of(scenario: Scenario) -> dict[str, str]:
-    """Every file that a scenario names, by its key, such as ``jobs.0.model``; absolute paths."""
-    found: dict[str, str] = {}
-
-    def note(key: str, file: str) -> str:
-        found[key] = file
-        return file
-
-    _section_tree(scenario, "", note)
-    return found
-
-
-def _as_it_is(_: str, file: str) -> str:
-    return file
-
-
-def _section_tree(section: BaseModel, path: str, name_file: Callable[[str, str], str]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    described_rows = rows_of(type(section))
-    field_of = {described.key: name for name, described in described_rows.items()}
-    for name, described in described_rows.items():
-        value = getattr(section, name)
-        deciding = selector(described)
-        means_nothing = deciding is not None and not applies(described, getattr(section, field_of[deciding]))
-        if value is not None and value != () and not means_nothing:
-            tree[described.key] = _written(described, value, f"{path}{described.key}", name_file)
-        if isinstance(described.kind, OfferKind):
-            tree |= _section_tree(getattr(section, OPTIONS), path, name_file)
-    return tree
-
-
-def _written(
-    described: KeyRow,
-    value: Any,  # noqa: ANN401 - whatever the row holds
-    path: str,
-    name_file: Callable[[str, str], str],
-) -> Any:  # noqa: ANN401 - what YAML has for it
-    kind = described.kind
-    if isinstance(kind, Section):
-        return _section_tree(value, f"{path}.", name_file)
-    if isinstance(kind, SectionList):
-        return [_section_tree(item, f"{path}.{place}.", name_file) for place, item in enumerate(value)]
-    if isinstance(kind, PolicyChoiceKind):
-        return _policy_tree(value, path, name_file)
-    if isinstance(kind, DeviceKind):
-        return _device_tree(kind, value)
-    written = kind.write(value)
-    return name_file(path, written) if isinstance(written, str) and _names_file(kind, written) else written
-
-
-def _names_file(kind: Any, text: str) -> bool:  # noqa: ANN401 - the kind of any row
-    """Whether a resolved word is the path of a file and not a name of a catalogue."""
-    if isinstance(kind, FileName):
-        return text not in kind.names
-    if isinstance(kind, NameOrFile):
-        return bool(kind.endings) and (text.endswith(kind.endings) or "/" in text)
-    return isinstance(kind, OfferKind) and is_path(text)
-
-
-def _policy_tree(choice: PolicyChoice, path: str, name_file: Callable[[str, str], str]) -> str | dict[str, Any]:
-    label = choice.label if choice.file is None else name_file(path, choice.file)
-    if not choice.parameters:
-        return label
-    return {"file" if is_path(label) else "name": label, **choice.parameters}
-
-
-def _device_tree(kind: DeviceKind, choice: DeviceChoice) -> str | dict[str, Any]:
-    if not choice.fields:
-        return choice.model
-    return {kind.head: choice.model, **_field_tree(device_rows(kind.record), choice.fields)}
-
-
-def _field_tree(rows: Mapping[str, KeyRow], fields: Mapping[str, Any]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    for name, value in fields.items():
-        kind = rows[name].kind
-        if isinstance(kind, Section):
-            tree[rows[name].key] = _field_tree(device_rows(kind.model), value)
-        else:
-            tree[rows[name].key] = _written(rows[name], value, rows[name].key, _as_it_is)
-    return tree
 
 
 @cache

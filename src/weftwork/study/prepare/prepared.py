@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weftwork.base.above import Shown
 from weftwork.engine.flow.flow_input import FlowInput
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ __all__ = ["Prepared"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Prepared:
+class Prepared(Shown):
     """Everything that a run is made of, whatever its workload and its fidelity are.
 
     Attributes
@@ -62,6 +63,9 @@ class Prepared:
     series: Series | None
     engine_input: PacketInput | FlowInput
     planned: Engineering | None = None
+
+    def __repr__(self) -> str:
+        return f"Prepared({self.scenario.name!r}, {self.fabric.name}: {len(self.fabric.hosts)} hosts, {self.estimate})"
 
     @property
     def is_folded(self) -> bool:

@@ -19,9 +19,10 @@ from weftwork.spec.scenario.kinds import Measure
 from weftwork.spec.scenario.policies import POLICY_KINDS, PRESETS, known_policies
 from weftwork.spec.scenario.reference import page, row
 from weftwork.spec.scenario.rows import REQUIRED
-from weftwork.spec.scenario.scenario import Scenario, dump, load, loads, rows
+from weftwork.spec.scenario.scenario import Scenario, load, loads, rows
 from weftwork.spec.scenario.schema import json_schema
 from weftwork.spec.scenario.sweep_keys import SWEEP_KEYS
+from weftwork.spec.scenario.written import dump
 from weftwork.spec.scenario.yaml_tree import Mapping, Scalar, read_tree
 from weftwork.spec.training import Software
 from weftwork.study.prepare.prepare import check_transport

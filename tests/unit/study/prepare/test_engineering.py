@@ -15,7 +15,8 @@ from weftwork.base.errors import CodeError, ConfigError
 from weftwork.engine import packet
 from weftwork.engine.flow import run as flow
 from weftwork.engine.packet_input import Instant
-from weftwork.spec.scenario.scenario import dump, loads
+from weftwork.spec.scenario.scenario import loads
+from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.prepare import check_parameters, known_names, prepare
 from weftwork.study.prepare.prepared import Prepared
 

@@ -8,7 +8,8 @@ import pytest
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine.flow.flow_input import FlowInput
-from weftwork.spec.scenario.scenario import dump, loads
+from weftwork.spec.scenario.scenario import loads
+from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.prepare import known_names, prepare
 from weftwork.study.prepare.prepared import Prepared
 

@@ -17,7 +17,10 @@ author = "The Weftwork authors"
 project_copyright = "the Weftwork authors"
 version = release = VERSION
 
-extensions = ["built_pages", "mathml", "myst_parser", "rest_of_folder", "weftwork_commands", "weftwork_rows"]
+extensions = [
+    "built_pages", "mathml", "myst_parser", "narrow_pages", "rest_of_folder", "themed_pictures", "weftwork_commands",
+    "weftwork_rows",
+]  # fmt: skip
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
@@ -27,6 +30,7 @@ html_title = f"Weftwork {VERSION}"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["weftwork.css"]
+html_js_files = ["frames.js"]
 html_favicon = "_static/mark.svg"
 html_copy_source = False
 html_show_sphinx = False

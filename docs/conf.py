@@ -17,7 +17,10 @@ author = "The Weftwork authors"
 project_copyright = "the Weftwork authors"
 version = release = VERSION
 
-extensions = ["built_pages", "mathml", "myst_nb", "rest_of_folder", "weftwork_commands", "weftwork_rows"]
+extensions = [
+    "built_pages", "mathml", "myst_nb", "narrow_pages", "rest_of_folder", "themed_pictures", "weftwork_commands",
+    "weftwork_rows",
+]  # fmt: skip
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"  # notebooks run in each build, as commands of pages do
@@ -33,6 +36,7 @@ html_title = f"Weftwork {VERSION}"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["weftwork.css"]
+html_js_files = ["frames.js"]
 html_favicon = "_static/mark.svg"
 html_copy_source = False
 html_show_sphinx = False

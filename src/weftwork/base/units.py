@@ -1,6 +1,6 @@
 """Quantities with units, such as ``400Gbps`` or ``1.5us``: parsing and formatting.
 
-``2MiB`` and ``20m`` are others. Results are in the base units of Weftwork. Text with units is parsed at the edge and
+Results are in the base units of Weftwork. Text with units is parsed at the edge and
 nowhere else. Prefixes: SI (1,000), and IEC 80000-13 for ``Ki``, ``Mi``, ``Gi``, ``Ti`` (1,024). Case counts, since
 ``b`` is a bit and ``B`` a byte, ``m`` a thousandth and ``M`` a million; only ``k`` and ``K`` are the same.
 Leaves out: compound units (``1h30m``), signs (no quantity here is negative) and thousands separators.

@@ -1,8 +1,8 @@
-"""Constants that were fitted on a user's own measurements, as a file that a scenario names.
+"""Constants fitted to a user's measurements, as a file of a scenario.
 
-TOML: ``version``, what it was fitted on and how well, a table of each constant, and joint draws of the bootstrap, from
-which a run makes an interval. Leaves out: the fit (`weftwork.study.calibrate`), and what a run makes of the constants
-(`weftwork.study.prepare.calibrated`).
+A scenario names the file. TOML: ``version``, what it was fitted on and how well, a table of each constant, and joint
+draws of the bootstrap, from which a run makes an interval. Leaves out: the fit (`weftwork.study.calibrate`), and what a
+run makes of the constants (`weftwork.study.prepare.calibrated`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COLLECTIVE: Final = "collective"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Constant:
-    """A constant that may be fitted.
+    """A constant that can be fitted.
 
     Attributes
     ----------
@@ -122,17 +122,17 @@ class Calibration:
 
     @property
     def words(self) -> str:
-        """What it was fitted on, for people."""
+        """The data of the fit, in words."""
         return f"{self.fitted_on['rows']} rows of {self.fitted_on['file']}"
 
     def constants_of(self, workload: str) -> str:
-        """Its constants that mean something for ``training`` or ``collective``, for people."""
+        """Constants that matter for ``training`` or ``collective``, in words."""
         used = (item for item in self.values.items() if workload in CONSTANTS[item[0]].workloads)
         return ", ".join(shown(name, value) for name, value in used)
 
 
 def shown(name: str, value: float) -> str:
-    """A constant as people read it.
+    """Format a constant for people.
 
     Examples
     --------

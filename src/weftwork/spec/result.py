@@ -1,4 +1,4 @@
-"""The tables of a run: every column with its type, its unit and a sentence.
+"""The tables of a run: each column with type, unit and description.
 
 Writer, reader, documents and tests share this. Leaves out: how a run is stored (`weftwork.store.runs`) and how it is
 told (`weftwork.report`).
@@ -18,7 +18,7 @@ __all__ = ["TABLES", "Column", "Quantity"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """One column of a table; ``optional`` ones may hold null."""
+    """One column of a table; ``optional`` columns may hold null."""
 
     name: str
     type: Literal["int64", "float64", "string"]
@@ -29,7 +29,10 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantity:
-    """One number of a run's summary, with its unit and a sentence; None where there is nothing to measure."""
+    """One number of a run's summary, with unit and description.
+
+    It is None if there is nothing to measure.
+    """
 
     value: float | int | None
     unit: str

@@ -1,5 +1,6 @@
-"""The keys of ``fabric.engineering`` in a scenario: a controller that lays down paths for the job's traffic.
+"""The keys of ``fabric.engineering``: a controller that plans paths.
 
+The paths carry the traffic of the job.
 Leaves out: keys of one scheme alone, which stand in its file (`weftwork.policies.central_engineering`).
 """
 

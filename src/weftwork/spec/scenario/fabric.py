@@ -1,5 +1,6 @@
-"""The keys of ``fabric`` in a scenario: unit, default, allowed values, one sentence and source of each.
+"""The keys of ``fabric`` in a scenario, as rows.
 
+A row has unit, default, allowed values, one sentence and source.
 Leaves out: keys of one topology alone, which stand in its file (`weftwork.topology.shapes`), what one key means for
 another (`weftwork.spec.scenario.fabric_checks`), fields of devices (`weftwork.spec.scenario.devices`).
 """

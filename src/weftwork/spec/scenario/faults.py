@@ -1,4 +1,4 @@
-"""The keys of ``faults`` in a scenario, and what one of them means for another.
+"""The keys of ``faults``, and their checks against each other.
 
 Leaves out: whether the fabric has what is named; the floor that builds it uses `Scenario.locate`.
 """
@@ -24,7 +24,7 @@ _EVENTS = {
 
 
 class FaultSection(Record):
-    """One thing that happens to a link, a switch or a NIC, once or again and again."""
+    """A fault of a link, switch or NIC, once or repeated."""
 
     at_ps: int = row(
         "at",
@@ -125,7 +125,7 @@ def check_faults(faults: tuple[FaultSection, ...], engine: EngineSection, reader
 
 
 def _place(fault: FaultSection, path: str, reader: Reader) -> str | None:
-    """Which of the places is named; None where that is not clear."""
+    """The place that a fault names; None if it is not clear."""
     if not reader.is_sound(*(f"{path}.{key}" for key in _PLACES)):
         return None
     named = [key for key in _PLACES if getattr(fault, key) is not None]

@@ -1,5 +1,6 @@
-"""The keys of ``fabric.floor_plan`` in a scenario: where racks stand, from which the length of every cable follows.
+"""The keys of ``fabric.floor_plan``: positions of racks.
 
+The length of every cable follows from them.
 Leaves out: the lengths themselves (`weftwork.topology.floor_plan`).
 """
 

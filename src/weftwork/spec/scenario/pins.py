@@ -1,5 +1,6 @@
-"""The entries of ``fabric.pinned`` in a scenario: paths that somebody has laid down for the traffic between two hosts.
+"""The entries of ``fabric.pinned``: paths that a user lays down.
 
+An entry is about the traffic between two hosts.
 Leaves out: whether the fabric has such a path, which the floor that builds it finds out.
 """
 
@@ -47,7 +48,7 @@ class PinSection(Record):
 
 
 def check_pins(entries: Sequence[PinSection], reader: Reader) -> None:
-    """Check each entry by itself, and that no two are about the same hosts."""
+    """Check each entry, and that no two entries are about the same hosts."""
     seen: dict[tuple[str, str], int] = {}
     for index, entry in enumerate(entries):
         path = f"fabric.pinned.{index}"

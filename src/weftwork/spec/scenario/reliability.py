@@ -1,7 +1,7 @@
-"""The keys of ``reliability`` in a scenario: what fails how often, and what an interruption costs a training job.
+"""The keys of ``reliability``: failure rates and the cost of interruptions.
 
-The default rates are those of Llama 3: 419 unexpected interruptions in 54 days on 16,384 GPUs (Grattafiori et al.,
-arXiv:2407.21783, table 5), divided by the 2,422 GPU-years of that time;
+The cost is that of a training job. The default rates are those of Llama 3: 419 unexpected interruptions in 54 days on
+16,384 GPUs (Grattafiori et al., arXiv:2407.21783, table 5), divided by the 2,422 GPU-years of that time;
 `weftwork/data/published/llama3_interruptions.csv` has the causes.
 Leaves out: what it makes of them (`weftwork.workload.reliability`).
 """
@@ -32,7 +32,7 @@ def _rate(key: str, text: str, default: float, count: int) -> float:
 
 
 class Reliability(Record):
-    """What fails, and what that costs."""
+    """Failure rates, and the cost of interruptions."""
 
     gpu: float = _rate("gpu", "Failures of GPUs and their memory; a server is replaced.", 0.1106, 268)
     host: float = _rate("host", "Failures of what else is in a server; it is replaced.", 0.0087, 21)

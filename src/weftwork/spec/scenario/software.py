@@ -1,4 +1,4 @@
-"""What each field of `weftwork.spec.training.Software` says to a user, and where its default comes from.
+"""Description and source of each field of `weftwork.spec.training.Software`.
 
 The record holds type, default and bounds; the presets are rows of the software catalogue.
 """

@@ -1,6 +1,7 @@
-"""The keys of the section ``sweep``: a row of documentation and a piece of JSON Schema for each.
+"""The keys of the section ``sweep``, with documentation and JSON Schema.
 
-`weftwork sweep` alone reads the section, and judges what is in it (`weftwork.study.sweep.definition`).
+Each key has a row of documentation and a piece of the schema. `weftwork sweep` alone reads the section, and judges what
+is in it (`weftwork.study.sweep.definition`).
 """
 
 from __future__ import annotations
@@ -110,7 +111,9 @@ SWEEP_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def sweep_facts(path: str) -> dict[str, Any]:
-    """Return what there is to know about the section or a key of it, as ``weftwork explain --json`` prints it.
+    """Return the facts about the section or one key.
+
+    `weftwork explain --json` prints them.
 
     Raises
     ------
@@ -135,7 +138,7 @@ def sweep_facts(path: str) -> dict[str, Any]:
 
 
 def sweep_explanation(path: str) -> str:
-    """Explain the section, or a key of it, in a few lines.
+    """Explain the section, or one key, in a few lines.
 
     Raises
     ------

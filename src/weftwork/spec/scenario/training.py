@@ -1,5 +1,6 @@
-"""The keys of ``training``, ``jobs`` and ``stragglers`` in a scenario: which model is trained, and how it is spread.
+"""The keys of ``training``, ``jobs`` and ``stragglers``.
 
+They say which model is trained, and how it is spread.
 Leaves out: what one key means for another (`weftwork.spec.scenario.training_checks`), and whether the plan can be,
 which needs the model (`weftwork.workload.parallelism.refuse`).
 """
@@ -64,7 +65,7 @@ def _share(key: str, what: str, default: float, source: str) -> float:
 
 
 class OverlapSection(Record):
-    """What may hide behind computation."""
+    """Communication that may hide behind computation."""
 
     tensor: float = _share(
         "tensor",
@@ -94,7 +95,7 @@ class OverlapSection(Record):
     )
 
     def resolved(self, virtual_stages: int) -> Overlap:
-        """Say what hides for so many virtual stages on each pipeline stage."""
+        """Resolve the overlap for a number of virtual stages per pipeline stage."""
         usual = PIPELINE_OVERLAP if virtual_stages > 1 else 0.0
         pipeline = usual if self.pipeline is None else self.pipeline
         return Overlap(tensor=self.tensor, data=self.data, pipeline=pipeline, expert=self.expert, context=self.context)
@@ -115,7 +116,7 @@ def _module(key: str, what: str) -> Precision | None:
 
 
 class PrecisionByModule(Record):
-    """Modules whose matrices are multiplied in other numbers than those of their layer."""
+    """Number formats of the modules that differ from their layer."""
 
     qkv: Precision | None = _module("qkv", "queries, keys and values")
     projection: Precision | None = _module("projection", "the product behind attention")
@@ -125,7 +126,7 @@ class PrecisionByModule(Record):
 
     @property
     def modules(self) -> ModulePrecision:
-        """The record of a plan."""
+        """The same as a record of a plan."""
         return ModulePrecision.model_validate(self.model_dump())
 
 
@@ -420,15 +421,18 @@ class TrainingSection(Record):
 
     @property
     def name(self) -> str:
-        """What the job is called."""
+        """Name of the job."""
         return "training"
 
     def prefetches(self, zero: int) -> bool:
-        """Whether weights are gathered ahead if so much is sharded."""
+        """Whether weights are prefetched at this degree of sharding."""
         return zero == 3 and self.prefetch is not False
 
     def parallelism(self, model: Model) -> Parallelism:
-        """Say how ``model`` is spread and scheduled; ``data`` is 1 where nobody knows the number of GPUs."""
+        """The parallel plan of ``model``.
+
+        ``data`` is 1 if the number of GPUs is unknown.
+        """
         long = LONG_SEQUENCE if self.phase == "long-context" else model.sequence
         return Parallelism.model_validate(
             {
@@ -466,7 +470,7 @@ class TrainingSection(Record):
 
 
 class TrainingJobSection(TrainingSection):
-    """One of several training jobs on a fabric: the keys of ``training``, and a name."""
+    """One of several training jobs: the keys of ``training``, and a name."""
 
     job: str | None = row(
         "name",
@@ -478,12 +482,12 @@ class TrainingJobSection(TrainingSection):
 
     @property
     def name(self) -> str:
-        """What the job is called."""
+        """Name of the job."""
         return self.job or "job"
 
 
 class Straggler(Record):
-    """A GPU that computes slower than the others."""
+    """A GPU that computes slower than other GPUs."""
 
     gpu: int = row(
         "gpu",

@@ -1,4 +1,4 @@
-"""What one key of ``training``, ``jobs`` or ``stragglers`` means for another, and for the fabric.
+"""Checks of ``training``, ``jobs`` and ``stragglers``, and against the fabric.
 
 Fills in the GPUs of every job, its first one and its copies of the model, so that the record says who runs what.
 Leaves out: what needs the model, such as heads that a degree must divide (`weftwork.workload.parallelism.refuse`).
@@ -30,14 +30,14 @@ def resolve_engine(engine: EngineSection, *, is_training: bool) -> EngineSection
 
 
 def check_engine(engine: EngineSection, reader: Reader) -> None:
-    """Several jobs run on the flow engine."""
+    """Check that several jobs run on the flow engine."""
     if engine.fidelity != "flow" and reader.is_sound("engine.fidelity"):
         text = f"found '{engine.fidelity}', wanted flow: several jobs on one fabric run as flows"
         reader.wrong("engine.fidelity", text, "flow")
 
 
 def check_training(section: TrainingSection, fabric: FabricSection, reader: Reader) -> TrainingSection:
-    """Check the one job of a scenario and fill in its GPUs and copies."""
+    """Check the single job and fill in its GPUs and copies."""
     total = fabric.gpus if reader.is_sound(*_SHAPE) else None
     first = section.first_gpu or 0
     gpus = section.gpus
@@ -50,7 +50,7 @@ def check_training(section: TrainingSection, fabric: FabricSection, reader: Read
 def check_jobs(
     jobs: tuple[TrainingJobSection, ...], fabric: FabricSection, reader: Reader
 ) -> tuple[TrainingJobSection, ...]:
-    """Check several jobs, each by itself and all together, and give each its GPUs."""
+    """Check several jobs, alone and together, and assign their GPUs."""
     total = fabric.gpus if reader.is_sound(*_SHAPE) else None
     if not jobs:
         reader.wrong("jobs", "found no job, wanted at least one")
@@ -77,7 +77,7 @@ def check_jobs(
 def check_stragglers(
     stragglers: tuple[Straggler, ...], fabric: FabricSection, reader: Reader, *, is_training: bool
 ) -> None:
-    """Check who is slow."""
+    """Check the stragglers."""
     if stragglers and not is_training and reader.is_sound("stragglers"):
         reader.wrong("stragglers", "means nothing without training or jobs: nobody computes")
         return
@@ -95,7 +95,10 @@ def check_stragglers(
 
 
 def _filled(section: _S, path: str, reader: Reader) -> _S:
-    """The section with its copies of the model, which together use its GPUs."""
+    """The section with its number of model copies.
+
+    The copies together use its GPUs.
+    """
     if section.virtual_stages > 1 and reader.is_sound(
         *(f"{path}.{key}" for key in ("virtual_stages", "pipeline", "schedule"))
     ):
@@ -125,13 +128,16 @@ def _filled(section: _S, path: str, reader: Reader) -> _S:
 
 
 def _guilty(section: TrainingSection, path: str, reader: Reader) -> str:
-    """The degree to name where all of them do not divide the GPUs: one that the user wrote and does not divide them."""
+    """The degree to blame if the degrees do not divide the GPUs.
+
+    It is a degree that the user wrote and that does not divide them.
+    """
     given = [key for key in _SPLITS if f"{path}.{key}" in reader.places.lines] or list(_SPLITS)
     return next((key for key in given if (section.gpus or 0) % getattr(section, key)), given[-1])
 
 
 def _in_the_fabric(section: _S, path: str, total: int | None, reader: Reader) -> _S:
-    """Return the section, having checked that the fabric has its GPUs."""
+    """Return the section after checking that the fabric has its GPUs."""
     if total is None or section.gpus is None or not reader.is_sound(f"{path}.gpus", f"{path}.first_gpu"):
         return section
     first = section.first_gpu or 0
@@ -146,7 +152,7 @@ def _in_the_fabric(section: _S, path: str, total: int | None, reader: Reader) ->
 
 
 def _apart(jobs: list[TrainingJobSection], reader: Reader) -> None:
-    """Check that jobs have names and GPUs of their own."""
+    """Check that jobs have different names and separate GPUs."""
     names: dict[str, int] = {}
     for index, job in enumerate(jobs):
         if job.name in names:

@@ -1,5 +1,6 @@
-"""The keys of ``transport`` in a scenario: unit, default, allowed values, one sentence and source of each.
+"""The keys of ``transport`` in a scenario, as rows.
 
+A row has unit, default, allowed values, one sentence and source.
 Leaves out: what one key means for another (`weftwork.spec.scenario.checks`), parameters of policies (their own rows).
 """
 
@@ -24,7 +25,7 @@ __all__ = ["TransportCheck", "TransportSection"]
 
 
 class TransportSection(Record):
-    """How messages become packets, and who reacts to what."""
+    """Packets, recovery and congestion control of messages."""
 
     protocol: str = row(
         "protocol",

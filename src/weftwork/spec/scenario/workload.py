@@ -1,5 +1,6 @@
-"""The keys of ``collective``, ``traffic`` and ``engine`` in a scenario: what is asked, and how it is computed.
+"""The keys of ``collective``, ``traffic`` and ``engine`` in a scenario.
 
+They say what is asked, and how it is computed.
 Leaves out: what one key means for another (`weftwork.spec.scenario.checks`).
 """
 
@@ -216,7 +217,7 @@ class Recording(Record):
 
 
 class EngineSection(Record):
-    """How the run is computed."""
+    """Settings of the computation."""
 
     fidelity: str = row(  # always one of them in a scenario: reading it fills it in
         "fidelity",

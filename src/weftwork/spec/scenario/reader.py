@@ -126,24 +126,15 @@ class Reader:
         return not any(around in self.bad for path in paths for around in _around(path))
 
     def which(self, first: str, second: str) -> str:
-        """Return the key that the user wrote.
-
-        The answer is the first key, unless only the second was written.
-        """
+        """Return the first key, unless the user wrote only the second."""
         return second if first not in self.places.lines and second in self.places.lines else first
 
     def runs(self, path: str, label: str) -> bool:
-        """Whether the file that a key chooses may be run.
-
-        It is a file of the catalogue, or a user's file that is permitted.
-        """
+        """Whether a key's file may be run: a catalogue file or permitted user code."""
         return not is_path(label) or self.user_code is not UserCode.TOPOLOGY or path == "fabric.topology"
 
     def section(self, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str] | None = None) -> Any:
-        """Read a mapping into a record.
-
-        Wrong values become defaults, so that reading can go on.
-        """
+        """Read a mapping into a record; wrong values become defaults."""
         rows = rows_of(model)
         chooser = chooser_of(model)
         if chooser is None:
@@ -211,10 +202,7 @@ class Reader:
     def _choice(
         self, chooser: Chooser, node: Mapping, path: str, model: type[BaseModel]
     ) -> tuple[str | None, Offer[Any] | None]:
-        """Read the chosen file: its name or path, and its offer.
-
-        None if the choice is wrong or open.
-        """
+        """Read the chosen file: name or path, and offer; None if wrong or open."""
         row, kind = chooser.row, chooser.kind
         at = _join(path, row.key)
         entry = node.get(row.key)
@@ -521,10 +509,7 @@ def apply_override(root: Mapping, key: str, text: str) -> tuple[Mapping, list[Mi
 
 
 def _put(node: Node | None, parts: list[str], value: Node, path: str) -> Node | None:
-    """Return the node with ``value`` at ``parts``, or None.
-
-    None means that a list has no such place.
-    """
+    """Return the node with ``value`` at ``parts``; None if a list has no such place."""
     if not parts:
         return value
     head, *rest = parts

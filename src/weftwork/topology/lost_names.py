@@ -1,4 +1,6 @@
-"""What ``--without`` takes: names of nodes, links and NIC ports, and of what is lost together.
+"""Names that ``--without`` takes.
+
+They name nodes, links and NIC ports, and sets that are lost together.
 
 | name | what is lost |
 |---|---|
@@ -40,7 +42,7 @@ _WORDS = ("network", "plane")
 
 
 def find_lost(fabric: Fabric, names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Find what the names mean.
+    """Find the nodes and links of the names.
 
     Returns
     -------
@@ -64,7 +66,9 @@ def find_lost(fabric: Fabric, names: Sequence[str]) -> tuple[NDArray[np.bool_], 
 
 
 def planes_of(fabric: Fabric) -> list[list[int]]:
-    """Networks by plane: those that the first ports of all GPUs lead to, those of the second ports, and so on.
+    """Networks by plane.
+
+    The first ports of all GPUs lead to the first plane, the second ports to the second, and so on.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def _planes(fabric: Fabric, network: NDArray[np.int64]) -> list[list[int]]:
 
 
 class _LostNames:
-    """Nodes and links that the names so far lose."""
+    """Nodes and links that are lost by the names so far."""
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
@@ -102,7 +106,7 @@ class _LostNames:
         self.links = np.zeros(len(fabric.links), np.bool_)
 
     def add(self, name: str) -> list[Mistake]:
-        """Lose what a name means, or tell what is wrong with it."""
+        """Add the loss of a name, or return the mistake."""
         fabric = self.fabric
         if (node := _found(fabric.node, name)) is not None:
             self.nodes[node] = True
@@ -133,7 +137,7 @@ class _LostNames:
         return []
 
     def _parallel(self, link: int) -> NDArray[np.bool_]:
-        """All links of the pair that a link joins."""
+        """All links that are parallel to a link."""
         a, b = self.fabric.links["a"], self.fabric.links["b"]
         one, other = a[link], b[link]
         found: NDArray[np.bool_] = ((a == one) & (b == other)) | ((a == other) & (b == one))
@@ -213,7 +217,10 @@ def _found(find: Callable[[str], int], name: str) -> int | None:
 
 
 class _Links(Container[str]):
-    """Whether a fabric has a link of this name, without a list of all of them."""
+    """Set of link names, without a list of all of them.
+
+    It says whether a fabric has a link.
+    """
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric

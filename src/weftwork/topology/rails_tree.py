@@ -1,6 +1,7 @@
-"""Keys of fabrics of rails, and the tree that they make: in each pod of servers one leaf for each rail, spines above.
+"""Keys of rail fabrics, and their tree.
 
-`weftwork.topology.shapes` gives the names that people use for them: rail-optimized, rail-only and others.
+In each pod of servers there is one leaf for each rail, with spines above. `weftwork.topology.shapes` gives the names
+that people use for them: rail-optimized, rail-only and others.
 Source: docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure v1.0; Wang et al., Hot Interconnects 2024,
 arXiv:2307.12169; Qian et al., SIGCOMM 2024, doi:10.1145/3651890.3672265.
 Leaves out: the counts (`weftwork.topology.rail_counts`), and nodes and links (`weftwork.topology.pgft`).
@@ -19,7 +20,7 @@ __all__ = ["RailKeys", "counts_of", "rail_name", "rail_tree", "resolve_rails"]
 
 
 class RailKeys(Record):
-    """The keys of a fabric of rails: its counts, or what they follow from."""
+    """The keys of a rail fabric: its counts, or their inputs."""
 
     tiers: int | None = row(
         "tiers",
@@ -70,7 +71,7 @@ class RailKeys(Record):
 
 
 def resolve_rails(keys: RailKeys, ground: Ground, found: Findings) -> tuple[RailKeys, int | None]:
-    """Check the keys, fill in the rails, and say how many servers there are."""
+    """Check the keys, fill in the rails, and return the servers."""
     server = ground.server
     if server is None:
         return keys, ground.hosts
@@ -93,7 +94,7 @@ def resolve_rails(keys: RailKeys, ground: Ground, found: Findings) -> tuple[Rail
 
 
 def counts_of(keys: RailKeys, parts: Parts, *, rail_only: bool) -> RailCounts:
-    """The counts that keys and parts make.
+    """Counts of the tree, from keys and parts.
 
     Raises
     ------
@@ -121,7 +122,7 @@ def counts_of(keys: RailKeys, parts: Parts, *, rail_only: bool) -> RailCounts:
 
 
 def rail_tree(keys: RailKeys, parts: Parts, *, rail_only: bool = False) -> Pgft:
-    """The tree that keys and parts make.
+    """The tree of keys and parts.
 
     Parameters
     ----------
@@ -169,7 +170,10 @@ def rail_tree(keys: RailKeys, parts: Parts, *, rail_only: bool = False) -> Pgft:
 
 
 def rail_name(tree: Pgft) -> str:
-    """Kind, pods, rails and planes of a tree in words, such as ``rail-optimized, 4 pods x 8 rails``."""
+    """Description of a tree, such as ``rail-optimized, 4 pods x 8 rails``.
+
+    It has kind, pods, rails and planes.
+    """
     kind = "rail-optimized" if tree.is_joined else "rail-only"
     counts = [(tree.pods, "pod"), (tree.rails, "rail"), (tree.planes, "plane")]
     return f"{kind}, " + " x ".join(

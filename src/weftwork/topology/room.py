@@ -1,4 +1,4 @@
-"""What a fabric takes in memory, known from its counts before it is built.
+"""Memory of a fabric, known from its counts before it is built.
 
 Leaves out: routes, engines and tables, which `weftwork.study.prepare.estimate` adds.
 """
@@ -23,12 +23,14 @@ NODE_BYTES: Final = 60
 
 
 def fabric_bytes(size: FabricSize) -> int:
-    """Memory that building a fabric takes, at its most."""
+    """Peak memory of building a fabric."""
     return LINK_BYTES * size.links + NODE_BYTES * size.nodes
 
 
 def refuse_size(size: FabricSize | None, keys: Sequence[str]) -> None:
-    """Refuse a fabric that memory does not hold; None, a size that nobody knows, passes.
+    """Refuse a fabric that does not fit into memory.
+
+    None, an unknown size, passes.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""Rows that the keys of several trees share: each key has one text, one range and one source.
+"""Rows that the keys of several trees share.
 
+Each key has one text, one range and one source.
 Leaves out: keys of one name that mean something else elsewhere, which stand beside their tree.
 """
 
@@ -37,7 +38,7 @@ def oversubscription() -> Any:  # noqa: ANN401 - as `row`
 
 
 def uplink_rate(tiers: tuple[str, ...]) -> Any:  # noqa: ANN401 - as `row`
-    """Rates of the links upwards from the tiers of these names."""
+    """Rates of the links upwards from the named tiers."""
     return row(
         "uplink_rate",
         RatesByTier(tiers=tiers),

@@ -1,4 +1,4 @@
-"""Any tree, by the numbers of its tiers: children, parents and parallel cables, PGFT(h; m; w; p).
+"""Any tree, by children, parents and cables of its tiers: PGFT(h; m; w; p).
 
 All other trees are presets of this one: `weftwork topology` prints the numbers of each. The first child count is
 servers below a leaf, the first parent count planes, the first cable count the links of a server to one leaf.
@@ -67,12 +67,15 @@ class Keys(Record):
 
 
 def _cables(keys: Keys, server: Server) -> tuple[int, ...]:
-    """Cables as given, or those that the NIC ports make and single ones above."""
+    """Cables as given, or derived.
+
+    The NIC ports make those to leaves; there are single ones above.
+    """
     return keys.cables or (server.nic_ports // (keys.parents[0] * keys.rails), *[1] * (len(keys.children) - 1))
 
 
 def _most(keys: Keys) -> int:
-    """Servers that a full tree has."""
+    """Servers of a full tree."""
     groups = prod(keys.children[1:])
     return keys.children[0] * (groups // keys.rails if keys.joined and len(keys.children) > 1 else groups)
 

@@ -1,4 +1,4 @@
-"""Values of arguments by kind; what is wrong with them is kept, and reading goes on.
+"""Read argument values by kind, and collect mistakes.
 
 Leaves out: what an argument means for a scenario (`weftwork.workload.imports.megatron`).
 """
@@ -32,7 +32,7 @@ _SHOWN: Final = 60  # chosen: letters of a wrong value that a message repeats
 
 @dataclass(kw_only=True)
 class ArgumentReader:
-    """Arguments that are read one by one.
+    """Reader of arguments, one by one.
 
     Parameters
     ----------
@@ -77,7 +77,10 @@ class ArgumentReader:
 
     @property
     def hint(self) -> str:
-        """Where what is missing may be: in a variable that holds words of the command, and that has no value."""
+        """Hint at a variable that may hold the missing argument.
+
+        The variable holds words of the command, and has no value.
+        """
         names = [name[1:] for name in self.unknown if name.startswith("$") and name[1:].isidentifier()]
         if not names:
             return ""
@@ -113,7 +116,7 @@ class ArgumentReader:
         self.mistakes.append(Mistake(path=argument, text=text, line=line, fix=fix))
 
     def has(self, *arguments: str) -> bool:
-        """Whether one of them is given."""
+        """Whether one of the arguments is given."""
         return any(argument in self.given for argument in arguments)
 
     def flag(self, argument: str) -> bool:
@@ -127,7 +130,7 @@ class ArgumentReader:
         return True
 
     def whole(self, argument: str, default: int | None = None, *, low: int = 1) -> int | None:
-        """A whole number, or ``default`` where the argument is not given or is wrong."""
+        """A whole number; ``default`` if the argument is missing or wrong."""
         text = self.word(argument)
         if text is None:
             return default
@@ -137,7 +140,10 @@ class ArgumentReader:
         return int(text)
 
     def needed(self, argument: str, instead: int = 1) -> int:
-        """A whole number that must be there; ``instead`` where it is not, so that reading can go on."""
+        """A required whole number; ``instead`` if it is missing.
+
+        Reading then goes on.
+        """
         if argument not in self.given:
             self.wrong(argument, f"missing, wanted a whole number{self.hint}")
         return self.whole(argument, instead) or instead
@@ -157,7 +163,7 @@ class ArgumentReader:
         return value
 
     def word(self, argument: str, choices: tuple[str, ...] = ()) -> str | None:
-        """The one value of an argument, or None where it is not given or is wrong."""
+        """The single value of an argument; None if missing or wrong."""
         one = self.given.get(argument)
         if one is None:
             return None

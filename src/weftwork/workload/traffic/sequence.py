@@ -1,6 +1,7 @@
-"""What patterns share: keys of sized flows, messages one after the other over several queue pairs, random starts.
+"""Common parts of patterns: flow keys, message sequences, random starts.
 
-A sender posts its next message when the last one is acknowledged whole; message k travels on channel k mod queue pairs.
+The messages go over several queue pairs. A sender posts its next message when the last one is acknowledged whole;
+message k travels on channel k mod queue pairs.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class SizedFlows(Record):
 
 
 def sized(keys: SizedFlows, given: PatternInput) -> dict[str, int]:
-    """The arguments that every builder of sized flows takes, besides those of its own."""
+    """The common arguments of all builders of sized flows."""
     return {
         "hosts": given.hosts,
         "seed": given.seed,
@@ -57,7 +58,7 @@ def sized(keys: SizedFlows, given: PatternInput) -> dict[str, int]:
 
 
 def sized_size(keys: SizedFlows, given: PatternInput, pairs: int) -> TrafficSize:
-    """How much so many pairs of hosts send."""
+    """Traffic of a number of host pairs."""
     messages_ = pairs * keys.repeat
     return TrafficSize(
         messages=messages_,
@@ -95,9 +96,10 @@ def start_ps(seed: int, flow: int, start_jitter_ps: int) -> int:
 
 
 def refuse(also: Sequence[Mistake] = (), **wanted: tuple[int, int, int | None]) -> None:
-    """Raise one ConfigError for all arguments out of range, given as ``name=(found, least, most or None)``.
+    """Raise one ConfigError for all arguments out of range.
 
-    ``hosts`` is always among them: a pattern needs two. ``also`` are mistakes that were found elsewhere.
+    An argument is given as ``name=(found, least, most or None)``. ``hosts`` is always among them: a pattern needs two.
+    ``also`` are mistakes that were found elsewhere.
     """
     hosts = wanted.pop("hosts")[0]
     mistakes = [Mistake(path="traffic", text=LONELY)] if hosts < 2 else list(also)

@@ -1,4 +1,4 @@
-"""A queue pair as both of its ends know it from the start: its identity, and the rules that all queue pairs obey.
+"""A queue pair as known to both ends: its identity and rules.
 
 Source: `docs/models/packet-engine.md`, sections Packets and Randomness.
 Leaves out: the ports at its ends, which a failover changes; see `queue_pair`.

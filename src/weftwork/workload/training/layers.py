@@ -132,10 +132,7 @@ class Half:
         return self.matmul_backward_s + self.core_backward_s + self.memory_backward_s
 
     def recomputed_s(self, modules: Collection[RecomputeModule]) -> float:
-        """Time to recompute these modules.
-
-        A module that is all of the half includes the others.
-        """
+        """Time to recompute these modules; a whole-half module includes the others."""
         found = {module: taken_s for module, taken_s in self.again_s if module in modules}
         whole = [taken_s for module, taken_s in found.items() if module in WHOLE_HALVES]
         return sum(whole) if whole else sum(found.values())

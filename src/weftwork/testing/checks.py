@@ -1,4 +1,7 @@
-"""What each check of the kits does and what it expects, in words, for a report to somebody who has not read the kit."""
+"""Action and expectation of each check, in words.
+
+A report prints them for a reader who has not read the kit.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ __all__ = ["CHECKS", "Check"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One check: what is done with the file, and what is expected."""
+    """One check: its action with the file, and its expectation."""
 
     done: str
     wanted: str

@@ -1,6 +1,7 @@
-"""What every file of a choice promises: a record with a source, rows that say what they are, keys that read back.
+"""Common checks of all catalogue files.
 
-The kits of topologies, patterns and transports begin with these checks, over the catalogue and over a user's own file.
+A file needs a record with a source, rows with texts, and keys that read back. The kits of topologies, patterns and
+transports begin with these checks, over the catalogue and over a user's own file.
 Leaves out: what the choice builds, which the kit of its kind looks at.
 """
 
@@ -27,7 +28,7 @@ _NO_VALUE = {"no": "value"}  # no kind of value takes a mapping
 
 
 def offer_findings(folder: Folder[Any], label: str, section: type[BaseModel]) -> Iterator[str]:
-    """Yield what is wrong with the record of a file.
+    """Yield mistakes in the record of a file.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def offer_findings(folder: Folder[Any], label: str, section: type[BaseModel]) ->
 
 
 def key_findings(folder: Folder[Any], label: str, section: str, document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with how the keys are read and written.
+    """Yield mistakes in reading and writing the keys.
 
     Parameters
     ----------
@@ -83,7 +84,9 @@ def key_findings(folder: Folder[Any], label: str, section: str, document: Mappin
 
 
 def read(document: Mapping[str, Any]) -> Scenario:
-    """Read a scenario whose files are relative to the current folder, a key to a line.
+    """Read a scenario from lines, with one key per line.
+
+    Files are relative to the current folder.
 
     Raises
     ------

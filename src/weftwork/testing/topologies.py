@@ -1,5 +1,6 @@
-"""Does a topology keep its contract? Named checks over the catalogue and over a user's own file.
+"""Named checks of a topology's contract.
 
+They hold for the catalogue and for a user's own file.
 Leaves out: whether the shape is a good one; `weftwork topology` shows its bisection and its paths.
 """
 
@@ -24,7 +25,7 @@ __all__ = ["built_findings", "check_topology"]
 
 
 def check_topology(topology: str | Path, keys: Mapping[str, object]) -> list[str]:
-    """Read, build and look at one fabric.
+    """Read, build and check one fabric.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def check_topology(topology: str | Path, keys: Mapping[str, object]) -> list[str
 
 
 def built_findings(document: Mapping[str, object]) -> Iterator[str]:
-    """Yield what is wrong with the fabric of a scenario."""
+    """Yield mistakes in the fabric of a scenario."""
     section = read(document).fabric
     try:
         fabric, again = (fabric_of_section(section, directory=Path.cwd()) for _ in range(2))

@@ -1,4 +1,7 @@
-"""The nearest right spelling of a wrong word, for the hint that ends an error message."""
+"""The nearest correct spelling of a wrong word.
+
+It is the hint at the end of an error message.
+"""
 
 from __future__ import annotations
 

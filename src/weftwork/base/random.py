@@ -96,7 +96,10 @@ def draws(seed: int, stream: int, flows: NDArray[np.integer], packet: int, place
 
 
 def uniform(bits: int) -> float:
-    """Map 64 random bits to a float in [0, 1), exactly as the native engine does."""
+    """Map 64 random bits to a float in [0, 1).
+
+    The native engine does exactly the same.
+    """
     return (bits >> 11) * (1.0 / 9007199254740992.0)
 
 

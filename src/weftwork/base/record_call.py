@@ -22,7 +22,9 @@ __all__ = ["check_record_call"]
 def check_record_call(
     path: Path, tree: ast.Module, constant: str, records: Iterable[type], error: type[CodeError] = CodeError
 ) -> None:
-    """Refuse unknown and missing fields of the record that a file assigns to a constant.
+    """Refuse unknown and missing fields of a file's record.
+
+    The file assigns the record to a constant.
 
     Parameters
     ----------

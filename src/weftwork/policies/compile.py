@@ -1,10 +1,11 @@
-"""Compile the steps of one policy file to C functions that the native engine calls by pointer.
+"""Compile the steps of a policy file to C functions.
 
-The file is copied into a cache folder, its lines unchanged so that a compiler's message names the right one, with a
-footer that turns the step into ``int32 step(void* params, void* state, void* signal)``, for a receiver with ``void*
-shared`` before the signal, for a port with ``void* candidates`` after it. 0 is well, 1 that something was raised
-inside. The folder's name is a hash of everything that decides the machine code; a list in it has the digest of every
-file, so that a damaged one is noticed and compiled again (``docs/decisions/0005``).
+The native engine calls them by pointer. The file is copied into a cache folder, its lines unchanged so that a
+compiler's message names the right one, with a footer that turns the step into ``int32 step(void* params, void* state,
+void* signal)``, for a receiver with ``void* shared`` before the signal, for a port with ``void* candidates`` after it.
+0 is well, 1 that something was raised inside. The folder's name is a hash of everything that decides the machine code;
+a list in it has the digest of every file, so that a damaged one is noticed and compiled again
+(``docs/decisions/0005``).
 """
 
 from __future__ import annotations

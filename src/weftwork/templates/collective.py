@@ -49,7 +49,7 @@ def direction(call: Call, channel: int) -> int:
 
 
 def rounds(call: Call) -> tuple[int, int]:
-    """Reducing steps, then gathering steps.
+    """Number of reducing steps, and number of gathering steps.
 
     Receives of the first are added to the data here, receives of the second replace it.
     """

@@ -1,5 +1,6 @@
-"""The extended transport headers, which follow the base transport header by its opcode.
+"""The extended transport headers, which follow the base transport header.
 
+The opcode says which headers follow.
 Source: IBTA vol. 1, 9.3, and annexes A14 (XRCETH) and A19 (FETH), as encoded in Linux include/rdma/ib_pack.h and
 drivers/infiniband/sw/rxe/rxe_hdr.h; scapy and tshark agree.
 Leaves out: the order of the headers behind an opcode, which is in ``opcodes``.
@@ -49,15 +50,18 @@ class ExtendedHeader(Protocol):
     """A header of fixed size that can follow BTH."""
 
     def encode(self) -> bytes:
-        """As many bytes as ``HEADER_BYTES`` says; UsageError for a field that does not fit."""
+        """The header in ``HEADER_BYTES`` bytes; UsageError for wrong fields."""
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read that many bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read ``HEADER_BYTES`` bytes; returns record and rest, or raises MalformedPacket."""
 
 
 def _cut(layout: Struct, data: memoryview | bytes, layer: str) -> tuple[tuple[int, ...], memoryview]:
-    """Read a layout off the front of ``data`` without a copy, and return the rest."""
+    """Read a layout from the front of ``data`` without a copy.
+
+    Returns the rest too.
+    """
     if len(data) < layout.size:
         raise MalformedPacket(layer, f"found {len(data)} bytes, wanted at least {layout.size}")
     return layout.unpack_from(data), memoryview(data)[layout.size :]
@@ -73,7 +77,10 @@ class AethKind(IntEnum):
 
 
 class Nak(IntEnum):
-    """Codes of a NAK, bits 4 to 0 of the syndrome (IBTA vol. 1, 9.7.5.2; IB_NAK_* in Linux ib_hdrs.h)."""
+    """Codes of a NAK, bits 4 to 0 of the syndrome.
+
+    Source: IBTA vol. 1, 9.7.5.2; IB_NAK_* in Linux ib_hdrs.h.
+    """
 
     PSN_SEQUENCE_ERROR = 0
     INVALID_REQUEST = 1
@@ -108,7 +115,10 @@ class Aeth(NamedTuple):
 
     @property
     def credits(self) -> int | None:
-        """Receives that the responder has posted beyond ``msn``; None where the header carries no count."""
+        """Posted receives of the responder beyond ``msn``.
+
+        None if the header carries no count.
+        """
         return code_to_credits(self.value) if self.kind is AethKind.ACK else None
 
     def encode(self) -> bytes:
@@ -125,7 +135,9 @@ class Aeth(NamedTuple):
 
 
 class Reth(NamedTuple):
-    """The RDMA header: where in the memory of the responder, under which key, and how much (IBTA vol. 1, 9.3.3).
+    """The RDMA header: address, key and length in the responder's memory.
+
+    Source: IBTA vol. 1, 9.3.3.
 
     Parameters
     ----------
@@ -153,7 +165,9 @@ class Reth(NamedTuple):
 
 
 class Deth(NamedTuple):
-    """The datagram header: who sends, and the key that admits the packet (IBTA vol. 1, 9.3.2).
+    """The datagram header: the sender and the key of the receiver.
+
+    The key admits the packet. Source: IBTA vol. 1, 9.3.2.
 
     Parameters
     ----------
@@ -181,7 +195,9 @@ class Deth(NamedTuple):
 
 
 class AtomicEth(NamedTuple):
-    """The header of an atomic request: eight bytes of memory, and what to do to them (IBTA vol. 1, 9.3.4).
+    """The header of an atomic request: its memory and its operands.
+
+    The memory is eight bytes. Source: IBTA vol. 1, 9.3.4.
 
     Parameters
     ----------
@@ -328,14 +344,16 @@ class Rdeth(NamedTuple):
 
 
 class FlushPlacement(IntFlag):
-    """How far flushed bytes have to get (IBTA vol. 1, annex A19)."""
+    """Required placement of flushed bytes (IBTA vol. 1, annex A19)."""
 
     GLOBAL_VISIBILITY = 0b01
     PERSISTENCE = 0b10
 
 
 class Feth(NamedTuple):
-    """What a FLUSH reaches (IBTA vol. 1, annex A19; bits as in FETH_PLT_MASK and FETH_SEL_MASK of Linux rxe_hdr.h).
+    """Target of a FLUSH (IBTA vol. 1, annex A19).
+
+    Bits are as in FETH_PLT_MASK and FETH_SEL_MASK of Linux rxe_hdr.h.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""The local route header of native InfiniBand, which a RoCE packet lacks; and numbers of what follows GRH.
+"""The local route header of native InfiniBand, which RoCE lacks.
 
+The numbers of the headers after the GRH are here too.
 Source: IBTA vol. 1, 7.7 and 8.3, as encoded in struct ib_unpacked_lrh of Linux include/rdma/ib_pack.h.
 Leaves out: raw packets without BTH. The global route header (GRH) has the layout of IPv6: see ``ip.Ipv6Header``.
 """

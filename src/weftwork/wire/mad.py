@@ -1,5 +1,6 @@
-"""The header of a management datagram (MAD), which a UD SEND to queue pair 1 carries.
+"""The header of a management datagram (MAD).
 
+A UD SEND to queue pair 1 carries it.
 Source: IBTA vol. 1, 13.4.3, as encoded in struct ib_mad_hdr of Linux include/rdma/ib_mad.h.
 Leaves out: the classes other than communication management (see ``cm``), and messages of several datagrams (RMPP).
 """

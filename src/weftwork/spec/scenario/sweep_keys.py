@@ -18,7 +18,10 @@ __all__ = ["SWEEP_KEYS", "SWEEP_ROWS", "SWEEP_SCHEMA", "sweep_explanation", "swe
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SweepKey:
-    """A key of the section: its meaning, what is allowed, its default, and the same as JSON Schema."""
+    """A key of the section.
+
+    It has its meaning, its allowed values, its default, and the same as JSON Schema.
+    """
 
     text: str
     allowed: str

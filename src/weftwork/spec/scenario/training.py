@@ -126,7 +126,7 @@ class PrecisionByModule(Record):
 
     @property
     def modules(self) -> ModulePrecision:
-        """The same as a record of a plan."""
+        """These number formats as a record of a plan."""
         return ModulePrecision.model_validate(self.model_dump())
 
 

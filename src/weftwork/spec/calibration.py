@@ -64,7 +64,7 @@ CONSTANTS: Final[dict[str, Constant]] = {
         Constant(
             name="fp8_efficiency", unit="share", low=0.1, high=1.0, workloads=(_TRAINING,),
             key="training.software.fp8_efficiency",
-            text="What is left of that share in FP8, and its square in FP4.",
+            text="Factor of matmul_efficiency in FP8; its square in FP4.",
         ),
         Constant(
             name="kernel_tail_us", unit="us", low=0.0, high=100.0, workloads=(_TRAINING,),

@@ -25,7 +25,7 @@ class RailKeys(Record):
     tiers: int | None = row(
         "tiers",
         Whole(low=2, high=3, unit="tiers"),
-        absent="2 where they suffice, else 3",
+        absent="2 if they suffice, else 3",
         text="Tiers of switches: leaves and spines, or with cores above them.",
         source="chosen: as few as suffice",
     )
@@ -47,7 +47,7 @@ class RailKeys(Record):
         "rails",
         Whole(low=1, high=1_024, unit="rails"),
         absent="one for each GPU of a server, or as the catalogue says of the node",
-        text="Leaves of a pod and plane: the ports of GPU g of every server hang on leaf g mod rails.",
+        text="Leaves of a pod and plane. The ports of GPU g of every server are on leaf g mod rails.",
         source="docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure: each GPU rail on its own leaf",
     )
     planes: int = row(
@@ -61,8 +61,8 @@ class RailKeys(Record):
         "spines",
         Whole(low=0, high=65_536, unit="switches"),
         absent="follows from the uplinks of a leaf",
-        text="Spine switches of a plane (of a rail where rails are not joined; of a block with three tiers); 0 where"
-        " nothing joins the leaves.",
+        text="Spine switches of a plane (of a rail if rails are not joined; of a block with three tiers). 0 if no"
+        " spine joins the leaves.",
         source="chosen: derived",
     )
     links_per_pair: int | None = tree_rows.links_per_pair()

@@ -64,14 +64,14 @@ class Params:
         minimum=0,
         maximum=0.5,
         source="Linux, tcp_bbr.c, bbr_pacing_margin_percent; 0: ACM Queue 2016",
-        text="The sender paces this much below what it has measured.",
+        text="Margin of the pacing rate below the measured bandwidth.",
     )
     bw_rounds: int = row(
         default=10,
         minimum=1,
         maximum=ROUNDS,
         source="Linux, tcp_bbr.c, bbr_bw_rtts (8 phases and 2)",
-        text="Round trips of which the largest delivery rate is the bandwidth.",
+        text="Round trips in the filter that takes the largest delivery rate as the bandwidth.",
     )
     full_growth: float = row(
         default=1.25,
@@ -110,7 +110,7 @@ class Params:
         default=0,
         minimum=0,
         source="0: chosen, a NIC paces packet by packet; Linux, tcp_bbr.c, bbr_tso_segs_goal: 64 KiB at these rates",
-        text="What leaves back to back; three of them, or three packets, are added to the window.",
+        text="Bytes that leave back to back; three such bursts, or three packets, are added to the window.",
     )
 
 

@@ -85,7 +85,7 @@ class Params:
     cut_takes_flight: bool = row(
         default=False,
         source="false: Linux, tcp_cubic.c; true: RFC 9438, section 4.6",
-        text="A loss leaves beta of what is sent and not acknowledged; if false, of the window.",
+        text="Whether a loss cuts unacknowledged bytes by beta; if false, it cuts the window.",
     )
     idle_restart: bool = row(
         default=True,

@@ -93,7 +93,7 @@ class Params:
     cut_takes_flight: bool = row(
         default=False,
         source="false: Linux, tcp_dctcp.c; true: RFC 5681, equation 4",
-        text="A loss leaves half of what is sent and not acknowledged; if false, half of the window.",
+        text="Whether a loss halves unacknowledged bytes; if false, it halves the window.",
     )
     idle_restart: bool = row(
         default=True,

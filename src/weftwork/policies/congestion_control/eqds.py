@@ -53,7 +53,7 @@ class Params:
         minimum=1,
         maximum=16384,
         source="uet-htsim, eqdspacket.h (pull quantum)",
-        text="Unit of what senders ask for and receivers grant.",
+        text="Unit of requested and granted credit.",
     )
     pull_quanta: int = row(
         default=8,

@@ -39,7 +39,7 @@ class Params:
         default=0,
         minimum=0,
         source="0: HPCC-ns3, run.py, and the paper's simulations; 5: its text, a typo say its authors (hpcc-group)",
-        text="Additive steps in a row, one in each round trip, before the window follows the load below eta too.",
+        text="Additive steps in a row, one per round trip, before the window follows a load below eta too.",
     )
     expected_flows: int = row(
         default=0,

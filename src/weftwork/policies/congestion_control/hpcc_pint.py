@@ -30,7 +30,7 @@ class Params:
         default=0,
         minimum=0,
         source="HPCC-ns3, run.py (mi 0)",
-        text="Additive steps in a row, one in each round trip, before the window follows the load below eta too.",
+        text="Additive steps in a row, one per round trip, before the window follows a load below eta too.",
     )
     expected_flows: int = row(
         default=0,

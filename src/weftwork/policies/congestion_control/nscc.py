@@ -85,7 +85,7 @@ class Params:
         default=8.0,
         minimum=1,
         source="table 3-82, qa_gate 3",
-        text="Quick adapt acts where less than the largest window / this has arrived in its period.",
+        text="Quick adapt acts if the bytes arrived in its period are below the largest window divided by this.",
     )
     adapt_targets: float = row(
         default=4.0,
@@ -97,13 +97,13 @@ class Params:
         default=8,
         minimum=1,
         source="table 3-82, adjust_bytes_threshold",
-        text="Full packets that arrive between two changes by what was gathered; after T they come anyway.",
+        text="Full packets that arrive between two changes of the window; after T a change comes anyway.",
     )
     gather_packets: int = row(
         default=4,
         minimum=1,
         source="uec.cpp, UecSink::_bytes_unacked_threshold 16,384",
-        text="Full packets whose arrival one answer without a mark tells.",
+        text="Full packets that one ACK without a mark covers.",
     )
     first_window_bytes: int = row(
         default=0, minimum=0, source="0: table 3-82; main_uec.cpp, -cwnd", text="First window; 0: the largest."

@@ -63,7 +63,7 @@ class Params:
     measures_every_ack: bool = row(
         default=True,
         source="NSDI 2022, algorithm 2, unverified; ns3-datacenter; false: powertcp-linux",
-        text="Every ACK gives a slope; if false, one in a round trip.",
+        text="Whether every ACK measures the slope; if false, one ACK in a round trip does.",
     )
     reacts_to_every_ack: bool = row(
         default=False,

@@ -74,7 +74,7 @@ class Params:
         minimum=1,
         maximum=4096,
         source="uet-htsim, uecpacket.h (256); a comment there says 512",
-        text="Unit of what senders ask for and receivers grant.",
+        text="Unit of requested and granted credit.",
     )
     overhead_bytes: int = row(
         default=86,

@@ -31,7 +31,7 @@ class Params:
         default=1.0,
         minimum=0,
         source="isekai, swift.cc (fabric_additive_increment_factor); csg-htsim, swift.cpp (ai)",
-        text="A window grows by so many packets in a round trip.",
+        text="Growth of a window in a round trip.",
     )
     decrease: float = row(
         default=0.8,
@@ -57,13 +57,13 @@ class Params:
         default=1.25,
         minimum=0,
         source="chosen: a target below the RTT of the empty path would starve a flow; 0: SIGCOMM 2020",
-        text="The target before flow scaling is at least so many base RTTs of the path.",
+        text="Lower limit of the target before flow scaling, in base RTTs of the path.",
     )
     hop_target_ps: int = row(
         default="1us",
         minimum=0,
         source="isekai, swift.cc (topo_scaling_per_hop)",
-        text="What each switch on the way adds to the target.",
+        text="Addition to the target for each switch on the path.",
     )
     scaling_ps: int = row(
         default="100us",

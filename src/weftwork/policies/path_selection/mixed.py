@@ -32,7 +32,7 @@ class Params:
         default=4,
         minimum=1,
         source="uec.cpp, UecSink::_bytes_unacked_threshold 16,384: a clean answer comes for every fourth packet",
-        text="Of so many answers without a mark the entropy of one is taken again.",
+        text="ACKs without a mark per reused entropy: the entropy of one such ACK is used again.",
     )
     mark_penalty: int = row(default=1, minimum=0, maximum=15, source="UecMpBitmap::processEv", text="For a mark.")
     trim_penalty: int = row(

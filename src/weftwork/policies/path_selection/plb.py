@@ -27,7 +27,7 @@ class Params:
         minimum=0,
         maximum=1,
         source="Linux, sysctl tcp_plb_cong_thresh, 128 of 256; K of the paper",
-        text="A round is bad where this share of its bytes was marked; 0: every round.",
+        text="Share of marked bytes from which a round is bad; 0: every round.",
     )
     rounds: int = row(
         default=12,

@@ -42,7 +42,7 @@ class Params:
         text="Whether a timeout freezes the ring.",
     )
     freeze_ps: int = row(
-        default="10ms", minimum=0, source="buffer_reps.cpp, exit_freeze_after", text="How long it stays frozen."
+        default="10ms", minimum=0, source="buffer_reps.cpp, exit_freeze_after", text="Time that the ring stays frozen."
     )
     explore: int = row(
         default=16, minimum=0, source="uec_mp.cpp, UecMpReps::processEv", text="Random packets after freezing."

@@ -45,7 +45,7 @@ class Params:
         default="12us",
         minimum=1_000_000,
         source="chosen: a queue of one bandwidth-delay product at 12 us, as uet-htsim sizes queues that trim",
-        text="Time to drain a full queue, of which the levels are parts.",
+        text="Time to drain a full queue; queue levels are parts of it.",
     )
     queue_low: float = row(
         default=0.05, minimum=0, maximum=1, source="uet-htsim, quantized_queuesize", text="Queue from which level is 1."

@@ -64,7 +64,7 @@ class Params:
     by_turns: bool = row(
         default=False,
         source="conweave-ns3, conga-routing.cc: uniformly at random",
-        text="Whether a leaf tells the metrics that are new by turns; else it draws among all young ones.",
+        text="Whether a leaf sends new metrics alternately; else it draws among all valid metrics.",
     )
 
 

@@ -62,9 +62,9 @@ _ROWS: dict[str, tuple[str, str]] = {
         "Length of a pause in units of 512 bit times.",
         "IEEE 802.3, annex 31B; chosen: the largest",
     ),
-    "Switch.ecn": ("When the switch marks packets.", "see its keys"),
+    "Switch.ecn": ("ECN marking of the switch.", "see its keys"),
     "Switch.hash": ("The hash by which the switch spreads flows.", "see its keys"),
-    "Switch.scheduling": ("How an egress port serves its eight queues.", "see its keys"),
+    "Switch.scheduling": ("Scheduling of the eight queues of an egress port.", "see its keys"),
     "Switch.telemetry": (
         "Whether the switch stamps queue, bytes, rate and time into packets (INT).",
         "chosen: few switches do",
@@ -119,7 +119,7 @@ _ROWS: dict[str, tuple[str, str]] = {
     ),
     "Server.nvlink_domain_gpus": ("GPUs that NVLink joins, a divisor of gpus; 0 means no NVLink.", "chosen: none"),
     "Server.nvlink_rate_bps": (
-        "What a message between two GPUs of an NVLink domain gets, of one GPU, one direction.",
+        "Rate of a message between two GPUs of an NVLink domain, in one direction.",
         "chosen: none without NVLink",
     ),
     "Server.nvlink_latency_ps": ("Latency from GPU to GPU over NVLink, without software.", "chosen: none"),

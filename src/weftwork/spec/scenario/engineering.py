@@ -25,7 +25,7 @@ class EngineeringSection(Record):
         "scheme",
         OfferKind(folder=SCHEMES),
         default=REQUIRED,
-        text="How the controller chooses a path for each pair of NIC ports that the job's traffic matrix names.",
+        text="Scheme by which the controller chooses a path for each pair of NIC ports in the job's traffic matrix.",
         source="chosen: it decides the paths, so the user does",
     )
     options: Record = Field(default_factory=NoKeys)  # the keys of the scheme

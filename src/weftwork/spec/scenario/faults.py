@@ -58,7 +58,7 @@ class FaultSection(Record):
         "event",
         Choice(options=("down", "up", "degrade", "lossy", "slow")),
         default=REQUIRED,
-        text="What happens: degrade and lossy are for links, slow is for NICs, whose link is up or down else.",
+        text="Kind of fault: degrade and lossy are for links, slow is for NICs, down and up are for all.",
         source="chosen: the user does",
     )
     fraction: float | None = row(
@@ -66,7 +66,7 @@ class FaultSection(Record):
         Number(above=0, high=1),
         only=("event", ("degrade", "slow")),
         absent="rate is given",
-        text="What is left of the rate of the link, or of the PCIe behind the NIC.",
+        text="Remaining share of the rate of the link, or of the PCIe behind the NIC.",
         source="chosen: none",
     )
     rate_bps: int | None = row(
@@ -74,14 +74,14 @@ class FaultSection(Record):
         Measure(quantity=RATE, low=1_000_000),
         only=("event", ("degrade", "slow")),
         absent="fraction is given",
-        text="What is left of the rate of the link, or of the PCIe behind the NIC.",
+        text="Remaining rate of the link, or of the PCIe behind the NIC.",
         source="chosen: none",
     )
     loss: float | None = row(
         "loss",
         Number(low=0, high=1, unit="probability"),
         only=("event", ("lossy",)),
-        absent="missing where the event is lossy",
+        absent="missing if the event is lossy",
         text="Probability that a packet vanishes on the link, in each direction.",
         source="chosen: none",
     )
@@ -103,7 +103,7 @@ class FaultSection(Record):
         "times",
         Whole(low=1, high=100_000, unit="times"),
         absent="it happens once",
-        text="How often it happens.",
+        text="Number of occurrences.",
         source="chosen: none",
     )
 

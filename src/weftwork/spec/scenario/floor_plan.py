@@ -30,7 +30,7 @@ class FloorPlanSection(Record):
         "switches_per_rack",
         Whole(low=1, high=1_024, unit="switches"),
         default=16,
-        text="Switches of a rack for switches; a switch whose servers all stand in one rack stands there.",
+        text="Switches in a rack for switches. A switch whose servers all stand in one rack stands in that rack.",
         source="chosen: 16 switches of one or two units and their cables fill a rack",
     )
     racks_per_row: int | None = row(

@@ -85,13 +85,13 @@ class Reliability(Record):
         "days",
         Whole(low=1, high=3650, unit="days"),
         default=30,
-        text="Length of the runs of which the spread is told.",
+        text="Length of the simulated runs that give the spread.",
         source="chosen: a month",
     )
     runs: int = row(
         "runs",
         Whole(low=2, high=100_000, unit="runs"),
         default=100,
-        text="How many are simulated for that.",
+        text="Number of simulated runs.",
         source="chosen: the 5 % and 95 % quantiles are steady to a tenth of their distance",
     )

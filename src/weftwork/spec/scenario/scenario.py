@@ -79,16 +79,14 @@ class Scenario(Record):
         text="Version of the language in which the file is written; older ones are migrated with a note.",
         source="chosen: 1 is the first",
     )
-    name: str = row(
-        "name", Text(), absent="the name of the file", text="What the run is called.", source="chosen: the file's"
-    )
+    name: str = row("name", Text(), absent="the name of the file", text="Name of the run.", source="chosen: the file's")
     fabric: FabricSection = row(
         "fabric", Section(model=FabricSection), text="Hosts, switches and links.", source="see its keys"
     )
     transport: TransportSection = row(
         "transport",
         Section(model=TransportSection),
-        text="How messages become packets, and who reacts to what.",
+        text="Packets, recovery, congestion control and load balancing.",
         source="see its keys",
     )
     collective: CollectiveSection | None = row(
@@ -125,7 +123,7 @@ class Scenario(Record):
         "reliability",
         Section(model=Reliability, optional=True),
         absent="nothing is asked about weeks",
-        text="What fails, for the goodput of training over weeks.",
+        text="Failure rates, for the goodput of training over weeks.",
         source="see its keys",
     )
     calibration: str | None = row(
@@ -137,12 +135,12 @@ class Scenario(Record):
         source="docs/models/calibration.md",
     )
     engine: EngineSection = row(
-        "engine", Section(model=EngineSection), text="How the run is computed.", source="see its keys"
+        "engine", Section(model=EngineSection), text="Engine, seed and recordings of the run.", source="see its keys"
     )
     faults: tuple[FaultSection, ...] = row(
         "faults",
         SectionList(model=FaultSection),
-        text="What happens to links, switches and NICs.",
+        text="Faults of links, switches and NICs.",
         source="see its keys",
     )
 
@@ -543,7 +541,7 @@ _MODEL = KeyRow(
     kind=Text(),
     default="plain",
     source="chosen: no vendor's",
-    text="Device of the hardware catalogue whose figures stand where none is given here.",
+    text="Device of the hardware catalogue that gives the figures which are not set here.",
 )
 
 _PRESET = KeyRow(
@@ -552,5 +550,5 @@ _PRESET = KeyRow(
     kind=Text(),
     default="plain",
     source="chosen: nobody's",
-    text="Preset of the catalogue whose figures stand where none is given here.",
+    text="Preset of the catalogue that gives the figures which are not set here.",
 )

@@ -45,7 +45,9 @@ _DRAWN: Final = {
     ]
 }
 
-SWEEP_TEXT: Final = "What `weftwork sweep` varies, over many runs of this file; every other command refuses it."
+SWEEP_TEXT: Final = (
+    "Keys that `weftwork sweep` varies over many runs of this file; every other command refuses the section."
+)
 SWEEP_ROWS: Final[Mapping[str, SweepKey]] = {
     "grid": SweepKey(
         text="Every combination of the values of some keys.",
@@ -93,7 +95,7 @@ SWEEP_ROWS: Final[Mapping[str, SweepKey]] = {
         schema=_NAME,
     ),
     "within": SweepKey(
-        text="A key whose values are no choice: a winner is named for each of them; --within goes before it.",
+        text="A key with a winner for each of its values, such as a model; --within overrides it.",
         allowed="a key that the sweep varies, such as training.model",
         default="none: one winner",
         schema=_NAME,

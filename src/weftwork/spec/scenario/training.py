@@ -154,7 +154,7 @@ class Checkpoint(Record):
         "rate",
         Measure(quantity=RATE, low=1_000_000),
         default="8Gbps",
-        text="What storage takes from one GPU while all write.",
+        text="Rate at which storage takes data from one GPU while all GPUs write.",
         source="chosen: 1 GB/s",
     )
     is_asynchronous: bool = row(
@@ -229,21 +229,21 @@ class TrainingSection(Record):
         "force",
         Flag(),
         default=False,
-        text="Whether a sequence is run although it is many times longer than what the model was made for.",
+        text="Whether a sequence may be many times longer than the sequences that the model was made for.",
         source="chosen: a slip of the pen is likelier",
     )
     sequence_parallel: bool = row(
         "sequence_parallel",
         Flag(),
         default=True,
-        text="Whether tensor ranks also split what lies between the matrices, along the sequence.",
+        text="Whether tensor ranks also split the activations between the matrices, along the sequence.",
         source="Korthikanti et al., arXiv:2205.05198, section 4.2",
     )
     zero: int = row(
         "zero",
         Whole(low=0, high=3, unit="stage"),
         default=1,
-        text="What data parallel ranks shard: 1 the optimizer, 2 gradients too, 3 weights too (FSDP); 0 nothing.",
+        text="Sharding over data parallel ranks: 1 the optimizer, 2 also gradients, 3 also weights (FSDP); 0 nothing.",
         source="Rajbhandari et al., arXiv:1910.02054; chosen: the distributed optimizer of Megatron-LM",
     )
     prefetch: bool | None = row(
@@ -258,7 +258,7 @@ class TrainingSection(Record):
         "recompute",
         Choice(options=("none", "selective", "full")),
         default="none",
-        text="What a backward pass computes again instead of keeping it: some modules, or whole layers.",
+        text="Activations that a backward pass recomputes instead of keeping them: some modules, or whole layers.",
         source="Korthikanti et al., arXiv:2205.05198, section 5",
     )
     recompute_modules: tuple[str, ...] | None = row(
@@ -273,7 +273,7 @@ class TrainingSection(Record):
         "offloaded_layers",
         Whole(low=0, high=100_000, unit="layers"),
         default=0,
-        text="Layers of a GPU whose activations wait in the memory of its host; moving them is taken as hidden.",
+        text="Layers of a GPU with activations in the memory of its host; their transfers are taken as hidden.",
         source="NVIDIA/TransformerEngine, get_cpu_offload_context; chosen: none, the simplest",
     )
     precision: str = row(
@@ -286,21 +286,21 @@ class TrainingSection(Record):
     precision_by_module: PrecisionByModule = row(
         "precision_by_module",
         Section(model=PrecisionByModule),
-        text="Modules whose matrices are multiplied in other numbers.",
+        text="Number formats of the modules that differ from their layer.",
         source="see its keys",
     )
     bf16_first_layers: int = row(
         "bf16_first_layers",
         Whole(low=0, high=10_000, unit="layers"),
         default=0,
-        text="Layers at the front whose matrices are multiplied in BF16.",
+        text="Layers at the front with matrix products in BF16.",
         source=f"{_MEGATRON}: --num-layers-at-start-in-bf16; chosen: none, as without --first-last-layers-bf16",
     )
     bf16_last_layers: int = row(
         "bf16_last_layers",
         Whole(low=0, high=10_000, unit="layers"),
         default=0,
-        text="Layers at the end whose matrices are multiplied in BF16.",
+        text="Layers at the end with matrix products in BF16.",
         source=f"{_MEGATRON}: --num-layers-at-end-in-bf16; chosen: none, as without --first-last-layers-bf16",
     )
     quantised_weights: bool = row(
@@ -328,14 +328,14 @@ class TrainingSection(Record):
         "phase",
         Choice(options=("pre-training", "long-context", "fine-tuning-lora")),
         default="pre-training",
-        text="What is trained: everything, everything on long sequences, or adapters beside frozen weights.",
+        text="Kind of training: all weights, all weights on long sequences, or adapters beside frozen weights.",
         source="Hu et al., arXiv:2106.09685: LoRA",
     )
     order: str = row(
         "order",
         Choice(options=("tp-cp-dp-pp", "tp-cp-pp-dp")),
         default="tp-cp-dp-pp",
-        text="How ranks are numbered; the first of the degrees changes fastest.",
+        text="Order of the parallel degrees in rank numbers; the first degree changes fastest.",
         source=f"{_MEGATRON}: tp-cp-ep-dp-pp, or --use-tp-pp-dp-mapping",
     )
     placement: str = row(
@@ -348,7 +348,7 @@ class TrainingSection(Record):
     gpus: int | None = row(
         "gpus",
         Whole(low=1, high=MAX_HOSTS, unit="GPUs"),
-        absent="all GPUs of the fabric; of several jobs what its degrees need",
+        absent="all GPUs of the fabric; with several jobs as many as a job's degrees need",
         text="GPUs that take part.",
         source="chosen: everybody",
     )
@@ -384,11 +384,14 @@ class TrainingSection(Record):
         "software",
         DeviceKind(record=Software, catalogue="software", head="name", unit="name"),
         default="plain",
-        text="What software makes of the hardware.",
+        text="Efficiency of the software on the hardware.",
         source="see its keys",
     )
     overlap: OverlapSection = row(
-        "overlap", Section(model=OverlapSection), text="What hides behind computation.", source="see its keys"
+        "overlap",
+        Section(model=OverlapSection),
+        text="Communication that hides behind computation.",
+        source="see its keys",
     )
     balanced_ends: bool = row(
         "balanced_ends",
@@ -476,7 +479,7 @@ class TrainingJobSection(TrainingSection):
         "name",
         Text(longest=60),
         absent="job0, job1 and so on",
-        text="What the job is called.",
+        text="Name of the job.",
         source="chosen: its place",
     )
 
@@ -500,6 +503,6 @@ class Straggler(Record):
         "factor",
         Number(low=1, high=1_000),
         default=REQUIRED,
-        text="Times that it takes for what others compute in one.",
+        text="Computing time relative to other GPUs; 2 takes twice as long.",
         source="chosen: the user does",
     )

@@ -32,7 +32,7 @@ class Keys(Record):
     segments: int | None = row(
         "segments",
         Whole(low=1, high=65_536, unit="segments"),
-        absent="follows from the servers; segments_per_pod where nobody says",
+        absent="follows from the servers; segments_per_pod without servers",
         text="Groups of servers below the same ToR switches.",
         source=f"{SOURCE}, section 5",
     )
@@ -54,14 +54,14 @@ class Keys(Record):
         "aggregations",
         Whole(low=1, high=1_024, unit="switches"),
         default=60,
-        text="Aggregation switches of a pod and plane, to each of which a ToR has one link.",
+        text="Aggregation switches of a pod and plane; a ToR has one link to each of them.",
         source=f"{SOURCE}, section 6",
     )
     core_uplinks: int = row(
         "core_uplinks",
         Whole(low=1, high=1_024, unit="links"),
         default=8,
-        text="Links of an aggregation switch to cores, where there are several pods.",
+        text="Links of an aggregation switch to cores, with several pods.",
         source=f"{SOURCE}, section 7",
     )
 

@@ -36,7 +36,7 @@ class Keys(Record):
         "dual_homed",
         Flag(),
         default=False,
-        text="Whether the NIC ports of a server hang on two leaves by turns, so that it survives the loss of one.",
+        text="Whether the NIC ports of a server alternate between two leaves, so that it survives the loss of a leaf.",
         source="chosen: one leaf for each rack",
     )
     leaves: int | None = row(

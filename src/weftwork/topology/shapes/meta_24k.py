@@ -27,7 +27,7 @@ class Keys(Record):
     pods: int | None = row(
         "pods",
         Whole(low=1, high=1_024, unit="pods"),
-        absent="follows from the servers; 8 where nobody says",
+        absent="follows from the servers; 8 without servers",
         text="Groups of racks below the same cluster switches.",
         source=SOURCE,
     )
@@ -59,7 +59,7 @@ class Keys(Record):
         "aggregation_links",
         Whole(low=1, high=1_024, unit="links"),
         default=55,
-        text="Links from a cluster switch to its aggregation switch, where there are several pods.",
+        text="Links from a cluster switch to its aggregation switch, with several pods.",
         source=f"{SOURCE}: 7:1; 384 links down over 55 up is 6.98:1, the nearest whole number",
     )
 

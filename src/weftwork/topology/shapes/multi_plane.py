@@ -27,9 +27,9 @@ class Keys(Record):
     planes: int | None = row(
         "planes",
         Whole(low=1, high=64, unit="planes"),
-        absent="as many as a server has NIC ports, or a GPU where it has several",
-        text="Separate fabrics over which the NIC ports are spread: those of each GPU where it has so many, else those"
-        " of the server.",
+        absent="the NIC ports of a GPU if it has several, else the NIC ports of a server",
+        text="Separate fabrics over which NIC ports are spread: the ports of each GPU if it has enough, else the"
+        " ports of the server.",
         source="DeepSeek-AI, ISCA 2025, doi:10.1145/3695053.3731412, section 5.1",
     )
 

@@ -53,14 +53,14 @@ class Keys(Record):
         "rails",
         Whole(low=1, high=1_024, unit="rails"),
         default=1,
-        text="Leaves of a pod and plane: the ports of GPU g of every server hang on leaf g mod rails.",
+        text="Leaves of a pod and plane. The ports of GPU g of every server are on leaf g mod rails.",
         source="chosen: all ports of a server on one leaf of a plane",
     )
     joined: bool = row(
         "joined",
         Flag(),
         default=True,
-        text="Whether the tiers above the leaves join the rails; else every rail is a network of its own.",
+        text="Whether the tiers above the leaves join the rails; else every rail is a separate network.",
         source="chosen: joined, as most are built",
     )
     uplink_rate_bps: dict[str, int] | None = tree_rows.uplink_rate(("leaf", *WORDS[:-1]))

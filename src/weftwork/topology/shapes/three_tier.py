@@ -50,7 +50,7 @@ class Keys(Record):
         "redundancy",
         Whole(low=1, high=64, unit="switches"),
         default=2,
-        text="Aggregation switches that an access switch hangs on, and cores that an aggregation switch hangs on.",
+        text="Aggregation switches of an access switch, and cores of an aggregation switch.",
         source=f"{SOURCE}: pairs",
     )
     oversubscription: float | dict[str, float] | None = row(

@@ -39,7 +39,7 @@ class SizedFlows(Record):
         "repeat",
         Whole(low=1, high=1_000_000, unit="messages"),
         default=1,
-        text="Messages of each flow, one after the other.",
+        text="Messages of each flow, in sequence.",
         source="chosen: one",
     )
 

@@ -37,7 +37,7 @@ class Keys(Record):
         "inner",
         Choice(options=INNERS),
         default="ring",
-        text="What is done inside an NVLink domain.",
+        text="Algorithm inside an NVLink domain.",
         source="chosen: what every server can do",
     )
 

@@ -92,7 +92,7 @@ def _place_mistake(fabric: Fabric, fault: Fault) -> str | None:
 def _event_mistake(fabric: Fabric, fault: Fault) -> str | None:
     """Mistake of an event that cannot happen at its place."""
     if (fault.event == "slow") != (fault.nic >= 0):
-        return "only a NIC can be slow, and nothing else happens to one; its link can be down, degraded or lossy"
+        return "only a NIC can be slow, and a NIC can only be slow; its link can be down, degraded or lossy"
     if fault.event == "slow" and fault.rate_bps < 0:
         return f"found {fault.rate_bps} b/s, wanted 0 or more"
     if fault.event in {"degrade", "lossy"} and fault.link < 0:

@@ -45,7 +45,7 @@ def routing_mistakes(fabric: Fabric, job: Job | None, routing: Routing) -> list[
     """
     mistakes: list[Mistake] = []
     if not 0 <= routing.paths <= MOST_PATHS:
-        text = f"found {routing.paths} paths, wanted 1 to {MOST_PATHS}, or 0 for all shortest ones"
+        text = f"found {routing.paths} paths, wanted 1 to {MOST_PATHS}, or 0 for all shortest paths"
         mistakes.append(Mistake(path="fabric.paths", text=text))
     linked = same_tier_link(fabric) if routing.up_down else None
     if linked is not None:

@@ -131,7 +131,7 @@ def telemetry_mistakes(
         return []
     when = "a path" if switches[0] == longest else "a path around a fault"
     text = (
-        f"needs in-band telemetry, of which a packet carries that of {HOPS} switches; {when} in '{fabric.name}' passes"
+        f"needs in-band telemetry, and a packet carries that of {HOPS} switches; {when} in '{fabric.name}' passes"
         f" {longest}; wanted shorter paths, or a policy without telemetry"
     )
     return [

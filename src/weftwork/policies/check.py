@@ -98,8 +98,8 @@ def _why_not(name: str) -> str:
     Nobody shall take the rule for a sandbox.
     """
     return (
-        f"a policy may not import {name}: its steps become machine code that sees numbers alone, and no module could "
-        f"follow; allowed are {', '.join(ALLOWED_IMPORTS)}; the rule protects nobody from this file, whose other lines "
+        f"a policy may not import {name}: its steps become machine code, which cannot use modules; "
+        f"allowed are {', '.join(ALLOWED_IMPORTS)}; the rule is no protection, since all other lines of this file "
         "run as any Python does"
     )
 
@@ -181,7 +181,7 @@ class _Function:
         left = self.block(self.function.body, set(self.types))
         if left is not None and any(kind is not None for kind in self.returned):
             raise self.wrong(
-                self.function, f"'{self.function.name}' may end without the value that it returns elsewhere"
+                self.function, f"'{self.function.name}' may end without a value, but returns a value elsewhere"
             )
         return self.returned[0] if self.returned else None
 
@@ -218,7 +218,7 @@ class _Function:
                 self.condition(node.test, assigned)
                 return _both(self.block(node.body, assigned), self.block(node.orelse, assigned))
             case ast.While():
-                text = "'while' cannot be used in a step, since nothing could stop one that never ends"
+                text = "'while' cannot be used in a step, since nothing could stop an endless loop"
                 raise self.wrong(node, f"{text}; write for i in range(most) with break")
             case ast.For(target=ast.Name(), orelse=[]):
                 self.loop(node, assigned)

@@ -349,7 +349,7 @@ class LoadedPolicy:
         self._want(signal, "virtual_channel", 0 <= held <= most, f"wanted 0 to {most}, the last one of PLUGIN")
         edges = signal.edges - 1
         self._want(signal, "via", OFF <= via <= edges, f"wanted OFF or 0 to {edges}, the last edge")
-        kept = f"wanted {via_before} in the second call for a packet, which has its new via by then"
+        kept = f"wanted {via_before} in the second call for a packet, which already has its new via"
         self._want(signal, "via", keeps, kept)
 
     def call_receive(self, state: Any, shared: Any, signal: Any) -> None:  # noqa: ANN401
@@ -359,7 +359,7 @@ class LoadedPolicy:
         if receive is None:
             raise UsageError(f"{self.name} has no receiver's step")
         self._call(receive, (self.params, state, shared, signal))
-        granted = f"wanted at least {before}, which is granted; it counts all credit"
+        granted = f"wanted at least {before}, the credit granted before; it counts all credit"
         self._want(state, "credit_bytes", state.credit_bytes >= before, granted)
 
     def replay(

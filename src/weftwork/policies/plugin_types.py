@@ -75,7 +75,7 @@ _FIELDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     ),
     "interface": (
         lambda value: type(value) is int and value == INTERFACE,
-        f"{INTERFACE}, the version that this Weftwork has; docs/models/policy-interface.md tells what a version holds",
+        f"{INTERFACE}, the version that this Weftwork has; docs/models/policy-interface.md describes the versions",
     ),
 }
 _SPREADS: Final[dict[type, tuple[str, ...]]] = {

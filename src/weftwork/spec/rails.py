@@ -67,8 +67,8 @@ def rail_mistakes(server: Server, *, rails: int, planes: int) -> list[tuple[str,
     groups, each = _groups(server)
     if planes < 1 or each % planes:
         text = (
-            f"found {planes}, wanted a divisor of {each}, the NIC ports of a GPU of '{server.name}'; more ports are"
-            f" fabric.node: {{model: {server.name}, nic_ports: {groups * each * planes}}} with the link_rate of one"
+            f"found {planes}, wanted a divisor of {each}, the NIC ports of a GPU of '{server.name}'; for more ports set"
+            f" fabric.node: {{model: {server.name}, nic_ports: {groups * each * planes}}} and the link_rate of a port"
         )
         return [("planes", text, None)]
     possible = _possible_rails(groups, each // planes)

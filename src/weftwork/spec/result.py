@@ -260,8 +260,8 @@ _WAITS = (
         "stopped_by",
         "string",
         "name",
-        "Cause of the stop: dead link, no path, no route, deadlock, retries exhausted, receive missing, held back, never"
-        " sent, never joined or never notified.",
+        "Cause of the stop: dead link, no path, no route, deadlock, retries exhausted, receive missing, held back,"
+        " never sent, never joined or never notified.",
         optional=True,
     ),
     _column("where", "string", "name", "Link of a fault that stopped it.", optional=True),

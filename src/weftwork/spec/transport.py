@@ -80,10 +80,10 @@ class Transport(Record):
             )
             found.append(text)
         if self.trim_bytes and self.recovery != "selective-repeat":
-            text = "what was cut is sent again by selective-repeat alone"
+            text = "only selective-repeat sends cut packets again"
             found.append(f"trim_bytes is above 0 and recovery is {self.recovery!r}: {text}")
         if self.ordering != "connection" and not (self.reorder_tolerant or self.recovery == "selective-repeat"):
-            text = "the receiver keeps nothing that comes early; wanted reorder_tolerant=True or selective-repeat"
+            text = "the receiver keeps no early packets; wanted reorder_tolerant=True or selective-repeat"
             found.append(f"ordering is {self.ordering!r}, but {text}")
         return found
 

@@ -44,7 +44,7 @@ def offer_findings(folder: Folder[Any], label: str, section: type[BaseModel]) ->
     if not folder.text(label).strip():
         yield "the file has no docstring, whose first line says what the choice is"
     if not offer.source.strip():
-        yield "source is empty, wanted where the choice is described, or 'chosen: why'"
+        yield "source is empty, wanted a description of the choice, or 'chosen: why'"
     if (key := clash(offer, section)) is not None:
         yield f"key '{key}' is one that every such section has already"
     for row in rows_of(offer.keys).values():
@@ -80,7 +80,7 @@ def key_findings(folder: Folder[Any], label: str, section: str, document: Mappin
             found = [mistake for mistake in wrong.mistakes if mistake.path == f"{section}.{row.key}"]
             if found and all(mistake.line is not None for mistake in found):
                 continue
-        yield f"a wrong value of '{row.key}' is not told with its line"
+        yield f"a wrong value of '{row.key}' is not reported with its line"
 
 
 def read(document: Mapping[str, Any]) -> Scenario:

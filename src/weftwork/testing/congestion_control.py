@@ -77,9 +77,9 @@ def _story_findings(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
         yield from story.tell()
         traces.append(story.trace)
     if traces[0] != traces[1]:
-        yield Finding(check="same_signals_same_answers", text="a second run of the same story ended differently")
+        yield Finding(check="same_signals_same_answers", text="a second run of the same events ended differently")
     if traces[0] != traces[2]:
-        text = "told one second later, the same story gave other rates or windows; the step uses absolute time"
+        text = "one second later, the same events gave other rates or windows; the step uses absolute time"
         yield Finding(check="only_differences_of_time_count", text=text)
 
 

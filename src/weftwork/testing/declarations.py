@@ -58,8 +58,8 @@ _NEEDS_IN_VAIN: Final = {
     },
     "port_selection": {
         "rtt": "a switch measures no round trip; wanted queue",
-        "ecn": "a switch is told no marks; wanted queue",
-        "entropy": "a switch is told no echoes; signal.hash holds the entropy where the switch hashes it",
+        "ecn": "a switch gets no marks; wanted queue",
+        "entropy": "a switch gets no echoes; signal.hash holds the entropy where the switch hashes it",
         "request": "the step of a receiver is told requests, and a port selection has none",
         "trimming": "a switch cuts packets without asking the policy",
     },
@@ -106,9 +106,9 @@ class _Case:
         wanted = "START, RESUME, ACK, NAK, TRIM or TIMEOUT"
         for kind in sorted(plugin.signals - told_kinds("path" if is_path else "sender") - _ALWAYS["path"]):
             if is_path:
-                yield f"signals hold {kind.name}, which a path selection is never told; wanted {wanted}"
+                yield f"signals hold {kind.name}, which a path selection never gets; wanted {wanted}"
             else:
-                hint = "only the step of a receiver is told; wanted receive and receiver_state"
+                hint = "only the step of a receiver gets; wanted receive and receiver_state"
                 yield f"signals hold {kind.name}, which {hint}"
         if is_path and Kind.TIMER in plugin.signals and not self.writes("path", "state", "timer_at_ps"):
             yield "signals hold TIMER, which comes where the step sets timer_at_ps; it sets none"
@@ -129,7 +129,7 @@ class _Case:
             "receiver_signals": plugin.receiver_signals != "data",
         }
         for name in (name for name, is_given in given.items() if is_given):
-            yield f"{name} is given, and there is no receive that is called with it"
+            yield f"{name} is given, and there is no receive"
 
     def needs_in_vain(self) -> Iterator[str]:
         """Needs that mean nothing for this kind."""
@@ -170,7 +170,7 @@ class _Case:
             yield "needs hold 'ecn', and no step reads ecn or marked_bytes; take it out of needs"
         hears_trims = Kind.TRIM in getattr(plugin, "signals", ()) or Kind.TRIM in self.named()
         if "trimming" in plugin.needs and "trimming" not in in_vain and not hears_trims and not self.reads("last_hop"):
-            yield "needs hold 'trimming', and no step is told TRIM; add Kind.TRIM to signals, or take it out of needs"
+            yield "needs hold 'trimming', and no step gets TRIM; add Kind.TRIM to signals, or take it out of needs"
 
     def asked(self) -> Iterator[str]:
         """Kinds that a step asks for although they never occur."""
@@ -179,14 +179,14 @@ class _Case:
             if isinstance(self.plugin, PortSelection):
                 hint = "signals to a port selection have no kind"
             elif kind == Kind.TRIM and Kind.TRIM not in getattr(self.plugin, "signals", ()):
-                hint = "add 'trimming' to needs, and TRIM to signals if a sender is to be told"
+                hint = "add 'trimming' to needs, and TRIM to signals if a sender is to get them"
             elif kind == Kind.REQUEST and getattr(self.plugin, "receive", None) is not None:
                 hint = "it comes where the sender's step sets send_request"
             elif kind == Kind.TIMER:
                 hint = "it comes where the step sets timer_at_ps"
             else:
                 hint = "name it in signals if it is to come"
-            yield f"a step asks for {kind.name}, which it is not told; {hint}"
+            yield f"a step asks for {kind.name}, which it does not get; {hint}"
 
     def fields(self) -> Iterator[str]:
         """Fields read only with signals that do not fill them."""

@@ -47,7 +47,7 @@ def check_path_selection(
                 findings.setdefault(finding.check, finding)
             runs.append(story.taken)
         if runs[0] != runs[1]:
-            text = "a second run of the same story took other paths"
+            text = "a second run of the same events took other paths"
             findings.setdefault("same_signals_same_answers", Finding(check="same_signals_same_answers", text=text))
     is_sound = BREAKS.isdisjoint(findings)
     if is_sound:

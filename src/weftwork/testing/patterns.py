@@ -70,7 +70,7 @@ def job_findings(label: str, document: Mapping[str, object], hosts: int) -> Iter
         yield f"there is no job: {wrong}"
         return
     if job.programs != again.programs or job.rank_program.tolist() != again.rank_program.tolist():
-        yield "made twice from one seed, it is two jobs"
+        yield "made twice from one seed, the jobs differ"
     if job.ranks != hosts:
         yield f"the job has {job.ranks} ranks, wanted one for each host"
         return

@@ -45,4 +45,4 @@ def finished(fabric: Fabric, job: Job, transport: Transport) -> Iterator[str]:
     if not outcome.complete or (messages["delivered_at_ps"] < 0).any():
         yield "some of its messages never arrive"
     if (messages["source"] == messages["destination"]).any():
-        yield "somebody sends to itself"
+        yield "a rank sends to itself"

@@ -52,7 +52,7 @@ def built_findings(document: Mapping[str, object]) -> Iterator[str]:
         yield f"the example does not build: {wrong}"
         return
     if not np.array_equal(fabric.links, again.links) or list(fabric.node_names) != list(again.node_names):
-        yield "built twice, it is two fabrics"
+        yield "built twice, the fabrics differ"
     hosts = len(fabric.hosts)
     if section.hosts is not None and section.hosts != hosts:
         yield f"resolve says {section.hosts:,} hosts, and build makes {hosts:,}"

@@ -125,7 +125,9 @@ def fabric_limits(fabric: Fabric) -> FabricLimits:
         return FabricLimits(ports=ports, ending=None, unknown=str(reason), is_endless=is_endless)
     end = plan.end()
     if end is None:
-        return FabricLimits(ports=ports, ending=None, unknown="its servers hang on more groups than a switch can join")
+        return FabricLimits(
+            ports=ports, ending=None, unknown="its servers are attached to more groups than a switch can join"
+        )
     limit = tree_limit(end)
     steps, closed = _steps(plan, limit.servers)
     ending = TreeEnding(

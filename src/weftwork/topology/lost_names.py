@@ -129,7 +129,7 @@ class _LostNames:
     def _at_random(self, name: str) -> list[Mistake]:
         part = random_part(name)
         if part is None or part.seed is None:
-            text = f"found '{name}', which is another loss for each seed, wanted one alone, or {name}@17 for one seed"
+            text = f"found '{name}', another loss for each seed; wanted it alone, or {name}@17 for one seed"
             return [Mistake(path="--without", text=text)]
         nodes, links = draw_lost(self.fabric, part, part.seed)
         self.nodes |= nodes

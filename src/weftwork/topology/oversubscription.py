@@ -206,11 +206,11 @@ class Split:
         else:
             text = (
                 f"found {ratio_text(ratio)}, but {self._sized([self.hosts])} do not divide into equal {self.what} of at"
-                f" most {fitting[-1]:,} that have it; the nearest sizes that do are"
+                f" most {fitting[-1]:,} with this ratio; the nearest possible sizes are"
                 f" {self._sized(nearest_sizes(self.hosts, fitting))}"
             )
         if others := self._ratios_beside(ratio):
-            text += f"; ratios that these have are {' and '.join(ratio_text(other) for other in others)}"
+            text += f"; possible ratios of these are {' and '.join(ratio_text(other) for other in others)}"
         raise ConfigError("fabric", [Mistake(path="fabric.oversubscription", text=text)])
 
     def equal_of(self, count: int, ratio: Fraction) -> int:
@@ -231,7 +231,7 @@ class Split:
             around = sorted({count * self.speed / max(1, up) for up in (math.floor(exact), math.ceil(exact))})
             return (
                 f"found {ratio_text(ratio)}, which gives a leaf of {count} hosts {float(exact):g} uplinks; a whole"
-                f" number of them makes {' or '.join(ratio_text(other) for other in around)}"
+                f" number of uplinks makes {' or '.join(ratio_text(other) for other in around)}"
             )
         if self.hosts % count:
             near = [size for size in (self.hosts // count * count, -(-self.hosts // count) * count) if size]

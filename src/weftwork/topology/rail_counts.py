@@ -247,7 +247,7 @@ def _without_spines(
     servers: int, pods: int, per_pod: int, rails: int, planes: int, width: int, radix: int, *, is_rail_only: bool
 ) -> RailCounts:
     if pods > 1:
-        text = f"found 0, but the servers are in {pods:,} pods, which nothing else joins"
+        text = f"found 0, but the servers are in {pods:,} pods, which only spines join"
         raise _refusal("spines", text)
     if radix and per_pod * width > radix:
         each = "one port" if width == 1 else f"{width} ports"
@@ -271,7 +271,7 @@ def _per_pair(lower: _Lower, leaves: int, ports: int, spines: int | None) -> int
         return per_pair
     most = most_cables(lower.uplinks, leaves, ports)
     if not most:
-        text = f"found 2, but {leaves:,} leaves need a third: a spine has {ports} ports"
+        text = f"found 2, but {leaves:,} leaves need a third tier: a spine has {ports} ports"
         raise _refusal("tiers", text, fix="3")
     return most
 
@@ -307,7 +307,7 @@ def _three_tiers(
         room = lower.radix * pods_per_block * common["nodes_per_pod"]
         text = (
             f"{common['servers']:,} servers need {blocks:,} blocks, wanted at most {lower.radix}, the ports of a core,"
-            f" which join {room:,} servers; take a switch with more ports at this rate, planes at a lower one"
+            f" which join {room:,} servers; take a switch with more ports at this rate, or planes at a lower rate"
         ) + ("" if rail_only or common["rails"] == 1 else ", or topology: rail-only")
         raise _refusal("hosts", text)
     per_core = most_cables(up, blocks, lower.radix)

@@ -47,6 +47,6 @@ def refuse_size(size: FabricSize | None, keys: Sequence[str]) -> None:
     text = (
         f"{size.links:,} links between {size.hosts:,} hosts and {size.switches:,} switches need"
         f" {memory_words(fabric_bytes(size))} of memory, wanted at most {limit}; take less of"
-        f" {', '.join(keys) or 'what it is made of'}"
+        f" {', '.join(keys) or 'its hosts and switches'}"
     )
     raise ConfigError("fabric", [Mistake(path=f"fabric.{keys[0]}" if keys else "fabric", text=text)])

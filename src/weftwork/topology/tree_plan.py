@@ -250,7 +250,7 @@ def _grouped(fabric: Fabric, levels: _Levels) -> _Levels:
         nodes = np.flatnonzero(levels.tier == tier)
         if (reached[nodes] != inside[own[nodes]]).any():
             first = nodes[reached[nodes] != inside[own[nodes]]][0]
-            message = f"{fabric.node_names[int(first)]} does not reach all leaves that hang together below its tier"
+            message = f"{fabric.node_names[int(first)]} does not reach all leaves that are connected below its tier"
             raise NoTreeError(message)
     return _Levels(tier=levels.tier, low=levels.low, high=levels.high, top=levels.top, groups=tuple(groups))
 
@@ -271,7 +271,7 @@ def _hung(levels: _Levels) -> tuple[int, tuple[int, ...], int]:
         spread.append(_alike(above[first]))
     networks = _alike(np.unique(sets[-1]) // count)
     if networks != len(np.unique(sets[-1] % count)):
-        message = "its servers do not all hang on the same networks"
+        message = "its servers are not all attached to the same networks"
         raise NoTreeError(message)
     return each, tuple(spread), networks
 
@@ -305,7 +305,7 @@ def _alike(keys: NDArray[np.int64]) -> int:
     """The count of each key, which must be equal for all keys."""
     often = np.unique(np.unique(keys, return_counts=True)[1])
     if len(often) != 1:
-        message = "its servers do not all hang alike on leaves and groups of switches"
+        message = "its servers are not all attached alike to leaves and groups of switches"
         raise NoTreeError(message)
     return int(often[0])
 

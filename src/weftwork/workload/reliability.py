@@ -117,9 +117,9 @@ class Goodput:
         low, high = (float(np.quantile(self.useful, quantile)) for quantile in (0.05, 0.95))
         runs = f"{len(self.useful):,} simulated runs of {self.days:,} days"
         texts = {
-            "useful": "Expected share of the time that is training which counts.",
-            "checkpoint": "Share of the time for which checkpoints hold training up.",
-            "lost": "Share of the time whose work was lost since it came after the last checkpoint.",
+            "useful": "Expected share of the time that is useful training.",
+            "checkpoint": "Share of the time that checkpoints hold up training.",
+            "lost": "Share of the time whose work after the last checkpoint was lost.",
             "recovery": "Share of the time that goes to detection and restart.",
             "no spare": "Share of the time in which the job waits for a server, since no spare is left.",
         }

@@ -228,7 +228,7 @@ def _unseen_mistakes(port_selection: LoadedPolicy, *, has_layers: bool) -> list[
     plugin = cast("PortSelection", port_selection.plugin)
     texts: list[str] = []
     if "weight" in plugin.needs and plugin.spreads != "weighted-hash":
-        texts.append("goes by the weights of ports, of which the flow engine knows the hash into them alone")
+        texts.append("chooses by the weights of ports, and the flow engine only knows the hash into weights")
     if plugin.layer_by_word and has_layers:
         texts.append("chooses a layer of routes by the packet's word, and the flow engine has no packets")
     path = "transport.port_selection"

@@ -232,7 +232,7 @@ def _folding(engine: _native.FlowEngine) -> dict[str, Caveat]:
     if engine.is_approximate():
         text += (
             f"; approximate: a critical core of {kept:,} transfers, since hashed paths do not fold: some replicas of"
-            " the job run, the slowest among them, and the others as they do"
+            " the job run, the slowest among them, and the other replicas as these do"
         )
     kind: CaveatKind = "approximate" if engine.is_approximate() else "note"
     return caveats_by_subject([Caveat(subject="engine.folding", kind=kind, text=text)])

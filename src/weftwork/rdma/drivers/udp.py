@@ -179,7 +179,9 @@ class UdpPort:
         self.counters["send_refused"] += 1
         if error.errno == errno.EMSGSIZE:
             size_bytes = datagram.segment_bytes or len(datagram.payload())
-            self.last_error = f"a packet of {size_bytes} bytes does not fit the MTU of the way; take a smaller path_mtu"
+            self.last_error = (
+                f"a packet of {size_bytes} bytes does not fit the MTU of the path; take a smaller path_mtu"
+            )
         elif error.errno in _NEVER_THERE or error.errno == errno.EAGAIN:
             self.last_error = f"to {self._destination(datagram.destination)}: {error.strerror}"
         else:  # such as ENOBUFS, or EINVAL when the address was taken from this machine

@@ -47,7 +47,7 @@ def resolve_transport(transport: TransportSection, reader: Reader, *, has_traffi
         )
     is_wrong = transport.trimming and transport.recovery != "selective-repeat"
     if is_wrong and reader.is_sound("transport.trimming", "transport.recovery"):
-        text = f"with recovery {transport.recovery} nobody sends again what was cut; wanted recovery: selective-repeat"
+        text = f"recovery {transport.recovery} does not send cut packets again; wanted recovery: selective-repeat"
         reader.wrong(reader.which("transport.trimming", "transport.recovery"), text)
     preset = PRESETS[transport.load_balancing]
     for kind, name in zip(("path_selection", "port_selection"), preset, strict=True):

@@ -35,7 +35,9 @@ def resolve_fabric(fabric: FabricSection, reader: Reader) -> FabricSection:
     check_hashes(fabric.hash, reader)
     check_pins(fabric.pinned, reader)
     if fabric.engineering is not None and fabric.pinned and reader.is_sound("fabric.engineering", "fabric.pinned"):
-        reader.wrong("fabric.pinned", "pins paths, which fabric.engineering lays down for all pairs; give one of them")
+        reader.wrong(
+            "fabric.pinned", "pins paths, but fabric.engineering plans the paths of all pairs; give one of the two"
+        )
     if fabric.topology == "file":
         if fabric.file is None and reader.is_sound("fabric.topology", "fabric.file"):
             reader.wrong("fabric.file", "missing, wanted a file that ends in .graphml or .json, since topology is file")
@@ -135,7 +137,7 @@ def servers_asked(hosts: int | None, gpus: int | None, server: Server, found: Fi
         return hosts
     if hosts is not None and gpus != hosts * each:
         of = f"{hosts:,} hosts of {each} GPUs each" if each > 1 else "as fabric.hosts, since every host has one GPU"
-        found.wrong("gpus", f"found {gpus:,}, wanted {hosts * each:,}, {of}; give one of them")
+        found.wrong("gpus", f"found {gpus:,}, wanted {hosts * each:,}, {of}; give one of the two keys")
     elif gpus % each:
         below, above = gpus // each * each, (gpus // each + 1) * each
         near = above if above - gpus <= gpus - below or not below else below
@@ -160,7 +162,7 @@ def _resolve_links(fabric: FabricSection, reader: Reader, known: dict[str, Any])
             reader.wrong(
                 "fabric.link_delay",
                 f"found {format_quantity(DURATION, delay_ps)}, but fabric.cable_length makes"
-                f" {format_quantity(DURATION, from_length_ps)} (5 ns per metre); give one of them",
+                f" {format_quantity(DURATION, from_length_ps)} (5 ns per metre); give one of the two keys",
             )
         elif not SHORTEST_PS <= from_length_ps <= 10**12:
             reader.wrong(
@@ -181,7 +183,7 @@ def _resolve_floor(fabric: FabricSection, plan: FloorPlanSection, reader: Reader
     }
     for key, value in given.items():
         if value is not None:
-            reader.wrong(f"fabric.{key}", "follows from fabric.floor_plan; give one of them")
+            reader.wrong(f"fabric.{key}", "follows from fabric.floor_plan; give one of the two keys")
     for key, length_m in (("rack_cable", plan.rack_cable_m), ("tray_height", 2 * plan.tray_height_m)):
         if round(length_m * PROPAGATION_PS_PER_M) < SHORTEST_PS and reader.is_sound(f"fabric.floor_plan.{key}"):
             text = f"makes a cable of {length_m:g}m, wanted at least 20cm, since the engines need a delay of 1 ns"

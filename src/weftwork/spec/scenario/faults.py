@@ -144,7 +144,9 @@ def _check_event(fault: FaultSection, place: str, path: str, reader: Reader) -> 
     elif fault.event in {"degrade", "slow"} and reader.is_sound(f"{path}.fraction", f"{path}.rate"):
         if (fault.fraction is None) == (fault.rate_bps is None):
             found = "neither" if fault.fraction is None else "both"
-            reader.wrong(path, f"found {found} of fraction and rate, wanted exactly one: what is left of the {place}")
+            reader.wrong(
+                path, f"found {found} of fraction and rate, wanted exactly one: the remaining rate of the {place}"
+            )
     elif fault.event == "lossy" and fault.loss is None and reader.is_sound(f"{path}.loss"):
         reader.wrong(f"{path}.loss", "missing, wanted the probability that a packet vanishes, such as 0.001")
 
@@ -156,9 +158,11 @@ def _check_repetition(fault: FaultSection, path: str, reader: Reader) -> None:
         reader.wrong(f"{path}.for", "means nothing for 'up'; give it to the fault that is 'down'")
     if (fault.every_ps is None) != (fault.times is None):
         given, missing = ("every", "times") if fault.times is None else ("times", "every")
-        reader.wrong(f"{path}.{missing}", f"missing, wanted with {given}: a link flaps every so often, so many times")
+        reader.wrong(
+            f"{path}.{missing}", f"missing, wanted with {given}: flapping needs an interval and a number of times"
+        )
     elif fault.every_ps is not None and fault.event != "up":
         if fault.for_ps is None:
-            reader.wrong(f"{path}.for", "missing, wanted with every and times: how long it lasts each time")
+            reader.wrong(f"{path}.for", "missing, wanted with every and times: the duration of each fault")
         elif fault.for_ps >= fault.every_ps:
-            reader.wrong(f"{path}.for", "is not shorter than every, so that it would never be as before in between")
+            reader.wrong(f"{path}.for", "is not shorter than every, so the fault would never end in between")

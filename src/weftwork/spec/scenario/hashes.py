@@ -68,7 +68,7 @@ def check_hashes(entries: Sequence[HashSection], reader: Reader) -> None:
         if not entry.settings():
             reader.wrong(path, f"sets nothing, wanted one or more of {', '.join(SETTINGS)}")
         if (first := seen.setdefault(entry.switches, index)) != index:
-            text = f"found '{entry.switches}', of which fabric.hash.{first} speaks already; put both into one entry"
+            text = f"found '{entry.switches}', which fabric.hash.{first} has already; put both into one entry"
             reader.wrong(f"{path}.switches", text)
         for key, text in hash_mistakes(HashFunction.model_validate(entry.settings())):
             reader.wrong(f"{path}.{key}", text)

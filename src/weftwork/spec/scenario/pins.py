@@ -56,7 +56,7 @@ def check_pins(entries: Sequence[PinSection], reader: Reader) -> None:
             continue
         if (first := seen.setdefault((entry.sender, entry.receiver), index)) != index:
             pair = f"{entry.sender} to {entry.receiver}"
-            reader.wrong(path, f"pins {pair}, which fabric.pinned.{first} does already; each has one path")
+            reader.wrong(path, f"pins {pair}, which fabric.pinned.{first} pins already; each has one path")
         twice = next((name for place, name in enumerate(entry.path) if name in entry.path[:place]), None)
         if twice is not None:
             reader.wrong(f"{path}.path", f"passes '{twice}' twice, wanted every switch once")

@@ -63,7 +63,9 @@ def check_jobs(
         product = job.tensor * job.context * job.pipeline
         gpus = job.gpus if job.gpus is not None else None if job.data is None else product * job.data
         if gpus is None and reader.is_sound(*(f"{path}.{key}" for key in ("gpus", "data"))):
-            reader.wrong(path, "found neither gpus nor data, wanted one of them: with several jobs none has all GPUs")
+            reader.wrong(
+                path, "found neither gpus nor data, wanted one of them: with several jobs, no job has all GPUs"
+            )
         first = after if job.first_gpu is None else job.first_gpu
         after = first + (gpus or 0)
         update = {"gpus": gpus, "first_gpu": first, "job": job.job or f"job{index}"}
@@ -79,7 +81,7 @@ def check_stragglers(
 ) -> None:
     """Check the stragglers."""
     if stragglers and not is_training and reader.is_sound("stragglers"):
-        reader.wrong("stragglers", "means nothing without training or jobs: nobody computes")
+        reader.wrong("stragglers", "means nothing without training or jobs: no GPU computes")
         return
     total = fabric.gpus if reader.is_sound(*_SHAPE) else None
     seen: dict[int, int] = {}
@@ -146,7 +148,7 @@ def _in_the_fabric(section: _S, path: str, total: int | None, reader: Reader) ->
     elif first + section.gpus > total:
         key = reader.which(f"{path}.gpus", f"{path}.data")
         here = key if key in reader.places.lines else path
-        rest = f", of which {total - first:,} are left from GPU {first:,} on" if first else ""
+        rest = f", with {total - first:,} left from GPU {first:,} on" if first else ""
         reader.wrong(here, f"needs {section.gpus:,} GPUs, but the fabric has {total:,}{rest}")
     return section
 
@@ -157,14 +159,14 @@ def _apart(jobs: list[TrainingJobSection], reader: Reader) -> None:
     for index, job in enumerate(jobs):
         if job.name in names:
             key = f"jobs.{index}.name"
-            reader.wrong(key, f"'{job.name}' is the name of jobs.{names[job.name]} too, wanted another")
+            reader.wrong(key, f"'{job.name}' is the name of jobs.{names[job.name]} too, wanted another name")
         names.setdefault(job.name, index)
         for before, other in enumerate(jobs[:index]):
             if job.placement != other.placement or job.gpus is None or other.gpus is None:
                 continue
             first, last = max(job.first_gpu or 0, other.first_gpu or 0), min(_end(job), _end(other))
             if first < last and reader.is_sound(f"jobs.{index}.gpus", f"jobs.{before}.gpus", f"jobs.{index}.first_gpu"):
-                text = f"GPUs {first:,} to {last - 1:,} belong to jobs.{before} too; wanted GPUs of its own"
+                text = f"GPUs {first:,} to {last - 1:,} belong to jobs.{before} too; wanted other GPUs"
                 reader.wrong(f"jobs.{index}.first_gpu", text, str(_end(other)))
 
 

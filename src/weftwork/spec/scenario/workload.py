@@ -31,8 +31,8 @@ OPERATIONS = (
 )  # fmt: skip
 PLACEMENTS = ("packed", "rails", "pods", "random-servers", "random")
 PLACEMENT_TEXT = (
-    "Which GPU is which rank: server by server, rail by rail, over the pods in turn, whole servers in random order as a"
-    " scheduler finds them free, or single GPUs at random (random: a worst case that leaves no server whole)."
+    "Order of ranks on GPUs: server by server, rail by rail, over the pods alternately, whole servers in random order"
+    " as a scheduler finds them free, or single GPUs at random (random: a worst case that leaves no server whole)."
 )
 
 

@@ -70,7 +70,7 @@ def program(
         if group.members & (group.members - 1) == 0:
             text = "NCCL takes PAT, here recursive halving and doubling"
             return MethodProgram(method=Method(algorithm="halving-doubling"), note=text)
-        text = "NCCL takes PAT, which has no program here for other than a power of two: a ring in its place"
+        text = "NCCL takes PAT, which has a program here only for powers of two: a ring replaces it"
         return replace(
             program(Method(algorithm="ring"), group, size_bytes, figures, own_channels=own_channels), note=text
         )

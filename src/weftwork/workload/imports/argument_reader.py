@@ -95,8 +95,8 @@ class ArgumentReader:
             self.ignored[one.argument] = "found with several values"
             return
         if old is not None and old.values != one.values and (old.is_conditional or one.is_conditional):
-            found = f"found '{_shown(old)}' in line {old.line} and '{_shown(one)}' here, one of them under a condition"
-            self.wrong(one.argument, f"{found}; wanted one, since the script is not run", line=one.line)
+            found = f"found '{_shown(old)}' in line {old.line} and '{_shown(one)}' here, one value under a condition"
+            self.wrong(one.argument, f"{found}; wanted one value, since the script is not run", line=one.line)
         self.given[one.argument] = one
 
     def _not_known(self, one: Given) -> None:
@@ -126,7 +126,7 @@ class ArgumentReader:
             return False
         values = [value for value in one.values if not without_value(value)]
         if values:
-            self.wrong(argument, f"found '{values[0][:_SHOWN]}' behind it, wanted nothing: it is a switch")
+            self.wrong(argument, f"found '{values[0][:_SHOWN]}' after it, wanted nothing: the argument is a switch")
         return True
 
     def whole(self, argument: str, default: int | None = None, *, low: int = 1) -> int | None:

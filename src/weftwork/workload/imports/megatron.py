@@ -201,7 +201,7 @@ class _ScenarioKeys(ScenarioKeys):
             else:
                 missing = [name for value in one.values for name in without_value(value)]
                 found = f"'{missing[0]}' has no value without running the script" if missing else "found no number"
-                self.reader.ignored[one.argument] = f"{found}, so that the number of GPUs is open"
+                self.reader.ignored[one.argument] = f"{found}, so the number of GPUs is unknown"
 
     def degrees(self) -> int:
         """Read the parallel degrees of a model; returns the tensor degree."""
@@ -304,7 +304,7 @@ class _ScenarioKeys(ScenarioKeys):
         degrees = ("--tensor-model-parallel-size", "--context-parallel-size", "--pipeline-model-parallel-size")
         ranks = prod(self.reader.whole(argument, 1) or 1 for argument in degrees)
         if self.gpus is None or self.gpus % ranks:
-            text = "missing, and nobody says how many GPUs there are, wanted a whole number"
+            text = "missing, and the number of GPUs is unknown; wanted a whole number"
             self.reader.wrong("--global-batch-size", text)
             return
         copies = self.gpus // ranks
@@ -348,9 +348,9 @@ class _ScenarioKeys(ScenarioKeys):
         read_bf16_layers(self, is_delayed=eight is not None and four is None and recipe in {None, "delayed"})
         for argument, name in (("--bf16", "BF16"), ("--fp16", "FP16")):
             if self.reader.has(argument) and precision != "bf16":
-                self.read[argument] = f"what is not in {precision} is in {name}, as a scenario has it"
+                self.read[argument] = f"numbers that are not in {precision} are in {name}, as in a scenario"
         if has_fp16 and precision == "bf16":
-            self.read["--fp16"] = "training.precision: bf16, whose numbers are as wide"
+            self.read["--fp16"] = "training.precision: bf16, which is as wide"
         is_wide = self.reader.flag("--accumulate-allreduce-grads-in-fp32")
         is_narrow = self.reader.flag("--grad-reduce-in-bf16") or (has_fp16 and not is_wide)
         arguments = ["--grad-reduce-in-bf16", "--accumulate-allreduce-grads-in-fp32"]

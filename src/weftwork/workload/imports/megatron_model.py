@@ -87,7 +87,7 @@ _TOKENIZERS: Final = {
     "Llama2Tokenizer": 32_000,  # Touvron et al., arXiv:2307.09288, section 2.2
 }
 _USUAL_TOKENIZER: Final = "GPT2BPETokenizer"  # NVIDIA/Megatron-LM, pretrain_gpt.py: args_defaults
-_USUAL_TEXT: Final = f"that of {_USUAL_TOKENIZER}, which pretrain_gpt.py takes where no tokenizer is named"
+_USUAL_TEXT: Final = f"that of {_USUAL_TOKENIZER}, which pretrain_gpt.py takes if no tokenizer is named"
 _VOCABULARY_FILES: Final = frozenset({"--vocab-file", "--merge-file"})  # those that this tokenizer reads
 
 
@@ -145,7 +145,7 @@ def find_model(reader: ArgumentReader, *, name: str, tensor: int) -> ModelFound 
         assumed.pop("model.ffn", None)  # no layer has that width
     if known is not None:
         if words is None:
-            assumed["model.vocabulary"] = f"{known.vocabulary:,}: that of {known.name}, whose other sizes are these"
+            assumed["model.vocabulary"] = f"{known.vocabulary:,}: that of {known.name}, which has the same other sizes"
         elif words != known.vocabulary and "model.vocabulary" in assumed:
             assumed["model.vocabulary"] += f", padded to {known.vocabulary:,}"
         return ModelFound(model=known, config=None, assumed=assumed)
@@ -208,7 +208,7 @@ def _kind(reader: ArgumentReader, config: dict[str, Any], assumed: dict[str, str
         for argument in filter(reader.has, ("--mtp-use-repeated-layer", "--mtp-hybrid-override-pattern")):
             reader.wrong(argument, "a config.json has it with --hybrid-override-pattern alone")
     if windows and (pattern or is_latent or (extras and (mixtures < layers or extras["shared"]))):
-        reader.wrong("--window-size", "no config.json has windows together with what else this model has")
+        reader.wrong("--window-size", "no config.json has windows together with the other features of this model")
     if pattern is not None:
         if is_gated:
             reader.wrong("--hybrid-override-pattern", "is read without --swiglu alone: such a config.json has no gates")
@@ -445,9 +445,7 @@ def model_arguments(model: Model) -> tuple[list[str], dict[str, str]]:
     if model.expert_hidden:
         left_out["expert_hidden"] = "Megatron-LM has no argument for experts of another width than the model's"
     if model.delta is not None:
-        left_out["delta"] = (
-            "gated delta nets are not written as arguments: what is written has attention in their place"
-        )
+        left_out["delta"] = "gated delta nets are not written as arguments: attention is written in their place"
     if model.has_gated_attention:
         left_out["has_gated_attention"] = "gates of attention are not written as arguments"
     return words, left_out

@@ -99,7 +99,7 @@ def model(name: str, *, path: str = "training.model") -> Model:
     """
     absent = ABSENT.get(name)
     if absent is not None:
-        text = f"found '{name}', a model that has what Weftwork does not know: {absent.missing}"
+        text = f"found '{name}', a model with features that Weftwork does not know: {absent.missing}"
         raise ConfigError(path, [Mistake(path=path, text=text, fix=absent.nearest)])
     row = MODELS.find(name, path=path)
     values = {key: figure.value for key, figure in row.figures.items()}

@@ -400,7 +400,9 @@ def _nemotron(keys: _Keys) -> dict[str, Any]:
     predictions = keys.whole("num_nextn_predict_layers", default=0, low=0)
     inside = keys.tree.get("mtp_hybrid_override_pattern", PREDICTION_PATTERN)
     if predictions and inside != PREDICTION_PATTERN:
-        text = f"found {inside!r}, wanted {PREDICTION_PATTERN!r}: a module of attention and experts, the one kind known"
+        text = (
+            f"found {inside!r}, wanted {PREDICTION_PATTERN!r}: a module of attention and experts, the only known kind"
+        )
         keys.mistakes.append(Mistake(path="mtp_hybrid_override_pattern", text=text))
     found |= {
         "prediction_layers": predictions,

@@ -216,7 +216,7 @@ def _pipeline(model: Model, plan: Parallelism) -> Iterator[Refusal]:
     except ConfigError as error:
         yield from (Refusal(key=one.path.rpartition(".")[2], text=one.text) for one in error.mistakes)
     if plan.layout and plan.has_balanced_ends:
-        yield Refusal(key="layout", text="found beside balanced_ends, wanted one of them: both say where layers go")
+        yield Refusal(key="layout", text="found with balanced_ends, wanted one of the two: both place the layers")
     if plan.layout and plan.has_mirror:
         yield Refusal(key="layout", text="found with schedule dualpipe, wanted 1f1b, gpipe or zb-h1: stages mirror")
     if plan.virtual_stages > 1 and plan.pipeline == 1:

@@ -100,7 +100,7 @@ def _resolve(keys: Keys, hosts: int | None, found: Findings) -> Keys:
         return keys
     most = len(_parts(hosts)[1]) - 1
     if keys.senders is not None and keys.senders > most:
-        found.wrong("senders", f"found {keys.senders}, wanted at most {most}: the others but their receiver")
+        found.wrong("senders", f"found {keys.senders}, wanted at most {most}, the other hosts without their receiver")
     return keys
 
 

@@ -165,7 +165,7 @@ def leave(code: int) -> NoReturn:
 
 
 def _tell(number: int) -> None:
-    """Flush the output and report on standard error which signal ended the program."""
+    """Flush the output, and report the signal on standard error."""
     for stream, text in ((sys.stdout, ""), (sys.stderr, f"stopped by {signal.Signals(number).name}\n")):
         with suppress(OSError, ValueError):  # whoever read has gone, as Ctrl-C ends all of a pipe; or it is closed
             if stream is not None:

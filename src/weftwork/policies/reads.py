@@ -218,7 +218,7 @@ class _Walk:
                         self.expression(child, kinds, frame)
 
     def narrowed(self, test: ast.expr, kinds: Kinds, frame: _Frame) -> tuple[Kinds, Kinds]:
-        """Kinds for which a condition may be true, and kinds for which it may be false."""
+        """Kinds for which a condition may be true, and may be false."""
         match test:
             case ast.Name(id=name) if name in frame.values:
                 return self.narrowed(frame.values[name], kinds, frame)

@@ -236,10 +236,10 @@ class Arrivals:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Receive:
-    """Expect the next message from a peer on a channel; it may have arrived already.
+    """Expect the next message from a peer on a channel.
 
-    ``reduce`` says that what arrives is added to what is here, else it takes its place. Engines need not know: it costs
-    them nothing. `weftwork.testing.collectives` runs programs on symbols and does.
+    It may have arrived already. ``reduce`` says that what arrives is added to what is here, else it takes its place.
+    Engines need not know: it costs them nothing. `weftwork.testing.collectives` runs programs on symbols and does.
     """
 
     peer: Peer

@@ -122,7 +122,7 @@ class CmMessage:
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read 232 bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read 232 bytes; returns record and rest, or raises MalformedPacket."""
         numbers, private_data, reserved = cls.LAYOUT.decode(data)
         values: dict[str, Any] = {name: value for name, value in numbers.items() if "." not in name}
         for prefix in dict.fromkeys(name.partition(".")[0] for name in numbers if "." in name):
@@ -291,7 +291,9 @@ class CmReply(CmMessage):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CmReady(CmMessage):
-    """RTU: says that the sender is ready to use the connection (IBTA vol. 1, table 111).
+    """RTU: the sender is ready to use the connection.
+
+    Source: IBTA vol. 1, table 111.
 
     Parameters
     ----------
@@ -355,7 +357,9 @@ class CmReject(CmMessage):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CmWait(CmMessage):
-    """MRA: says that a message has come and that its answer takes time (IBTA vol. 1, table 107).
+    """MRA: a message has come, and its answer takes time.
+
+    Source: IBTA vol. 1, table 107.
 
     Parameters
     ----------
@@ -442,7 +446,9 @@ class CmDisconnectReply(CmMessage):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CmServiceRequest(CmMessage):
-    """SIDR_REQ: asks for the queue pair of a datagram service (IBTA vol. 1, table 119).
+    """SIDR_REQ: asks for the queue pair of a datagram service.
+
+    Source: IBTA vol. 1, table 119.
 
     Parameters
     ----------
@@ -471,7 +477,9 @@ class CmServiceRequest(CmMessage):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CmServiceReply(CmMessage):
-    """SIDR_REP: names the queue pair of a datagram service (IBTA vol. 1, table 120).
+    """SIDR_REP: names the queue pair of a datagram service.
+
+    Source: IBTA vol. 1, table 120.
 
     Parameters
     ----------

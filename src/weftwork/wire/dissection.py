@@ -83,7 +83,7 @@ class Dissection:
 
 
 def dissect(packet: CapturedPacket) -> Dissection:
-    """Read a captured packet as far as its bytes allow; no bytes raise an error."""
+    """Read a captured packet as far as possible, without any error."""
     found = Dissection()
     read = _BY_LINK.get(packet.link_type)
     if read is None:

@@ -67,7 +67,7 @@ class VlanTag:
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read two bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read two bytes; returns record and rest, or raises MalformedPacket."""
         head, rest = split(data, 2, "VLAN tag")
         (bits,) = struct.unpack(">H", head)
         return cls(priority=bits >> 13, vlan_id=bits & 0xFFF, drop_eligible=bool(bits >> 12 & 1)), rest

@@ -129,7 +129,7 @@ class Aeth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         (word,), rest = _cut(_U32, data, "AETH")
         return cls(_KINDS[word >> 29 & 0b11], word >> 24 & 0x1F, word & _LOW24, bool(word >> 31)), rest
 
@@ -159,7 +159,7 @@ class Reth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read sixteen bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read sixteen bytes; returns record and rest, or raises MalformedPacket."""
         values, rest = _cut(_RETH, data, "RETH")
         return cls(*values), rest
 
@@ -189,7 +189,7 @@ class Deth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read eight bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read eight bytes; returns record and rest, or raises MalformedPacket."""
         (queue_key, word), rest = _cut(_DETH, data, "DETH")
         return cls(queue_key, word & _LOW24, word >> 24), rest
 
@@ -222,7 +222,7 @@ class AtomicEth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read 28 bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read 28 bytes; returns record and rest, or raises MalformedPacket."""
         values, rest = _cut(_ATOMIC, data, "AtomicETH")
         return cls(*values), rest
 
@@ -244,7 +244,7 @@ class AtomicAckEth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read eight bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read eight bytes; returns record and rest, or raises MalformedPacket."""
         values, rest = _cut(_U64, data, "AtomicAckETH")
         return cls(*values), rest
 
@@ -266,7 +266,7 @@ class ImmediateData(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         values, rest = _cut(_U32, data, "ImmDt")
         return cls(*values), rest
 
@@ -288,7 +288,7 @@ class Ieth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         values, rest = _cut(_U32, data, "IETH")
         return cls(*values), rest
 
@@ -313,7 +313,7 @@ class XrcEth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         (word,), rest = _cut(_U32, data, "XRCETH")
         return cls(word & _LOW24, word >> 24), rest
 
@@ -338,7 +338,7 @@ class Rdeth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         (word,), rest = _cut(_U32, data, "RDETH")
         return cls(word & _LOW24, word >> 24), rest
 
@@ -375,7 +375,7 @@ class Feth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         (word,), rest = _cut(_U32, data, "FETH")
         return cls(word & 0xF, word >> 4 & 0b11, word >> 6), rest
 

@@ -61,7 +61,7 @@ class IntHop(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read eight bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read eight bytes; returns record and rest, or raises MalformedPacket."""
         head, rest = split(data, TELEMETRY_HOP_BYTES, "INT")
         (word,) = _HOP.unpack(head)
         return cls(word >> 60, word >> 36 & 0xFFFFFF, word >> 16 & 0xFFFFF, word & 0xFFFF), rest

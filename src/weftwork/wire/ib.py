@@ -89,7 +89,7 @@ class Bth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read twelve bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read twelve bytes; returns record and rest, or raises MalformedPacket."""
         if len(data) < BTH_BYTES:
             raise MalformedPacket("BTH", f"found {len(data)} bytes, wanted at least {BTH_BYTES}")
         opcode, flags, partition_key, qp_word, psn_word = _BTH.unpack_from(data)

@@ -67,7 +67,7 @@ class Lrh(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read eight bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read eight bytes; returns record and rest, or raises MalformedPacket."""
         if len(data) < LRH_BYTES:
             raise MalformedPacket("LRH", f"found {len(data)} bytes, wanted at least {LRH_BYTES}")
         lane, level, destination_lid, length, source_lid = _LRH.unpack_from(data)

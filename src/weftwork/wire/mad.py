@@ -79,7 +79,7 @@ class MadHeader(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read 24 bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read 24 bytes; returns record and rest, or raises MalformedPacket."""
         if len(data) < MAD_HEADER_BYTES:
             raise MalformedPacket("MAD", f"found {len(data)} bytes, wanted at least {MAD_HEADER_BYTES}")
         base, management, version, method, status, specific, transaction, attribute, reserved, modifier = (

@@ -69,9 +69,10 @@ def packed(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
 
 
 def rails(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
-    """The GPUs of `packed`, ordered by rail: with S servers, GPU g of server s is rank g S + s.
+    """The GPUs of `packed`, ordered by rail.
 
-    Neighbours in rank are then one leaf apart, as a ring over the ranks of one rail wants it. Parameters as `packed`.
+    With S servers, GPU g of server s is rank g S + s. Neighbours in rank are then one leaf apart, as a ring over the
+    ranks of one rail wants it. Parameters as `packed`.
     """
     del seed
     host, gpu = _gpus(fabric, ranks)

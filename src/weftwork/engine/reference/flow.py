@@ -40,7 +40,10 @@ class Flow:
 
     @classmethod
     def of(cls, source: int, destination: int, channel: int, *, seed: int, pins: Pins | None = None) -> Flow:
-        """The flow from rank to rank on a channel, in a run with this seed and these pinned entropies."""
+        """The flow from rank to rank on a channel, in a run.
+
+        The run has this seed and these pinned entropies.
+        """
         identity = flow_identity(source, destination, channel)
         drawn = FIRST_ENTROPY | draw(seed, Stream.PATH_CHOICE, identity, 0, 0) & 0x3FFF
         pins = pins or {}

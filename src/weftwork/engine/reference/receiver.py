@@ -288,7 +288,10 @@ class Receiver:
     # The receiver's step
 
     def _run_step_on_data(self, packet: Packet) -> bool:
-        """Call the step if it wants this packet; returns whether it asks for an ACK."""
+        """Call the step for a packet; returns whether it wants an ACK.
+
+        It is called if it wants this packet.
+        """
         if self.state is None or not (self.wants_all_data or packet.is_marked):
             return False
         signal = self._packet_signal(Kind.DATA, packet)

@@ -68,7 +68,7 @@ class Params:
 
 
 class State(SenderState):
-    """One sending queue pair; ``_hi`` and ``_lo`` are the long-term and the short-term bound, as in tcp_bbr.c."""
+    """One sending queue pair; ``_hi`` and ``_lo`` are long-term and short-term bounds."""
 
     mode: int
     phase: int

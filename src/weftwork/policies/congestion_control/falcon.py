@@ -338,7 +338,10 @@ def within(value: float, lowest: float, highest: float) -> float:
 
 
 def obey(params: Params, state: State, signal: Signal) -> None:
-    """Set window, rate and timeout: below a packet, one packet in flight and an RTT / window between two."""
+    """Set window, rate and timeout.
+
+    Below a packet, one packet is in flight, with an RTT / window between two packets.
+    """
     window = min(state.fabric_packets, state.nic_packets)
     if params.sequence_packets > 0:
         window = min(window, float(params.sequence_packets))

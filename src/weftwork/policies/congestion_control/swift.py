@@ -246,7 +246,10 @@ def lose(params: Params, state: State, signal: Signal) -> None:
 
 
 def obey(params: Params, state: State, signal: Signal) -> None:
-    """Set window, rate and timeout: below a packet, one packet in flight and an RTT / window between two."""
+    """Set window, rate and timeout.
+
+    Below a packet, one packet is in flight, with an RTT / window between two packets.
+    """
     window = min(state.fabric_packets, state.host_packets)
     line_bps = float(signal.line_rate_bps)
     state.window_bytes = max(window, 1.0) * signal.mtu_bytes

@@ -20,7 +20,7 @@ DRAWS = 2.0**62  # values of signal.draw
 
 
 class Params:
-    """Definition of a bad round, bad rounds before a move, and stay after a timeout."""
+    """Definition of a bad round, and rules of moving."""
 
     share: float = row(
         default=0.5,
@@ -52,7 +52,7 @@ class Params:
 
 
 class State(PathState):
-    """The round, its bad predecessors in a row, and the next packet's action."""
+    """The round, bad rounds in a row, and the next action."""
 
     arrived: int
     marked: int

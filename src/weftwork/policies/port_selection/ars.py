@@ -138,7 +138,10 @@ def best(params: Params, ports: list[Loads], signal: PortSignal, candidates: lis
 
 
 def step(params: Params, state: State, ports: list[Loads], signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Stay on the flowlet's port while it is up; choose the best for a new flowlet."""
+    """Stay on the flowlet's port while it is up.
+
+    A new flowlet takes the best port.
+    """
     for i in range(signal.candidates):
         sample(params, ports[candidates[i].port], candidates[i], signal.now_ps)
     entry = signal.hash % FLOWLETS

@@ -36,7 +36,10 @@ class State:
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Stay on the flowlet's port while it is up; draw another for a new flowlet."""
+    """Stay on the flowlet's port while it is up.
+
+    A new flowlet takes a random port.
+    """
     entry = signal.hash % ENTRIES
     place = state.place[entry]
     is_new = state.last_at_ps[entry] == OFF or signal.now_ps - state.last_at_ps[entry] > params.gap_ps

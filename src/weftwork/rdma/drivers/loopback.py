@@ -20,7 +20,7 @@ _MOST_WAITING: Final = 4096  # chosen: datagrams that a port holds before it dro
 
 
 class LoopbackWire:
-    """Carries datagrams between the ports that it has opened, at once and in order."""
+    """Carries datagrams between its open ports, at once and in order."""
 
     def __init__(self) -> None:
         self.ports: dict[bytes, LoopbackPort] = {}

@@ -23,7 +23,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """Findings about a section of a scenario while it is read; see `weftwork.spec.scenario.choice.Findings`."""
+    """Findings about a section of a scenario during its reading.
+
+    See `weftwork.spec.scenario.choice.Findings`.
+    """
 
     reader: Reader
     section: str

@@ -283,7 +283,10 @@ class Text:
         return str(value)
 
     def json(self) -> dict[str, Any]:
-        """JSON Schema of the text; a name such as 2024 is a number to an editor."""
+        """JSON Schema of the text.
+
+        A name such as 2024 is a number to an editor.
+        """
         return {"type": ["string", "number", "boolean"], "minLength": 1, "maxLength": self.longest}
 
 

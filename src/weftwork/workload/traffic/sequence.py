@@ -75,7 +75,7 @@ def sized_words(keys: SizedFlows, job: Job, *, with_hosts: bool = True) -> str:
 
 
 def messages(peer: Peer, *, size_bytes: int, repeat: int, queue_pairs: int, priority: int) -> tuple[Operation, ...]:
-    """Operations that send ``repeat`` messages of ``size_bytes`` to a peer, one after the other."""
+    """Operations that send ``repeat`` messages of ``size_bytes`` to a peer, in sequence."""
 
     def on(channels: int) -> tuple[Operation, ...]:
         size = Size(total_bytes=size_bytes)
@@ -91,7 +91,10 @@ def messages(peer: Peer, *, size_bytes: int, repeat: int, queue_pairs: int, prio
 
 
 def start_ps(seed: int, flow: int, start_jitter_ps: int) -> int:
-    """Instant from 0 to ``start_jitter_ps`` at which a flow starts, by the identity of the flow."""
+    """Random start of a flow, from 0 to ``start_jitter_ps``.
+
+    It follows from the identity of the flow.
+    """
     return draw(seed, Stream.START, flow, 0, 0) * (start_jitter_ps + 1) >> 64
 
 

@@ -135,7 +135,7 @@ class _Channel:
                 return self._deliver(lane, piece, go, done)
 
     def _deliver(self, lane: Lane, piece: int, go: int, done: int) -> Pair:
-        """Send a domain's data to the GPU of the same rail in each other domain.
+        """Send a domain's data to its rail's GPU in each other domain.
 
         The data is that of all GPUs of this domain for the other domain.
         """

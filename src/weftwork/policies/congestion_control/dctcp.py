@@ -273,8 +273,8 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
 def is_filled(state: State, signal: Signal) -> bool:
     """Whether at least half of the window was in flight (RFC 7661).
 
-    Linux does the same in slow start (tcp_is_cwnd_limited). Less means that the sender had nothing to send, or that its NIC
-    was the limit.
+    Linux does the same in slow start (tcp_is_cwnd_limited). Less means that the sender had nothing to send, or that its
+    NIC was the limit.
     """
     return 2 * (signal.inflight_bytes + signal.arrived_bytes) >= state.window_bytes
 

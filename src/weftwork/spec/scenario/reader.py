@@ -1,6 +1,7 @@
-"""A tree of YAML nodes to the sections of a scenario, by their rows; every mistake is kept and reading goes on.
+"""Read a tree of YAML nodes into sections, by their rows.
 
-Also what ``--set`` does: it puts a node into the tree before it is read, so that one set of rules judges both.
+Every mistake is kept, and reading goes on. Also what ``--set`` does: it puts a node into the tree before it is read, so
+that one set of rules judges both.
 Leaves out: checks of one key against another (`weftwork.spec.scenario.checks`).
 """
 # ruff: noqa: ANN401 - a resolved value is whatever its row makes of it
@@ -63,9 +64,9 @@ _HEADS = ("name", "file")  # of a policy; every other key is a parameter
 
 @dataclass(kw_only=True)
 class Places:
-    """Where each key stands: its line, `NO_LINE` in a dict, None for ``--set``; and which keys ``--set`` took away.
+    """The place of each key: its line, `NO_LINE` in a dict, None for ``--set``.
 
-    ``whole`` is what mistakes about all of the scenario call it.
+    Keys that ``--set`` removed are kept too. ``whole`` names the scenario in mistakes about all of it.
     """
 
     lines: dict[str, int | None] = field(default_factory=dict)
@@ -73,7 +74,7 @@ class Places:
     whole: str = "file"
 
     def line_of(self, path: str) -> int | None:
-        """Line of a key, or of the nearest section around it that is in the file; None in a dict."""
+        """Line of a key, or of the nearest section around it in the file; None in a dict."""
         while path:
             line = self.lines.get(path)
             if line is not None and line != NO_LINE:
@@ -82,7 +83,7 @@ class Places:
         return None
 
     def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
-        """Make a mistake that says where it is: a line of the file, or the ``--set`` that brought it."""
+        """Make a mistake with its place: a line, or its ``--set``."""
         if path in self.lines and self.lines[path] is None:
             return Mistake(path=f"--set {path}", text=text, fix=fix)
         shown = self.whole if path in {"", "file"} else path
@@ -126,19 +127,19 @@ class Reader:
         self.mistakes.append(self.places.mistake(path, text, fix))
 
     def is_sound(self, *paths: str) -> bool:
-        """Whether no mistake was found at these keys or in a section around them."""
+        """Whether no mistake was found at these keys or around them."""
         return not any(around in self.bad for path in paths for around in _around(path))
 
     def which(self, first: str, second: str) -> str:
-        """Return the key that the user wrote: the first of the two, unless only the second is there."""
+        """Return the first key, unless the user wrote only the second."""
         return second if first not in self.places.lines and second in self.places.lines else first
 
     def runs(self, path: str, label: str) -> bool:
-        """Whether the file that is chosen at a key may be run: one of the catalogue, or a user's own that is let in."""
+        """Whether a key's file may be run: a catalogue file or permitted user code."""
         return not is_path(label) or self.user_code is not UserCode.TOPOLOGY or path == "fabric.topology"
 
     def section(self, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str] | None = None) -> Any:
-        """Read a mapping into a record; what is wrong in it gets its default, so that reading can go on."""
+        """Read a mapping into a record; wrong values become defaults."""
         rows = rows_of(model)
         chooser = chooser_of(model)
         if chooser is None:
@@ -149,7 +150,7 @@ class Reader:
     def _chosen_section(
         self, chooser: Chooser, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str]
     ) -> Any:
-        """Read a section in which one key chooses a file, which brings keys of its own."""
+        """Read a section whose keys depend on the file that one key chooses."""
         rows = rows_of(model)
         if not isinstance(node, Mapping):
             node = self._mapping(node, path, [row.key for row in _with_options(rows, chooser)])
@@ -206,7 +207,7 @@ class Reader:
     def _choice(
         self, chooser: Chooser, node: Mapping, path: str, model: type[BaseModel]
     ) -> tuple[str | None, Offer[Any] | None]:
-        """Read which file was chosen: its name or path, and what it offers; None where that is wrong or open."""
+        """Read the chosen file: name or path, and offer; None if wrong or open."""
         row, kind = chooser.row, chooser.kind
         at = _join(path, row.key)
         entry = node.get(row.key)
@@ -240,7 +241,10 @@ class Reader:
         entries: dict[str, Node],
         path: str,
     ) -> None:
-        """Refuse keys of another choice; where the choice itself is wrong, judge their values alone."""
+        """Refuse keys of another choice.
+
+        If the choice itself is wrong, only the values of the keys are checked.
+        """
         for key in [key for key in entries if key in others]:
             names, row = others[key]
             if not self.is_sound(_join(path, chooser.row.key)):
@@ -265,9 +269,9 @@ class Reader:
         *,
         is_open: bool = False,
     ) -> dict[str, Node]:
-        """Entries of a mapping by key: those of ``keys`` and of ``others``, which the caller judges.
+        """Entries of a mapping by key: those of ``keys`` and ``others``.
 
-        ``is_open``: any other key may be right, and is left aside.
+        The caller judges the others. ``is_open``: any other key may be right, and is left aside.
         """
         known: dict[str, Node] = {}
         for entry in self._mapping(node, path, keys).entries:
@@ -371,7 +375,10 @@ class Reader:
         return tuple(self.section(item, f"{path}.{index}", kind.model) for index, item in enumerate(node.items))
 
     def _file(self, text: str, path: str, *, is_in_file: bool) -> str:
-        """Find a file that the user named: from the scenario's folder, or with ``--set`` from where the user is."""
+        """Find a user's file.
+
+        Paths start at the scenario's folder, or with ``--set`` at the working directory.
+        """
         folder, seen_from = (self.directory, self.folder_words) if is_in_file else (Path(), "the current folder")
         try:
             full = (folder / text).absolute()
@@ -384,7 +391,7 @@ class Reader:
         return str(full)
 
     def _code(self, text: str, path: str, names: SequenceType[str], *, is_in_file: bool) -> str:
-        """Find a Python file that the user named, unless the caller wants no code of a user's own."""
+        """Find a user's Python file, unless the caller permits no user code."""
         file = self._file(text, path, is_in_file=is_in_file)
         if self.user_code is not UserCode.REFUSED or not self.is_sound(path):
             return file
@@ -483,7 +490,7 @@ class Reader:
 
 
 def apply_override(root: Mapping, key: str, given: object) -> tuple[Mapping, list[Mistake]]:
-    """Put the value of one ``--set key=text`` into the tree; ``null`` or None removes the key.
+    """Apply one ``--set key=text`` to the tree; ``null`` or None removes the key.
 
     A key to remove that the tree does not have stays in it as null without a line, so that the reader judges its name.
 
@@ -512,7 +519,7 @@ def apply_override(root: Mapping, key: str, given: object) -> tuple[Mapping, lis
 
 
 def _put(node: Node | None, parts: list[str], value: Node, path: str) -> Node | None:
-    """Return the node with ``value`` at ``parts`` below it, or None where a list has no such place."""
+    """Return the node with ``value`` at ``parts``; None if a list has no such place."""
     if not parts:
         return value
     head, *rest = parts
@@ -553,13 +560,13 @@ def _without_lines(node: Node) -> Node:
 
 
 def _with_options(rows: dict[str, KeyRow], chooser: Chooser) -> list[KeyRow]:
-    """Rows of a section with those of all its choices behind the key that chooses."""
+    """Rows of a section, with its choices' rows behind the choosing key."""
     every = [row for _, row in chooser.others().values()]
     return [chooser.row, *every, *(row for row in rows.values() if row.key != chooser.row.key)]
 
 
 def _wanted(row: KeyRow, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Values for which a row means something."""
+    """Values of the choosing key that give a row its meaning."""
     if row.only is not None:
         return row.only[1]
     return tuple(name for name in names if row.unless is None or name not in row.unless[1])
@@ -570,7 +577,7 @@ def _is_null(node: Node) -> bool:
 
 
 def _is_removed(entry: YamlEntry) -> bool:
-    """Whether ``--set`` took the key away."""
+    """Whether ``--set`` removed the key."""
     return _is_null(entry.node) and entry.line is None
 
 

@@ -1,7 +1,7 @@
-"""A scenario: one file that describes fabric, transport and workload, as a frozen record with all quantities resolved.
+"""A scenario: one file for fabric, transport and workload, fully resolved.
 
-`load` finds all mistakes of a file at once, each with its path, line, what was found, what is allowed and the nearest
-spelling.
+It is a frozen record. `load` finds all mistakes of a file at once, each with its path, line, what was found, what is
+allowed and the nearest spelling.
 `dump` writes the complete scenario, which `loads` reads back to an equal one. A run is a pure function of this record.
 Leaves out: what needs the policies, the hardware catalogue or the built fabric; floors above use `Scenario.locate`.
 """
@@ -69,7 +69,10 @@ WORKLOADS = ("collective", "traffic", "training", "jobs")
 
 
 class Scenario(Record, Shown):
-    """Everything that a run depends on, resolved: bits per second, bytes, picoseconds, absolute paths, all defaults."""
+    """All inputs of a run, resolved to numbers with units.
+
+    These are bits per second, bytes, picoseconds, absolute paths, and all defaults.
+    """
 
     schema_version: int = row(
         "schema",
@@ -78,16 +81,14 @@ class Scenario(Record, Shown):
         text="Version of the language in which the file is written; older ones are migrated with a note.",
         source="chosen: 1 is the first",
     )
-    name: str = row(
-        "name", Text(), absent="the name of the file", text="What the run is called.", source="chosen: the file's"
-    )
+    name: str = row("name", Text(), absent="the name of the file", text="Name of the run.", source="chosen: the file's")
     fabric: FabricSection = row(
         "fabric", Section(model=FabricSection), text="Hosts, switches and links.", source="see its keys"
     )
     transport: TransportSection = row(
         "transport",
         Section(model=TransportSection),
-        text="How messages become packets, and who reacts to what.",
+        text="Packets, recovery, congestion control and load balancing.",
         source="see its keys",
     )
     collective: CollectiveSection | None = row(
@@ -124,7 +125,7 @@ class Scenario(Record, Shown):
         "reliability",
         Section(model=Reliability, optional=True),
         absent="nothing is asked about weeks",
-        text="What fails, for the goodput of training over weeks.",
+        text="Failure rates, for the goodput of training over weeks.",
         source="see its keys",
     )
     calibration: str | None = row(
@@ -136,12 +137,12 @@ class Scenario(Record, Shown):
         source="docs/models/calibration.md",
     )
     engine: EngineSection = row(
-        "engine", Section(model=EngineSection), text="How the run is computed.", source="see its keys"
+        "engine", Section(model=EngineSection), text="Engine, seed and recordings of the run.", source="see its keys"
     )
     faults: tuple[FaultSection, ...] = row(
         "faults",
         SectionList(model=FaultSection),
-        text="What happens to links, switches and NICs.",
+        text="Faults of links, switches and NICs.",
         source="see its keys",
     )
 
@@ -151,7 +152,7 @@ class Scenario(Record, Shown):
 
     @property
     def workload(self) -> CollectiveSection | TrafficSection | TrainingSection:
-        """The one workload of the scenario; of several training jobs the first."""
+        """The workload of the scenario; the first of several training jobs."""
         found = next((one for one in (self.collective, self.traffic, *self.trainings) if one is not None), None)
         if found is None:
             raise ConfigError(self._source, [Mistake(path="file", text=_ONE_WORKLOAD)])
@@ -164,20 +165,26 @@ class Scenario(Record, Shown):
 
     @property
     def source(self) -> str:
-        """The file that the scenario came from, or what it was called."""
+        """File or name that the scenario was read from."""
         return self._source
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a migration changed, one sentence each."""
+        """Changes of a migration, one sentence each."""
         return self._notes
 
     def line_of(self, path: str) -> int | None:
-        """Line of a key such as ``fabric.radix``, or of the nearest section around it that is in the file, or None."""
+        """Line of a key or its nearest section, or None.
+
+        A key is written like ``fabric.radix``. None means that the file has neither.
+        """
         return self._places.line_of(path)
 
     def is_set(self, path: str) -> bool:
-        """Whether a key such as ``fabric.radix`` is in the file or in an override, and not a default."""
+        """Whether a key is set in the file or by an override.
+
+        A key is written like ``fabric.radix``.
+        """
         return path in self._places.lines and path not in self._places.removed
 
     def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
@@ -185,14 +192,20 @@ class Scenario(Record, Shown):
         return self._places.mistake(path, text, fix)
 
     def locate(self, error: ConfigError) -> ConfigError:
-        """Return the same error with this scenario as its source and a line for each mistake whose path is a key."""
+        """Return the error with this scenario as source, and with line numbers.
+
+        A mistake gets a line if its path is a key.
+        """
         return ConfigError(
             self._source,
             [m if m.line is not None else self._places.mistake(m.path, m.text, m.fix) for m in error.mistakes],
         )
 
     def __eq__(self, other: object) -> bool:
-        """Compare what is described; lines, notes and the name of the file do not count."""
+        """Compare the described content.
+
+        Lines, notes and the name of the file do not count.
+        """
         return isinstance(other, Scenario) and self.__dict__ == other.__dict__
 
     def __repr__(self) -> str:
@@ -390,7 +403,7 @@ def _to_this_schema(root: Tree, reader: Reader, source: str) -> tuple[Tree, tupl
 
 
 def _fabric_from_file(root: Tree) -> Tree:
-    """Say ``topology: file`` where a file is given and nothing else is said."""
+    """Set ``topology: file`` if a fabric file is given without a topology."""
     fabric = root.get("fabric")
     if fabric is None or not isinstance(fabric.node, Tree) or fabric.node.get("topology") is not None:
         return root
@@ -406,7 +419,10 @@ def _fabric_from_file(root: Tree) -> Tree:
 
 
 def _is_there(root: Tree, key: str) -> bool:
-    """Whether a key is in the file; one that ``--set key=null`` removed from a file without it is not."""
+    """Whether a key is in the file.
+
+    A key that ``--set key=null`` removed from a file without it is not.
+    """
     entry = root.get(key)
     return entry is not None and not (
         isinstance(entry.node, Scalar) and entry.node.value is None and entry.line is None
@@ -460,16 +476,19 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
 
 @cache
 def rows() -> tuple[KeyRow, ...]:
-    """List the row of every key, sections and their keys alike, each with its dotted ``path``.
+    """List the row of every section and key, each with its ``path``.
 
-    An item of a list has its list's path: ``faults.at``. A key that several choices have, each in a sense of its own,
-    has a row for each.
+    The path is dotted. An item of a list has its list's path: ``faults.at``. A key that several choices have, each in a
+    sense of its own, has a row for each.
     """
     return tuple(_rows_below(rows_of(Scenario).values(), ""))
 
 
 def _words_by_path() -> dict[str, tuple[str, ...]]:
-    """All keys with the words that each takes; none for numbers, names of files and the like."""
+    """Allowed words of every key.
+
+    Numbers, names of files and the like have none.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for one in rows():
         words = one.kind.options if isinstance(one.kind, Choice) else ()
@@ -489,7 +508,7 @@ def _rows_below(described: Iterable[KeyRow], path: str) -> Iterator[KeyRow]:
 
 
 def _rows_inside(model: type[BaseModel]) -> Iterator[KeyRow]:
-    """Rows of a section; those of its choices stand behind the key that chooses."""
+    """Rows of a section, with its choices' rows behind the choosing key."""
     chooser = chooser_of(model)
     for one in (rows_of(model) or device_rows(model)).values():
         yield one
@@ -503,7 +522,7 @@ _MODEL = KeyRow(
     kind=Text(),
     default="plain",
     source="chosen: no vendor's",
-    text="Device of the hardware catalogue whose figures stand where none is given here.",
+    text="Device of the hardware catalogue that gives the figures which are not set here.",
 )
 
 _PRESET = KeyRow(
@@ -512,5 +531,5 @@ _PRESET = KeyRow(
     kind=Text(),
     default="plain",
     source="chosen: nobody's",
-    text="Preset of the catalogue whose figures stand where none is given here.",
+    text="Preset of the catalogue that gives the figures which are not set here.",
 )

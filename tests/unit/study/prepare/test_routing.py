@@ -117,7 +117,7 @@ def test_what_the_file_alone_shows_is_told_when_it_is_read() -> None:
         (9, "fabric.paths"), (12, "fabric.pinned.1"), (13, "fabric.pinned.2.to"), (14, "fabric.pinned.3.path"),
     ]  # fmt: skip
     assert [words for _, _, words in found[1:]] == [
-        "pins host0 to host2, which fabric.pinned.0 does already; each has one path",
+        "pins host0 to host2, which fabric.pinned.0 pins already; each has one path",
         "found 'host0/nic0', the host that sends, wanted another one",
         "passes 'spine0' twice, wanted every switch once",
     ]

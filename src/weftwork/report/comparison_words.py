@@ -70,7 +70,7 @@ def comparison_verdict(found: RunComparison) -> list[str]:
     doubts = price_doubts(found) if has_prices_apart(found) else []
     said = [f"{name} is given more than once." for name in found.given_twice]
     if found.is_same_result:
-        of = "" if len(found.runs) == 2 else f" of all {len(found.runs)} runs"
+        of = "" if len(found.runs) == 2 else f" of all {plural(len(found.runs), 'run')}"
         return [*said, f"The results{of} are equal to the bit.", *_saved(found), *doubts]
     alone = [group for group in found.groups if len(group.runs) == 1]
     if len(alone) == len(found.groups) > 1:
@@ -141,7 +141,7 @@ def _fastest(found: RunComparison, places: Sequence[int], first: int) -> list[st
     if len(places) < _FEW or first in best:
         return []
     names = joined([found.runs[place].short if len(found.groups) > 1 else found.runs[place].label for place in best])
-    return [f"{names} {'is' if len(best) == 1 else 'are'} the fastest of {len(places)} runs ({amount(least, 'ps')})"]
+    return [f"the fastest of {plural(len(places), 'run')} ({amount(least, 'ps')}): {names}"]
 
 
 def _extremes(found: RunComparison, places: Sequence[int]) -> list[int]:

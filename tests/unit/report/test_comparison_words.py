@@ -177,7 +177,7 @@ def test_of_many_runs_the_extremes_are_told() -> None:
     runs = [a_run(f"r{place}", (10 + (place * 7 + 3) % 11) * 1e6) for place in range(9)]
     found = said(*runs)
     fastest, slowest = (choose(runs[1:], key=lambda one: one.value_ps or 0).label for choose in (min, max))
-    assert found[0] == f"{fastest} is the fastest of 9 runs (11 us)."
+    assert found[0] == f"The fastest of 9 runs (11 us): {fastest}."
     assert {text.split()[0] for text in found[1:3]} == {fastest, slowest}
     assert found[3] == "The other 6 runs lie between them in time."
 

@@ -26,6 +26,7 @@ from weftwork.base.user_code import UserCode, is_in_package
 from weftwork.spec.scenario.choice import NoKeys, Offer
 from weftwork.spec.scenario.chosen import OPTIONS, Chooser, chooser_of, clash, means_nothing, usual_values
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
+from weftwork.spec.scenario.key_paths import is_null, joined_key, shown_key
 from weftwork.spec.scenario.kinds import (
     DeviceKind,
     FileName,
@@ -38,27 +39,16 @@ from weftwork.spec.scenario.kinds import (
 )
 from weftwork.spec.scenario.migrations import present_key
 from weftwork.spec.scenario.policies import ParameterCheck, ParameterValue, PolicyChoice
-from weftwork.spec.scenario.python_tree import NO_LINE, value_tree
+from weftwork.spec.scenario.python_tree import NO_LINE
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
 from weftwork.spec.scenario.transport import TransportCheck
 from weftwork.spec.scenario.unknown_key import unknown_key
-from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, YamlEntry, read_tree, show
+from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, YamlEntry, show
 
-__all__ = ["Places", "Reader", "apply_override"]
+__all__ = ["Places", "Reader"]
 
 MANY = 100  # chosen: nobody reads more hints
 
-# Keys whose value may be one word instead of a mapping, and the key that the word then stands for.
-_SHORT_FORMS = {
-    "transport.congestion_control": "name",
-    "transport.path_selection": "name",
-    "transport.port_selection": "name",
-    "fabric.switch": "model",
-    "fabric.nic": "model",
-    "fabric.node": "model",
-    "training.software": "name",
-    "jobs.software": "name",
-}
 _HEADS = ("name", "file")  # of a policy; every other key is a parameter
 
 
@@ -167,7 +157,7 @@ class Reader:
         del rows[chooser.name]
         usual, wrong = usual_values(offer, rows, entries)
         for text, fix in wrong:
-            self.wrong(_join(path, chooser.row.key), text, fix)
+            self.wrong(joined_key(path, chooser.row.key), text, fix)
         values = self._rows(rows, entries, path, {chooser.row.key: chosen}, chooser.kind.folder.names, usual)
         kept = NoKeys() if offer is None else offer.keys.model_construct(**options)
         return model.model_construct(**{chooser.name: chosen, OPTIONS: kept, **values})
@@ -192,11 +182,11 @@ class Reader:
         values: dict[str, Any] = {}
         given: set[str] = set()
         for name, row in rows.items():
-            at = _join(path, row.key)
+            at = joined_key(path, row.key)
             entry = entries.get(row.key)
             if entry is None:
                 values[name] = self._value(row, usual[row.key], at) if row.key in usual else self._default(row, at)
-            elif _is_null(entry) and row.default is None and not isinstance(row.kind, Section | SectionList):
+            elif is_null(entry) and row.default is None and not isinstance(row.kind, Section | SectionList):
                 values[name] = None
             else:
                 given.add(name)
@@ -209,11 +199,11 @@ class Reader:
     ) -> tuple[str | None, Offer[Any] | None]:
         """Read the chosen file: name or path, and offer; None if wrong or open."""
         row, kind = chooser.row, chooser.kind
-        at = _join(path, row.key)
+        at = joined_key(path, row.key)
         entry = node.get(row.key)
         if entry is not None:
             self.places.lines[at] = entry.line
-        if entry is None or _is_removed(entry) or (_is_null(entry.node) and row.default is None):
+        if entry is None or _is_removed(entry) or (is_null(entry.node) and row.default is None):
             label = self._default(row, at)
         else:
             label = self._value(row, entry.node, at)
@@ -247,15 +237,15 @@ class Reader:
         """
         for key in [key for key in entries if key in others]:
             names, row = others[key]
-            if not self.is_sound(_join(path, chooser.row.key)):
-                self._value(row, entries[key], _join(path, key))
-            elif not _is_null(entries[key]):
-                self.wrong(_join(path, key), means_nothing(chooser.row.key, chosen, names))
+            if not self.is_sound(joined_key(path, chooser.row.key)):
+                self._value(row, entries[key], joined_key(path, key))
+            elif not is_null(entries[key]):
+                self.wrong(joined_key(path, key), means_nothing(chooser.row.key, chosen, names))
 
     def _mapping(self, node: Node, path: str, keys: list[str]) -> Mapping:
         if isinstance(node, Mapping):
             return node
-        if not _is_null(node):
+        if not is_null(node):
             self.wrong(path, f"found {show(node)}, wanted a mapping with keys such as {', '.join(keys[:3])}")
         return Mapping()
 
@@ -275,7 +265,7 @@ class Reader:
         """
         known: dict[str, Node] = {}
         for entry in self._mapping(node, path, keys).entries:
-            at = _join(path, _shown_key(entry.key))
+            at = joined_key(path, shown_key(entry.key))
             self.places.lines[at] = entry.line
             if entry.key in keys or entry.key in others:
                 if _is_removed(entry):
@@ -356,16 +346,16 @@ class Reader:
         by_key = {row.key: values[name] for name, row in rows.items()} | dict(chosen)
         for name, row in rows.items():
             deciding = selector(row)
-            if deciding is None or not self.is_sound(_join(path, deciding)):
+            if deciding is None or not self.is_sound(joined_key(path, deciding)):
                 continue
             found = by_key[deciding]
             if not applies(row, found):
                 values[name] = DeviceChoice() if isinstance(row.kind, DeviceKind) else None
                 if name in given:
-                    self.wrong(_join(path, row.key), means_nothing(deciding, found, _wanted(row, names)))
+                    self.wrong(joined_key(path, row.key), means_nothing(deciding, found, _wanted(row, names)))
 
     def _sections(self, kind: SectionList, node: Node, path: str) -> tuple[Any, ...]:
-        if _is_null(node):
+        if is_null(node):
             return ()
         if not isinstance(node, Sequence):
             self.wrong(path, f"found {show(node)}, wanted {kind.wanted}")
@@ -415,7 +405,7 @@ class Reader:
             label = heads[0].node
             for entry in node.entries:
                 if entry not in heads:
-                    at = _join(path, _shown_key(entry.key))
+                    at = joined_key(path, shown_key(entry.key))
                     self.places.lines[at] = entry.line
                     self._parameter(parameters, entry.key, entry.node, at)
         known = list(self.known.get(kind.folder, ()))
@@ -438,13 +428,13 @@ class Reader:
         is_judged = self.is_sound(path) and self.runs(path, choice.label)
         if self.check_parameters is not None and parameters and is_judged:
             for mistake in self.check_parameters(kind.folder, choice.label, parameters):
-                at = mistake.path if mistake.path.startswith(f"{path}.") else _join(path, mistake.path)
+                at = mistake.path if mistake.path.startswith(f"{path}.") else joined_key(path, mistake.path)
                 self.wrong(at, mistake.text, mistake.fix)
         return choice
 
     def _parameter(self, parameters: dict[str, ParameterValue], key: str, node: Node, path: str) -> None:
         value = node.value if isinstance(node, Scalar) else None
-        if _is_null(node) and node.line is None:
+        if is_null(node) and node.line is None:
             self.wrong(path, "the file does not give this parameter, so there is nothing to remove")
         elif value is None or (isinstance(value, float) and not math.isfinite(value)):
             self.wrong(path, f"found {show(node)}, wanted a number, true, false or text with a unit")
@@ -474,9 +464,9 @@ class Reader:
         fields: dict[str, Any] = {}
         for name, row in rows.items():
             node = entries.get(row.key)
-            if node is None or (_is_null(node) and row.absent):
+            if node is None or (is_null(node) and row.absent):
                 continue
-            at = _join(path, row.key)
+            at = joined_key(path, row.key)
             if isinstance(row.kind, Section):
                 inner = device_rows(row.kind.model)
                 below = self._fields(inner, self._entries(node, at, [r.key for r in inner.values()], {}), at)
@@ -487,76 +477,6 @@ class Reader:
                 if self.is_sound(at):
                     fields[name] = value
         return fields
-
-
-def apply_override(root: Mapping, key: str, given: object) -> tuple[Mapping, list[Mistake]]:
-    """Apply one ``--set key=text`` to the tree; ``null`` or None removes the key.
-
-    A key to remove that the tree does not have stays in it as null without a line, so that the reader judges its name.
-
-    Parameters
-    ----------
-    root, key : the tree of the scenario, and a dotted key
-    given : YAML text, or a value of any other type that a scenario may have
-
-    Returns
-    -------
-    the new tree, and the mistakes of the option itself
-    """
-    label = f"--set {_shown_key(key)}"
-    node, mistakes = read_tree(given, where=label) if isinstance(given, str) else value_tree(given, label)
-    mistakes = [Mistake(path=label if isinstance(given, str) else m.path, text=m.text) for m in mistakes]
-    if mistakes:
-        return root, mistakes
-    parts = key.split(".")
-    if not all(parts):
-        return root, [Mistake(path=label, text="not a key; wanted one such as transport.congestion_control")]
-    value = Scalar(text="") if node is None else _without_lines(node)
-    changed = _put(root, parts, value, "")
-    if not isinstance(changed, Mapping):
-        return root, [Mistake(path=label, text="no such place; a list is counted from 0")]
-    return changed, []
-
-
-def _put(node: Node | None, parts: list[str], value: Node, path: str) -> Node | None:
-    """Return the node with ``value`` at ``parts``; None if a list has no such place."""
-    if not parts:
-        return value
-    head, *rest = parts
-    at = _join(path, head)
-    if isinstance(node, Sequence):
-        if not (head.isdecimal() and head.isascii() and len(head) < 6) or int(head) > len(node.items):
-            return None
-        index = int(head)
-        inner = _put(node.items[index] if index < len(node.items) else None, rest, value, at)
-        if inner is None:
-            return None
-        return Sequence(items=(*node.items[:index], inner, *node.items[index + 1 :]), line=node.line)
-    short = _SHORT_FORMS.get(".".join(part for part in path.split(".") if not part.isdecimal()))
-    if isinstance(node, Mapping):
-        base = node
-    elif isinstance(node, Scalar) and node.value is not None and short is not None and head != short:
-        base = Mapping(line=node.line).put(short, node)
-    else:
-        base = Mapping(line=node.line if node is not None else None)
-    entry = base.get(head)
-    if not rest and _is_null(value) and (entry is not None or head == short):
-        return base.drop(head)
-    inner = _put(entry.node if entry is not None else None, rest, value, at)
-    return None if inner is None else base.put(head, inner)
-
-
-def _without_lines(node: Node) -> Node:
-    match node:
-        case Scalar():
-            return Scalar(text=node.text, plain=node.plain)
-        case Sequence():
-            return Sequence(items=tuple(_without_lines(item) for item in node.items))
-        case Mapping():
-            made = Mapping()
-            for entry in node.entries:
-                made = made.put(entry.key, _without_lines(entry.node))
-            return made
 
 
 def _with_options(rows: dict[str, KeyRow], chooser: Chooser) -> list[KeyRow]:
@@ -572,13 +492,9 @@ def _wanted(row: KeyRow, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if row.unless is None or name not in row.unless[1])
 
 
-def _is_null(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.value is None
-
-
 def _is_removed(entry: YamlEntry) -> bool:
     """Whether ``--set`` removed the key."""
-    return _is_null(entry.node) and entry.line is None
+    return is_null(entry.node) and entry.line is None
 
 
 def _around(path: str) -> Iterator[str]:
@@ -586,15 +502,6 @@ def _around(path: str) -> Iterator[str]:
     while path:
         yield path
         path = path.rpartition(".")[0]
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
-
-
-def _shown_key(key: str) -> str:
-    shown = key if len(key) <= 48 else key[:45] + "..."
-    return shown if shown.isprintable() and shown.strip() else ascii(shown)
 
 
 def _list_of(names: list[str]) -> str:

@@ -37,9 +37,10 @@ from weftwork.spec.scenario.kinds import (
     Whole,
 )
 from weftwork.spec.scenario.migrations import SCHEMA, migrate
+from weftwork.spec.scenario.overrides import apply_override
 from weftwork.spec.scenario.policies import ParameterCheck, known_policies
 from weftwork.spec.scenario.python_tree import NO_LINE, mapping_tree
-from weftwork.spec.scenario.reader import Places, Reader, apply_override
+from weftwork.spec.scenario.reader import Places, Reader
 from weftwork.spec.scenario.reliability import Reliability
 from weftwork.spec.scenario.rows import KeyRow, row, rows_of
 from weftwork.spec.scenario.training import Straggler, TrainingJobSection, TrainingSection
@@ -207,10 +208,6 @@ class Scenario(Record, Shown):
         Lines, notes and the name of the file do not count.
         """
         return isinstance(other, Scenario) and self.__dict__ == other.__dict__
-
-    def __repr__(self) -> str:
-        workload = next((key for key in WORKLOADS if getattr(self, key)), "no workload")
-        return f"Scenario({self.name!r}, {workload} on {self.fabric.topology}, from {self._source!r})"
 
     __hash__ = None  # type: ignore[assignment]  # parameters of policies and devices are dicts
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weftwork.base.above import Shown
+from weftwork.base.grammar import plural
 from weftwork.engine.flow.flow_input import FlowInput
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class Prepared(Shown):
     planned: Engineering | None = None
 
     def __repr__(self) -> str:
-        return f"Prepared({self.scenario.name!r}, {self.fabric.name}: {len(self.fabric.hosts)} hosts, {self.estimate})"
+        hosts = plural(len(self.fabric.hosts), "host")
+        return f"Prepared({self.scenario.name!r}, {self.fabric.name}: {hosts}, {self.estimate})"
 
     @property
     def is_folded(self) -> bool:

@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 SMALL_LOSS: Final = 0.02  # chosen: of the time; what a buyer may give away for a cheaper fabric
+_MOST_FABRIC_KEYS: Final = 2  # chosen: with more values a name is no name any more
 _FEW: Final = 3  # runs of which the fastest is told
 _MOST_TOLD: Final = 5  # chosen: sentences about a workload; with more runs the extremes are told
 _SCALED: Final = {"ps", "s", "b/s", "B/s", "B"}  # units that `amount` takes a larger step of
@@ -196,17 +197,34 @@ def different_fabrics(found: RunComparison) -> dict[int, ComparedFabric]:
 
 
 def fabric_names(found: RunComparison) -> dict[int, str]:
-    """A name for each fabric: that of its runs, where they have one in common, else of its first run."""
-    names: dict[int, str] = {}
-    for run in found.runs:
-        if run.fabric is not None:
-            names.setdefault(run.fabric.place, run.short)
-    if len(set(names.values())) < len(names):
-        names = {}
-        for run in found.runs:
-            if run.fabric is not None:
-                names.setdefault(run.fabric.place, run.label)
-    return names
+    """Name of each fabric: the name that all its runs share, else what it differs in, else its first run's."""
+    runs = [run for run in found.runs if run.fabric is not None]
+    places = list(different_fabrics(found))
+    shared = {place: {run.short for run in runs if run.fabric is not None and run.fabric.place == place}
+              for place in places}  # fmt: skip
+    first = {place: next(index for index, run in enumerate(found.runs)
+                         if run.fabric is not None and run.fabric.place == place) for place in places}  # fmt: skip
+    candidates = (
+        {place: min(names) if len(names) == 1 else "" for place, names in shared.items()},
+        {place: _by_keys(found, index) for place, index in first.items()},
+    )
+    for names in candidates:
+        if all(names.values()) and len(set(names.values())) == len(names):
+            return names
+    return {place: found.runs[index].label for place, index in first.items()}
+
+
+def _by_keys(found: RunComparison, index: int) -> str:
+    """The keys of a run's fabric that differ between runs; empty where they are too many for a name."""
+    keys = [one for one in found.differences if one.key.startswith("fabric.")]
+    words = (f"{one.key.rpartition('.')[2].replace('_', ' ')} {_asked(one.key, one.values[index])}" for one in keys)
+    return ", ".join(words) if len(keys) <= _MOST_FABRIC_KEYS else ""
+
+
+def _asked(key: str, value: str | None) -> str:
+    """A value as the scenario asks for it; a ratio has both its sides."""
+    is_ratio = key == "fabric.oversubscription" and value is not None and value.replace(".", "", 1).isdecimal()
+    return "not set" if value is None else f"{value}:1" if is_ratio else value
 
 
 def has_prices_apart(found: RunComparison) -> bool:

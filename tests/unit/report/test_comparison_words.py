@@ -11,6 +11,7 @@ from weftwork.report.comparison_words import (
     changed_numbers,
     comparison_verdict,
     different_keys,
+    fabric_names,
     price_doubts,
     ratio_words,
     switch_words,
@@ -214,3 +215,16 @@ def test_numbers_of_one_workload_alone_are_counted() -> None:
     assert ([one.name for one in changed], alone) == (["both"], 1)
     together = compared(runs[0], replace(runs[1], group=0), numbers=numbers)
     assert [one.name for one in changed_numbers(together)[0]] == ["both", "mine"]
+
+
+def test_fabrics_of_named_runs_have_the_names_of_what_differs() -> None:
+    """Runs that a user named say nothing of a fabric that several of them share."""
+    fabrics = [fabric(place, 30.0 - place) for place in range(2)]
+    runs = [a_run(f"{model}-{place}", 10.0 + place, group=group, fabric=fabrics[place])
+            for group, model in enumerate(("dense", "moe")) for place in range(2)]  # fmt: skip
+    asked = ComparedKey(key="fabric.oversubscription", values=("1", "2", "1", "2"))
+    assert fabric_names(compared(*runs, differences=(asked,))) == {0: "oversubscription 1:1", 1: "oversubscription 2:1"}
+    radix = ComparedKey(key="fabric.radix", values=("64", None, "64", None))
+    assert fabric_names(compared(*runs, differences=(radix,))) == {0: "radix 64", 1: "radix not set"}
+    many = tuple(ComparedKey(key=f"fabric.{key}", values=("1", "2", "1", "2")) for key in ("a", "b", "c"))
+    assert fabric_names(compared(*runs, differences=many)) == {0: "dense-0", 1: "dense-1"}

@@ -1,4 +1,6 @@
-"""The folder of a design, read again: its document, and a scenario for each candidate that was left.
+"""The folder of a design, read again.
+
+It holds the document, and a scenario for each candidate that was not pruned.
 
 `weftwork design` writes it: ``result.json``, and YAML files in ``fabrics``. Leaves out: run folders.
 """
@@ -36,12 +38,12 @@ _OF: Final = {
 
 
 def is_design(path: Path) -> bool:
-    """Whether a folder is that of a design, ended or not."""
+    """Whether a folder is the folder of a design, finished or not."""
     return (path / "design.json").is_file()
 
 
 def open_design(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read what a folder of `weftwork design` holds: the document, and scenarios by the names of candidates.
+    """Read the document and the scenarios of a `weftwork design` folder.
 
     Raises
     ------

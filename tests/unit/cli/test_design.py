@@ -206,7 +206,7 @@ def test_another_question_in_the_same_folder_is_refused(command: Command, tmp_pa
 def test_closed_forms_alone_run_nothing_and_say_so_everywhere(command: Command, tmp_path: Path) -> None:
     found = command(*CLOSED, "-o", "closed")
     assert found.code == 0, found.err
-    assert "no run stands behind this front" in found.out
+    assert "no fabric on this front was run" in found.out
     told = document(tmp_path / "closed")
     assert told["by"] == "closed forms"
     assert all(one["run"] == "" and one["time_ps"] == one["closed_form_ps"]["most"] for one in told["candidates"])
@@ -250,7 +250,7 @@ def test_a_training_job_without_a_plan_gets_one(command: Command, tmp_path: Path
     )
     found = command(*CLOSED, *fixed, "-o", "closed")
     assert found.code == 0, found.err
-    assert "The plan is the best that a search found on a fabric that does not block" in found.out
+    assert "The plan is the best one of a search on a non-blocking fabric" in found.out
     told = document(tmp_path / "closed")
     assert told["plan"]["data"] >= 1
     read = weftwork.read_scenario(tmp_path / "closed/fabrics" / f"{told['knee']}.yaml")

@@ -79,7 +79,7 @@ def test_a_section_of_the_file_is_swept_and_a_setting_goes_before_its_grid(comma
     assert [row["status"] for row in rows] == ["complete", "complete", "refused", *["complete"] * 3]
     assert "found 9, wanted at most 7" in rows[2]["reason"]
     assert found.out.startswith("Size 100KB, senders ")  # of zipped keys the first
-    assert "One seed: no statement on noise" in found.out
+    assert "With one seed the noise is unknown" in found.out
     assert "1 point has no result to judge: 1 refused." in found.out
 
 

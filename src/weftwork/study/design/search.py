@@ -99,7 +99,7 @@ class Ran:
     built : what it is
     time_ps : of an iteration, a collective or all messages; None where the run gave none
     useful : share of the time that counts; 1 where nothing fails
-    closed_ps : least and most by closed forms: a network that nobody shares, and all traffic over the thinnest tier
+    closed_ps : least and most by closed forms: a network that nobody shares, and all traffic over the tier with the least bandwidth
     limited_by : of the run's answer
     folder : of the run, in the design's folder; empty where nothing ran
     reason : why there is no time

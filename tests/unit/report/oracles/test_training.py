@@ -521,7 +521,7 @@ def test_the_goodput_over_weeks(trained: Trained) -> None:
     known = {name: number["value"] for name, number in trained.numbers.items()}
     text = " ".join(trained.terminal.split())
     every, saved, share, rate, low, high = told(
-        text, "something interrupts it every {}; with a checkpoint every {} of training, {} of the time counts, {} "
+        text, "a failure interrupts training every {}; with a checkpoint every {} of training, {} of the time is useful, {} "
         "tokens per second ({} to {} in nine of ten runs)."
     )  # fmt: skip
     pairs: Shown = [

@@ -59,10 +59,12 @@ def design_verdict(document: Mapping[str, Any]) -> list[str]:
     if knee["useful_share"] < 1:
         with_failures = f", {amount(knee['counting_time_ps'], 'ps')} with failures and checkpoints"
     lines = [
-        f"Take {knee['name']}: {knee['words']}. It costs {money(knee['price_usd']['typical'])}"
-        f" ({money(knee['price_usd']['low'])} to {money(knee['price_usd']['high'])}), draws"
-        f" {power(knee['power_w']['typical'])}, and {what} takes {amount(knee['time_ps'], 'ps')}"
-        f"{with_failures}."
+        (
+            f"Take {knee['name']}: {knee['words']}. It costs {money(knee['price_usd']['typical'])}"
+            f" ({money(knee['price_usd']['low'])} to {money(knee['price_usd']['high'])}), draws"
+            f" {power(knee['power_w']['typical'])}, and {what} takes {amount(knee['time_ps'], 'ps')}"
+            f"{with_failures}."
+        )
     ]
     place = best.index(knee)
     cheaper = [one for one in best[:place] if one["counting_time_ps"] > knee["counting_time_ps"]]

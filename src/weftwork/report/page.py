@@ -285,7 +285,9 @@ def _fabric(run: Run) -> PageSection:
     ports = links["port"].to_numpy()
     rate = "mean_rate_bps" if "mean_rate_bps" in links.column_names else "rate_bps"
     if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
-        text = f"The fabric is so large that only the {len(ports):,} busiest of the directions of its links were kept."
+        text = (
+            f"The fabric is so large that the run kept only the {plural(len(ports), 'busiest direction')} of its links."
+        )
         return PageSection(id="fabric", short=short, title=title, content=notice([text]))
     blamed = culprit_place(run)
     drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links, blamed)

@@ -104,8 +104,8 @@ def test_the_sentences_of_an_answer(run: Run, facts: Facts, page: str, terminal:
         (until,) = told(lines["took"], "PARTIAL: stopped at engine.until, {} of simulated time, with work left")
         first, second = told(text, "{} of {} flows completed")
         pairs += [("until", until, STOPPED_PS), ("completed", first, done), ("flows", second, posted)]
-    which = "Flows" if facts.done.all() else "Those that completed"
-    half, most, slow, slowest = told(text, f"{which} took p50 {{}}, p99 {{}}; that is p50 {{}}, p99 {{}} times as long")
+    which = "Flows" if facts.done.all() else "The flows that completed"
+    half, most, slow, slowest = told(text, f"{which} took {{}} (p50) and {{}} (p99): {{}} and {{}} times as long")
     times, ratios = quantiles(facts.fct_ps), quantiles(facts.slowdown)
     pairs += [("p50", half, times["p50"]), ("p99", most, times["p99"])]
     pairs += [("slowdown p50", slow, ratios["p50"]), ("slowdown p99", slowest, ratios["p99"])]

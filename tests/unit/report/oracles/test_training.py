@@ -356,8 +356,8 @@ def test_how_many_flows_the_network_carries(trained: Trained) -> None:
     total = found.mean(found.together, low, high)
     text = section(trained.page, "traffic").text
     flows, entropy, size = told(
-        text, "On the network {} flows are under way at once, while there are any, with an entropy of {}; "
-        "an average byte is part of a flow of {}."
+        text, "While communicating, the job has {} concurrent flows on the network (entropy {} bits). "
+        "An average byte is part of a flow of {}."
     )  # fmt: skip
     pairs: Shown = [
         ("flows", flows, found.mean(found.flows, low, high) / busy),
@@ -521,8 +521,8 @@ def test_the_goodput_over_weeks(trained: Trained) -> None:
     known = {name: number["value"] for name, number in trained.numbers.items()}
     text = " ".join(trained.terminal.split())
     every, saved, share, rate, low, high = told(
-        text, "a failure interrupts training every {}; with a checkpoint every {} of training, {} of the time is useful, {} "
-        "tokens per second ({} to {} in nine of ten runs)."
+        text, "a failure interrupts training every {}; with a checkpoint every {} of training, {} of the time is useful, "
+        "{} tokens/s ({} to {} in nine of ten runs)."
     )  # fmt: skip
     pairs: Shown = [
         ("interrupted", every, known["interruption_every_s"] * PS), ("saved", saved, known["checkpoint_every_s"] * PS),

@@ -38,7 +38,7 @@ def test_a_scenario_runs_on_a_fabric_from_python_and_its_folder_says_so(tmp_path
     run = weftwork.run(file, out=tmp_path / "run", fabric=fabric)
     assert run.is_complete
     assert run.value("flows") == 2
-    assert run.about["fabric"] == "three on a switch: 3 hosts, 1 switches, 3 links"
+    assert run.about["fabric"] == "three on a switch: 3 hosts, 1 switch, 3 links"
     assert run.provenance["fabric"] == "given in Python, kept as fabric.json"
     again = weftwork.run(run.path / "scenario.yaml", out=tmp_path / "again")
     assert again.provenance["digest"] == run.provenance["digest"]

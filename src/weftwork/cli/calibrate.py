@@ -89,7 +89,7 @@ def calibrate_file(  # noqa: PLR0913 - the options, all by name
     ConfigError : mistakes of the file and the options; nothing can be fitted, with the reasons
     """
     if out.exists():
-        text = f"'{out}' is there already; name a file that is not, with --out"
+        text = f"'{out}' exists already; name a new file with --out"
         raise ConfigError("command line", [Mistake(path="--out", text=text)])
     found = measured_rows(file, like=like, operation=operation, gpus=gpus, node=node, usual_gpu=usual_gpu)
     usual = usual_values(found.rows)

@@ -73,7 +73,7 @@ def collective(
     if not {"collective", "collective.algorithm"} & own.keys():
         keys = {"algorithm": "auto", **keys}
     if file is None and "gpus" not in keys and not any(key.startswith("fabric.") for key in own):
-        text = "missing: how many GPUs, or a fabric with --fabric whose GPUs take part"
+        text = "is missing: give the number of GPUs, or a fabric with --fabric"
         raise ConfigError("command line", [Mistake(path="--gpus", text=text)])
     try:
         scenario = collective_scenario({**keys, "size": found[-1]}, file=file, overrides=own, user_code=user_code)
@@ -217,7 +217,7 @@ def _print_foot(rows: Sequence[Measured]) -> None:
     for row in rows:
         if row.time_ps is None:
             size = format_quantity(SIZE, row.size_bytes)
-            typer.echo(f"# {size} did not end: a queue pair gave up or nothing was left to do", err=True)
+            typer.echo(f"# {size} did not end: a queue pair gave up, or nothing was left to do", err=True)
 
 
 def _document(prepared: Prepared, words: Mapping[str, str], rows: Sequence[Measured]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def refuse_nothing() -> None:
     ------
     ConfigError : always
     """
-    text = "missing, wanted a scenario or a fabric file; --template alone needs none"
+    text = "is missing, wanted a scenario or a fabric file; only --template needs no file"
     raise ConfigError("command line", [Mistake(path="FILE", text=text)])
 
 

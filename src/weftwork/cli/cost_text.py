@@ -81,10 +81,11 @@ def print_bill(out: Console, bill: Bill) -> None:
     out.print()
     out.print(_table(bill))
     if len(bill.rows) > _SHOWN:
-        out.print(f"and {plural(len(bill.rows) - _SHOWN, 'more row')}, which --csv FILE and --json list")
+        out.print(f"and {plural(len(bill.rows) - _SHOWN, 'more row')}; --csv FILE and --json list all rows")
     out.print(f"\nPrices: {bill.book.name}. {bill.book.title}.", markup=False, soft_wrap=True)
     out.print(
-        "A range is the sum of all low and of all high values. Source and date of every row: --csv FILE and --json.",
+        "A range is from the sum of all low values to the sum of all high values. --csv FILE and --json have the source"
+        " and the date of every row.",
         soft_wrap=True,
     )
 
@@ -95,15 +96,15 @@ def _headlines(bill: Bill) -> list[str]:
     price, power = bill.price_usd, bill.power_w
     if price.typical:
         parts = {kind: bill.price_of_kind_usd(kind).typical / price.typical for kind in KINDS}
-        lack = ", without what is not priced" if bill.not_priced else ""
+        lack = ", without unpriced items" if bill.not_priced else ""
         text = f"{_most(parts)} {_span(price, dollars)}{lack}; {_each(bill, price, dollars)}."
         lines.append(f"{text} {sentence(_percent(bill.unverified_money_share))} of the money rests on unverified rows.")
         lines.append(f"Of the money: {_parts(parts)}.")
     else:
-        lines.append("The book has no price for anything here.")
+        lines.append("The price book has no price for any item of this fabric.")
     if power.typical:
         parts = {kind: bill.power_of_kind_w(kind).typical / power.typical for kind in KINDS}
-        lack = ", without what is unknown" if bill.not_powered else ""
+        lack = ", without items of unknown power" if bill.not_powered else ""
         text = f"{_most(parts, verb='draw')} {_span(power, watts)}{lack}; {_each(bill, power, watts)}."
         lines.append(f"{text} {sentence(_percent(bill.unverified_power_share))} of the power rests on unverified rows.")
     if bill.not_priced and price.typical:
@@ -111,7 +112,7 @@ def _headlines(bill: Bill) -> list[str]:
     if bill.not_powered and power.typical:
         lines.append(f"Power unknown: {_counts(bill.not_powered)}.")
     if bill.not_powered and not power.typical:
-        lines.append("The book says nothing about power.")
+        lines.append("The price book has no power for any item of this fabric.")
     return lines
 
 

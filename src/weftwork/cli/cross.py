@@ -92,7 +92,7 @@ def cross(  # noqa: PLR0913 - the options, all by name
     write_command(found.folder, resume)
     if found.result is None:
         why = "the disk is full" if found.end == "full" else "the crossing was interrupted"
-        then = "free some space, then go on by" if found.end == "full" else "go on by"
+        then = "free some space, then continue with" if found.end == "full" else "continue with"
         typer.echo(f"{why}: {plural(found.whole, 'run')} are whole and kept; {then}: {resume}", err=True)
         if as_json:
             typer.echo(json.dumps(_document(found, resume), indent=2))
@@ -177,5 +177,5 @@ def _start_words(start: CrossingStart) -> str:
     return (
         f"round {start.round}, {what}: {plural(start.contenders, 'contender')} in"
         f" {plural(start.settings, 'setting')}, {plural(start.runs, 'run')}, {start.workers} at a time;"
-        f" they are kept in {start.folder}"
+        f" the folder is {start.folder}"
     )

@@ -143,7 +143,7 @@ def design_command(  # noqa: PLR0913 - the options, all by name
         _print(found, document, confirmed)
     if found.end != "done":
         why = "the disk is full" if found.end == "full" else "the design was interrupted"
-        typer.echo(f"{why}: what has run is kept; go on by: {resume}", err=True)
+        typer.echo(f"{why}: finished runs are kept; continue with: {resume}", err=True)
         return INTERRUPTED if found.end == "interrupted" else FAILED
     return 0 if all(one.time_ps is not None for one in found.ran) else FAILED
 
@@ -200,11 +200,11 @@ def _confirmed(found: Design, wanted: str) -> tuple[Confirmation, str]:
     name = (found.knee or "") if wanted == "knee" else wanted
     names = [one.name for one in found.ran]
     if name not in names:
-        text = f"found '{wanted}', wanted knee or a candidate that was left: {', '.join(names)}"
+        text = f"found '{wanted}', wanted knee or a candidate that was not pruned: {', '.join(names)}"
         raise ConfigError("command line", [Mistake(path="--confirm", text=text, fix=nearest(wanted, names))])
     scenario = read_scenario(found.folder / FABRICS / f"{name}.yaml", {}, user_code=found.question.user_code)
     if scenario.training is None:
-        text = "confirms training jobs; run another by: weftwork run"
+        text = "confirms only training jobs; run other jobs with: weftwork run"
         text += f" {found.folder / FABRICS / f'{name}.yaml'} --set engine.fidelity=packet"
         raise ConfigError("command line", [Mistake(path="--confirm", text=text)])
     with ProgressLine() as line:
@@ -230,7 +230,7 @@ def _print(found: Design, document: Mapping[str, Any], confirmed: Confirmation |
     if losers:
         out.print()
         shown = losers[:_SHOWN]
-        more = "" if len(shown) == len(losers) else f", the {len(shown)} that lose by least of {len(losers)}"
+        more = "" if len(shown) == len(losers) else f", the {len(shown)} narrowest losers of {len(losers)}"
         out.print(Text(f"Not on the front{more}:"))
         out.print(_table(shown, losers=True))
     out.print()
@@ -239,7 +239,7 @@ def _print(found: Design, document: Mapping[str, Any], confirmed: Confirmation |
         for text in pruned_lines(document):
             out.print(Text(f"  {text}"), soft_wrap=True)
         out.print()
-    out.print(Text(f"Every fabric as a scenario: weftwork run {found.folder / FABRICS}/NAME.yaml"), soft_wrap=True)
+    out.print(Text(f"Each fabric as a scenario: weftwork run {found.folder / FABRICS}/NAME.yaml"), soft_wrap=True)
     out.print(Text(f"page: {found.folder / PAGE}"), soft_wrap=True)
 
 

@@ -83,8 +83,8 @@ def _parameter_facts(
     if not found:
         names = sorted({one.name for own in policies.values() for one in own})
         near = nearest(parameter, names)
-        wanted = ", ".join(names) if names else "none, since they take no parameters"
-        text = f"no parameter of an installed policy; wanted {wanted}"
+        wanted = f"wanted {', '.join(names)}" if names else "these policies take no parameters"
+        text = f"no parameter of an installed policy; {wanted}"
         fix = f"{section}.{near}" if near is not None else None
         raise ConfigError("weftwork explain", [Mistake(path=f"{section}.{parameter}", text=text, fix=fix)])
     return found

@@ -62,7 +62,7 @@ def import_job(
         typer.echo(json.dumps(_document(files, found, written), indent=2))
         return
     model = found.model
-    which = "" if model is None else model.name if found.config is None else f"{files[-1]}, none of the catalogue"
+    which = "" if model is None else model.name if found.config is None else f"{files[-1]}, not in the catalogue"
     rows = (
         ("scenario", str(path)),
         ("model", which),
@@ -86,7 +86,11 @@ def _refuse_options(path: Path, gpus: int | None) -> None:
     if path.suffix not in _YAML:
         mistakes.append(Mistake(path="--out", text=f"found '{path}', wanted a name that ends in .yaml"))
     elif path.exists() or path.is_symlink():
-        mistakes.append(Mistake(path="--out", text=f"'{path}' is there already, and is not overwritten; give -o FILE"))
+        mistakes.append(
+            Mistake(
+                path="--out", text=f"'{path}' exists already and is not overwritten; name another file with -o FILE"
+            )
+        )
     if mistakes:
         raise ConfigError("weftwork import", mistakes)
 
@@ -111,7 +115,7 @@ def _write(path: Path, written: ImportedScenario) -> list[str]:
         texts.insert(0, (path.parent / written.config[0], written.config[1]))
     for one, text in texts:
         if one.exists() or one.is_symlink():
-            mistake = Mistake(path="--out", text=f"'{one}' is there already, and is not overwritten")
+            mistake = Mistake(path="--out", text=f"'{one}' exists already and is not overwritten")
             raise ConfigError("weftwork import", [mistake])
         try:
             write_whole(one, text)

@@ -49,7 +49,7 @@ def print_import(screen: Console, found: MegatronImport, assumed: Mapping[str, s
     unknown = {argument: _unknown_text(argument, near) for argument, near in found.unknown.items()}
     _print_table(screen, f"read: {plural(len(found.read), 'argument')}", found.read)
     every = {**found.assumed, **assumed}
-    _print_table(screen, f"assumed: {plural(len(every), 'value')} that no argument says", every)
+    _print_table(screen, f"assumed: {plural(len(every), 'value')} without an argument", every)
     _print_table(screen, f"ignored: {plural(len(found.ignored), 'argument')}", _by_reason(found.ignored))
     _print_table(screen, f"unknown: {plural(len(unknown), 'argument')}, ignored too", unknown)
 

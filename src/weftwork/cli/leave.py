@@ -65,11 +65,11 @@ def _told(command: Callable[[], object], *, as_json: bool) -> int:
         typer.echo(printable(str(error)), err=True)
         code, text, wrong = MISTAKE, str(error), error
     except EngineError as error:
-        text = f"an error of Weftwork itself, please report it: {error}"
+        text = f"an error of Weftwork itself; please report it: {error}"
         typer.echo(printable(text), err=True)
         code, wrong = FAILED, error
     except MemoryError:  # what no estimate foresaw
-        text = f"there is no memory left: this took more than {memory_limit()}"
+        text = f"memory ran out: the command took more than {memory_limit()}"
         typer.echo(text, err=True)
         code, wrong = FAILED, WeftworkError(text)
     except _OPTION_ERROR as error:

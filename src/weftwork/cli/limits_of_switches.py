@@ -49,7 +49,7 @@ def limits_of_switches(
             record["by_radix"] = [asdict(row) for row in ends_by_radix()]
     else:
         if radix is not None:
-            raise _wrong("--radix", f"found {radix} beside --switch {switch}, which has its own ports; leave one out")
+            raise _wrong("--radix", f"found {radix} and --switch {switch}, which has its own ports; leave one out")
         record = {"oversubscription": float(ratio), "switch": switch, "by_rate": _by_rate(switch, ratio)}
     if as_json:
         typer.echo(json.dumps(record, indent=2))

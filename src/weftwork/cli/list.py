@@ -163,11 +163,11 @@ def _planned() -> list[ListedChoice]:
 
     return [
         ListedNeeds(
-            name=name, text=f"no preset, but fabric.{key}: {text}", source=row(f"fabric.{key}").source,
+            name=name, text=f"not a preset; use fabric.{key}: {text}", source=row(f"fabric.{key}").source,
             switch=PLANNED[0], nic=PLANNED[1],
         )
         for name, key, text in (
-            ("path-pinning", "pinned", "paths of your own between hosts"),
+            ("path-pinning", "pinned", "your own paths between hosts"),
             ("planned", "engineering", "paths for the job's traffic matrix, by a scheme of central_engineering"),
         )
     ]  # fmt: skip

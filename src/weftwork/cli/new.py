@@ -135,7 +135,7 @@ def _nearest_name(name: str) -> str | None:
 
 def _there_already(paths: list[Path]) -> list[Mistake]:
     return [
-        Mistake(path="name", text=f"'{path}' is there already, and is not overwritten")
+        Mistake(path="name", text=f"'{path}' exists already and is not overwritten")
         for path in paths
         if path.exists() or path.is_symlink()
     ]

@@ -11,7 +11,7 @@ __all__ = ["Json", "NoUserCode", "Settings"]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="In place of the file's value; may be repeated."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the file; may be repeated."),
 ]
 NoUserCode = Annotated[
     bool, typer.Option("--no-user-code", help="Refuse every Python file that the scenario names outside the package.")

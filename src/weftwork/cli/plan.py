@@ -210,7 +210,7 @@ def _print(document: Mapping[str, Any], folder: Path, out: Console, confirmed: C
         for text in megatron_notes(document):
             out.print(Text(f"  {text}"), soft_wrap=True)
     several = plural(min(MOST, len(document["best"])), "best plan") if len(document["best"]) > 1 else "best plan"
-    text = f"The {several} against any other key: weftwork sweep {folder / SWEEP_FILE} --set KEY=VALUE,VALUE"
+    text = f"The {several} with other values of any key: weftwork sweep {folder / SWEEP_FILE} --set KEY=VALUE,VALUE"
     out.print(Text(text), soft_wrap=True)
     out.print(Text(f"page: {folder / PAGE}"), soft_wrap=True)
 

@@ -134,7 +134,7 @@ def refuse_options(given: Mapping[str, object]) -> None:
     """
     named = [f"--{key.replace('_', '-')}" for key, value in given.items() if value is not None]
     if named:
-        text = "is for a search without FILE; beside it, --set KEY=VALUE changes a key"
+        text = "is for a search without FILE; with FILE, change a key by --set KEY=VALUE"
         raise ConfigError("command line", [Mistake(path=name, text=text) for name in named])
 
 
@@ -151,9 +151,7 @@ def _of_megatron(
         raise ConfigError(
             "command line",
             [
-                Mistake(
-                    path=OPTIONS[f"training.{key}"], text=f"says what {_argument(found, key)} says; give one of them"
-                )
+                Mistake(path=OPTIONS[f"training.{key}"], text=f"repeats {_argument(found, key)}; give one of the two")
                 for key in twice
             ],
         )

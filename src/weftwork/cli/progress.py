@@ -91,7 +91,7 @@ class CountLine:
 
 def line(now: Progress, before: Progress, elapsed_s: float) -> str:
     """Say how far a run is, and how fast it has gone since it was ``before``, ``elapsed_s`` seconds ago."""
-    parts = ["a step failed; repeating to find its line"] if now.is_repeat else []
+    parts = ["a step failed; it is repeated to find its line"] if now.is_repeat else []
     if now.share is not None:
         parts.append(f"{100 * now.share:.1f} %")
     parts.append(f"{amount(now.simulated_ps, 'ps')} simulated")

@@ -128,14 +128,18 @@ def _print(file: Path, seen: CaptureExplainer, rows: list[PacketRow], rows_left_
     out.print(Text(f"{plural(len(flows), 'flow')}, {plural(messages, 'message')}"))
     if seen.trains:
         trains = plural(seen.trains, "frame holds", "frames hold")
-        text = f"{trains} several packets, of {seen.frames:,} in all: the system had joined them, or not cut them yet"
-        out.print(Text(f"{text} (segmentation offload); the rows of a frame have one number"), soft_wrap=True)
+        text = f"{trains} several packets, of {plural(seen.frames, 'frame')} in total, because of segmentation offload"
+        out.print(Text(f"{text}; the packets of one frame have the same number"), soft_wrap=True)
     if findings:
         for label, finding in zip(["to blame", *["also"] * (len(findings) - 1)], findings, strict=True):
             first = "" if finding.first_packet is None else f" (first: packet {finding.first_packet})"
             out.print(Text(f"{label:<10}{finding.text}{first}"), soft_wrap=True)
     else:
-        out.print(Text("Nothing stands out: every ICRC holds, all PSNs are in order, and nobody refused or paused."))
+        out.print(
+            Text(
+                "Nothing stands out: every ICRC holds, all PSNs are in order, and there are no refusals and no pauses."
+            )
+        )
     if flows:
         out.print()
         out.print(_flow_table(flows[:_MOST_FLOWS]))

@@ -128,7 +128,7 @@ def _resume(
 def _tell_end(found: SweepRun, resume: str) -> None:
     why = "the disk is full" if found.end == "full" else "the sweep was interrupted"
     done = f"{found.whole:,} of {plural(found.wanted, 'run')} are whole and kept in {found.folder / 'runs'}"
-    then = "free some space, then go on by" if found.end == "full" else "go on by"
+    then = "free some space, then continue with" if found.end == "full" else "continue with"
     typer.echo(f"{why}: {done}; {then}: {resume}", err=True)
 
 
@@ -160,7 +160,7 @@ def _print(found: SweepRun, result: SweepResult) -> None:
     out.print()
     kept = f", {found.kept:,} of them from before" if found.kept else ""
     if found.repeated:
-        out.print(Text(f"{plural(found.repeated, 'run')} had to begin again, since the worker died"))
+        out.print(Text(f"{plural(found.repeated, 'run')} had to start again, since the worker died"))
     out.print(Text(f"{plural(found.whole, 'run')}{kept}; page, table and runs: {found.folder}"), soft_wrap=True)
 
 
@@ -186,11 +186,11 @@ def _start_words(start: SweepStart) -> str:
     """How much there is to do, and how it is shared out."""
     side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
     less = " (memory holds no more)" if start.workers < min(start.cores, start.runs) else ""
-    more = ", and its programs, which are built later" if start.is_least else ""
+    more = ", without its programs, which are built later" if start.is_least else ""
     where = (
         "" if start.machines is None else f" on Ray ({plural(start.machines, 'machine')}, {plural(start.cores, 'CPU')})"
     )
     return (
         f"{plural(start.points, 'point')}, {plural(start.runs, 'run')}, {side}{where}{less},"
-        f" about {memory_words(start.memory_bytes)} each by its keys{more}"
+        f" about {memory_words(start.memory_bytes)} of memory each, by its keys{more}"
     )

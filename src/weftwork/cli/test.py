@@ -58,7 +58,7 @@ def test_file(file: Path, *, out: Path | None, settings: Sequence[str] | None, a
     else:
         _print(report, file, pictures)
         if out is not None and not pictures:
-            console().print(Text("no picture: this kind has none, or what it shows was not run"))
+            console().print(Text("no picture: this kind has none, or its check did not run"))
     return FAILED if report.failures else 0
 
 
@@ -133,7 +133,7 @@ def _print(report: FileReport, file: Path, pictures: Sequence[Path]) -> None:
     for check, count in report.more.items():
         lines += ["", f"{check} failed in {plural(count, 'more case')}"]
     if report.left_out:
-        lines += ["", f"not checked, since the above fails: {', '.join(report.left_out)}"]
+        lines += ["", f"not checked, because of the failures above: {', '.join(report.left_out)}"]
     lines += [f"picture: {path}" for path in pictures]
     for line in lines:
         console().print(Text(line), soft_wrap=True)

@@ -166,7 +166,7 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     table.add_row("link delays", ", ".join(format_quantity(DURATION, ps) for ps in _span(fabric.links["delay_ps"])))
     table.add_row("oversubscription", ratios or "none: no tier above another")
     table.add_row(
-        "bisection", f"{format_quantity(RATE, flow.rate_bps)}, {share:.1%} of what half of the hosts can send"
+        "bisection", f"{format_quantity(RATE, flow.rate_bps)}, {share:.1%} of the sending rate of half of the hosts"
     )
     table.add_row("", f"({flow.method})")
     table.add_row("diameter", plural(measures.diameter_hops, "hop"))
@@ -175,7 +175,7 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     out.print(_paths_table(measures))
     if measures.sample < measures.attachments:
         out.print(
-            f"Paths towards {measures.sample:,} of {plural(measures.attachments, 'leaf', 'leaves')}, evenly spaced.",
+            f"Paths to {measures.sample:,} of {plural(measures.attachments, 'leaf', 'leaves')}, evenly spaced.",
             soft_wrap=True,
         )
     out.print(

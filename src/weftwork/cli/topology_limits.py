@@ -52,11 +52,11 @@ def refuse_options(
     if not has_file:
         mistakes += [Mistake(path=key, text="needs FILE, a fabric") for key, value in with_file.items() if value]
     if has_file or not limits:
-        text = "asks about trees of a switch, wanted --limits without FILE; a fabric has its own, see --set"
+        text = "is about trees of a switch, wanted --limits without FILE; for a fabric, use --set"
         mistakes += [Mistake(path=key, text=text) for key, value in with_none.items() if value is not None]
     if has_file and limits and with_file["--without"]:
         mistakes.append(
-            Mistake(path="--without", text="found beside --limits, which measures whole fabrics; leave one out")
+            Mistake(path="--without", text="found together with --limits, which measures whole fabrics; leave one out")
         )
     if mistakes:
         raise ConfigError("command line", mistakes)
@@ -153,11 +153,11 @@ def _first_lines(fabric: Fabric, limits: FabricLimits, words: Words) -> list[str
     left = sum(row.left for row in limits.ports)
     if limits.is_endless:
         how = "Set fabric.radix, or a switch of the catalogue as fabric.switch (in a fabric file, of each node)."
-        return [f"Nothing ends this fabric: {limits.unknown}. {how}"]
+        return [f"This fabric has no largest size: {limits.unknown}. {how}"]
     if ending is None:
         has_number = all(row.ports for row in limits.ports)
-        told = f" Ports left over: {left:,}." if has_number else ""
-        return [f"Where fabrics of this kind end is not known: {limits.unknown}.{told}"]
+        told = f" Free ports: {left:,}." if has_number else ""
+        return [f"The largest size of such fabrics is not known: {limits.unknown}.{told}"]
     plan, end, limit = ending.plan, ending.end, ending.limit
     top = len(end.down)
     one = words[top][0]

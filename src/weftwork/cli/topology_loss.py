@@ -122,7 +122,7 @@ def _valley_sentences(loss: Loss) -> list[str]:
     """Routes that turn down and up again, in words."""
     before, after = loss.valleys_before, loss.valleys_after
     if before is None or after is None:
-        return ["Switches of one tier are linked, so that up and down say nothing of the routes: no check for valleys."]
+        return ["Valleys were not checked: switches of one tier are linked, so routes have no up and down."]
     lines = []
     of = f"{plural(before.pairs_legal, 'pair')} of leaves that keep hosts"
     if after.sample < after.leaves:
@@ -130,7 +130,7 @@ def _valley_sentences(loss: Loss) -> list[str]:
     lost = before.pairs_legal - after.pairs_legal
     if lost:
         apart = before.pairs_joined - after.pairs_joined
-        rest = f", {apart:,} of them no path at all" if apart else ""
+        rest = f", {apart:,} of them without any path" if apart else ""
         lines.append(f"No route up and then down any more: {lost:,} of {of}{rest}.")
     if after.pairs_bent:
         lines += _bent_sentences(after)
@@ -146,7 +146,7 @@ def _bent_sentences(after: Valleys) -> list[str]:
     pairs, route = " and ".join(parts), " - ".join(after.example)
     return [
         f"Shortest routes go down and up again (a valley): {pairs} of leaves, such as {route}.",
-        "Weftwork's engines use them. Under PFC they can deadlock, unless what turns up has a class of its own.",
+        "Weftwork's engines use them. Under PFC they can deadlock, unless packets have another class after the turn.",
         f"`fabric.routing: up-down` forbids them: {_forbidden(after)}.",
     ]
 
@@ -166,7 +166,8 @@ def print_job_loss(out: Console, job: JobLoss) -> None:
     out.print()
     what = TIMES[job.quantity]
     if job.before_ps is None:
-        out.print(f"The job does not end on the whole fabric either: it is {job.status_before}.", soft_wrap=True)
+        text = f"The job does not finish on the whole fabric either: its status is {job.status_before}."
+        out.print(text, soft_wrap=True)
     elif job.after_ps is not None and job.slowdown is not None:
         change = 100 * (job.slowdown - 1)
         than = f"{'longer' if change >= 0 else 'shorter'} than the {amount(job.before_ps, 'ps')} before"
@@ -174,7 +175,7 @@ def print_job_loss(out: Console, job: JobLoss) -> None:
         out.print(f"On the flow engine {what} takes {amount(job.after_ps, 'ps')}, {than}.", soft_wrap=True)
         out.print("Routes and queue pairs know of the loss from the start.", soft_wrap=True)
     else:
-        out.print(f"The job cannot go on. Before, {what} took {amount(job.before_ps, 'ps')}.", soft_wrap=True)
+        out.print(f"The job cannot continue. Before, {what} took {amount(job.before_ps, 'ps')}.", soft_wrap=True)
     if job.cut_off:
         out.print(f"No NIC port is left for {_names(job.cut_off)}.", markup=False, soft_wrap=True)
     if job.stopped:
@@ -215,5 +216,5 @@ def _rail_words(rails: tuple[RailLoss, ...], alike: list[RailLoss]) -> str:
 
 
 def _worst_words(worst: WorstPair) -> str:
-    how = "all pairs" if worst.is_all else f"{plural(worst.pairs, 'pair')}, hosts that look alike once"
-    return f"The least flows from {worst.source} to {worst.target} ({how})."
+    how = "all pairs" if worst.is_all else f"{plural(worst.pairs, 'pair')}, identical hosts counted once"
+    return f"The lowest rate is from {worst.source} to {worst.target} ({how})."

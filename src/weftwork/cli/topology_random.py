@@ -95,8 +95,8 @@ def print_random(out: Console, fabric: Fabric, loss: RandomLoss, certain: tuple[
         out.print(f"All leaves keep routes without a valley in {_words(loss.legal)}.", soft_wrap=True)
     if not loss.crosses:
         out.print(
-            "The halves of the hosts share leaves here, so that bisection needs no link between switches: it does not"
-            " tell what traffic between rails loses.",
+            "The halves of the hosts share leaves here, so bisection needs no link between switches. It does not"
+            " measure losses of traffic between rails.",
             soft_wrap=True,
         )
     out.print(f"Bisection is exact for every seed ({loss.whole.method}).", soft_wrap=True)

@@ -137,7 +137,7 @@ def _resume(folder: Path, question: TuneQuestion, settings: Sequence[str], jobs:
 def _tell_end(found: TuneRun, question: TuneQuestion, resume: str) -> None:
     why = "the disk is full" if found.end == "full" else "the tuning was interrupted"
     done = f"{found.trials:,} of {plural(question.trials, 'trial')} have ended, and their runs are kept"
-    then = "free some space, then go on by" if found.end == "full" else "go on by"
+    then = "free some space, then continue with" if found.end == "full" else "continue with"
     typer.echo(f"{why}: {done}; {then}: {resume}", err=True)
 
 

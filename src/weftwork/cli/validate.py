@@ -68,7 +68,7 @@ def validate_sets(keys: list[str], *, is_full: bool, as_json: bool, to: Path | N
         scores = tuple(replace(score, tolerance=share) for score in scores)
     left_out = ""
     if not keys and not is_full:
-        left_out = f"Left out, since they take a minute and more: {', '.join(sorted(BY_NAME))}; name them, or --full."
+        left_out = f"Left out, since they take over a minute: {', '.join(sorted(BY_NAME))}; name them, or give --full."
     return _told(scores, page(scores), as_json=as_json, to=to, note=left_out, is_judged=share is not None)
 
 
@@ -184,7 +184,7 @@ def refuse_calibration() -> None:
     ------
     ConfigError : always
     """
-    text = "is for rows of your own, with --data; the packaged sets judge the constants of Weftwork"
+    text = "is for your own rows, with --data; the packaged sets judge the constants of Weftwork"
     raise ConfigError("command line", [Mistake(path="--calibration", text=text)])
 
 
@@ -202,7 +202,7 @@ def _source(calibration: Path, data: Path) -> OwnSource:
 
 def _one_set(keys: list[str]) -> str | None:
     if len(keys) > 1:
-        text = f"found {plural(len(keys), 'set')}, wanted one beside --data: the one whose columns the rows have"
+        text = f"found {plural(len(keys), 'set')}, wanted one with --data: the set whose columns the rows have"
         raise ConfigError("command line", [Mistake(path="SET", text=text)])
     return keys[0] if keys else None
 

@@ -50,9 +50,9 @@ def open_design(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     ConfigError : the design was ended before it wrote its result, a file cannot be read, is no such document, or was
         written by a version without some of its keys
     """
-    again = f"by: {read_command(folder)}"
+    again = f"with: {read_command(folder)}"
     if not (folder / RESULT).is_file():
-        raise _wrong(folder, "design", f"has no result yet; go on {again}")
+        raise _wrong(folder, "design", f"has no result yet; continue {again}")
     try:
         found = json.loads(_read(folder, RESULT))
     except ValueError as error:

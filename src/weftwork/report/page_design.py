@@ -149,7 +149,7 @@ def _warnings(document: Mapping[str, Any], resume: str) -> list[str]:
     if document["end"] != "done":
         how = "the disk was full" if document["end"] == "full" else "it was interrupted"
         count = f"{len(waiting):,} of {plural(len(document['candidates']), 'fabric')} have no time"
-        found.append(f"This design has not ended: {how}, and {count}. Go on by: {resume}")
+        found.append(f"This design has not ended: {how}, and {count}. Continue with: {resume}")
     else:
         found += [f"{one['name']} ({one['words']}) has no time: {one['reason']}" for one in waiting[:5]]
         found += [f"And {len(waiting) - 5:,} more without a time."] if len(waiting) > 5 else []
@@ -475,7 +475,7 @@ def _behind(document: Mapping[str, Any], folder: str, resume: str) -> PageSectio
         ("not looked at", "mixed switches, fabrics without a generator, hashed flows that collide while pruning"),
         ("file", document["file"]),
         ("folder", folder),
-        ("again, or on", resume),
+        ("again, or continue", resume),
         ("Weftwork", VERSION),
     ]
     rows = [[escape(name), escape(typeset(text))] for name, text in facts if text]

@@ -79,9 +79,9 @@ def read_crossing(path: Path) -> CrossingResult:
     try:
         found: CrossingResult = TypeAdapter(CrossingResult).validate_json(file.read_bytes())
     except FileNotFoundError as error:
-        text = f"the crossing has not ended, so that there is no result; go on by: {read_command(path)}"
+        text = f"the crossing has not ended, so there is no result; continue with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="cross", text=text)]) from error
     except (OSError, ValidationError) as error:
-        text = f"result.json cannot be read; write it again by: {read_command(path)}"
+        text = f"result.json cannot be read; write it again with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="cross", text=text)]) from error
     return found

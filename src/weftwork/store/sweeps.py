@@ -85,7 +85,7 @@ def _claim(path: Path, document: Mapping[str, Any], kind: Kind) -> None:
         own = {f"{kind}.lock", file.name, RUNS}  # what may have been written before it was ended at once
         others = [one.name for one in path.iterdir() if one.name not in own]
         if others or any((path / RUNS).iterdir()):
-            raise _wrong(path, f"holds something else than a {_NOUN[kind]}; name another folder")
+            raise _wrong(path, f"has other contents than a {_NOUN[kind]}; name another folder")
         write_whole(file, json.dumps({"format": SWEEP_FORMAT, **document}, indent=2) + "\n")
         return
     try:
@@ -163,10 +163,10 @@ def read_result(path: Path) -> SweepResult:
     try:
         found: SweepResult = TypeAdapter(SweepResult).validate_json(file.read_bytes())
     except FileNotFoundError as error:
-        text = f"the sweep has not ended, so that there is no result; go on by: {read_command(path)}"
+        text = f"the sweep has not ended, so there is no result; continue with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="sweep", text=text)]) from error
     except (OSError, ValidationError) as error:
-        text = f"result.json cannot be read; write it again by: {read_command(path)}"
+        text = f"result.json cannot be read; write it again with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="sweep", text=text)]) from error
     return found
 

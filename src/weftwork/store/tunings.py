@@ -70,10 +70,10 @@ def read_tuning(path: Path) -> TuneResult:
     try:
         found: TuneResult = TypeAdapter(TuneResult).validate_json((path / "result.json").read_bytes())
     except FileNotFoundError as error:
-        text = f"the tuning has not ended, so that there is no result; go on by: {read_command(path)}"
+        text = f"the tuning has not ended, so there is no result; continue with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="tune", text=text)]) from error
     except (OSError, ValidationError) as error:
-        text = f"result.json cannot be read; write it again by: {read_command(path)}"
+        text = f"result.json cannot be read; write it again with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="tune", text=text)]) from error
     return found
 

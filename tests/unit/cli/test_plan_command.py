@@ -268,7 +268,7 @@ def test_a_plan_of_arguments_that_cannot_be_is_named(
     [
         (["--megatron", "--bf16", "--gpus", "16"], "--model  is missing without FILE and an argument of --megatron"),
         (["--megatron", ARGUMENTS], "--gpus  is missing"),
-        (["--megatron", ARGUMENTS, "--gpus", "16", "--global-batch", "8"], "--global-batch  says what --global"),
+        (["--megatron", ARGUMENTS, "--gpus", "16", "--global-batch", "8"], "--global-batch  repeats --global"),
         (["--megatron", "--num-layers 24 --hidden-size many", "--gpus", "16"], "--hidden-size"),
         (["FILE", "--model", "gpt-1.7b"], "--model  is for a search without FILE"),
     ],

@@ -236,4 +236,4 @@ def test_in_a_large_fabric_the_culprit_shares_no_cell_and_keeps_its_line(monkeyp
     assert "several neighbours share one cell" in note
     (drawing,) = page_of(html).all("svg", role="img")
     assert len(drawing.all("path", kind="l")) == 101  # the busiest, and the culprit's, which is idle
-    assert "lines are left out, the least used." in note
+    assert "least used lines are left out." in note

@@ -1,4 +1,6 @@
-"""The best plans of a search as the scenario of a sweep, so that ``weftwork sweep`` asks anything of each of them.
+"""The best plans of a search as the scenario of a sweep.
+
+With it, ``weftwork sweep`` varies any key for each of them.
 
 Leaves out of the list: keys that the user has given, which all plans share.
 """

@@ -68,7 +68,10 @@ def bent_route_caveats(
 
 
 def _bent(fabric: Fabric, faults: Sequence[Fault]) -> Iterator[tuple[int, Valleys]]:
-    """Yield when links fail so that routes get valleys, and which; first those states with the most links down."""
+    """Yield the instants and valleys of failures that bend routes.
+
+    States with the most links down come first.
+    """
     is_host = fabric.node_kind == HOST
     between = ~is_host[fabric.links["a"]] & ~is_host[fabric.links["b"]]
 
@@ -96,6 +99,6 @@ def _words(found: Valleys) -> str:
     none = found.pairs_joined - found.pairs_legal
     rest = f", and {plural(none, 'pair then has', 'pairs then have')} no route" if none else ""
     return (
-        f"shortest routes of {pairs} go down and up again, such as {' - '.join(found.example)}; without a class of"
-        f" their own such routes can deadlock; fabric.routing: up-down forbids them{rest}"
+        f"shortest routes of {pairs} go down and up again, such as {' - '.join(found.example)}; such routes can"
+        f" deadlock unless they have a class of their own; fabric.routing: up-down forbids them{rest}"
     )

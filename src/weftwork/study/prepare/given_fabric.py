@@ -1,4 +1,6 @@
-"""A fabric that was built in Python, in place of a scenario's own: checked, and kept beside the run as a file.
+"""A fabric built in Python, in place of the scenario's fabric.
+
+It is checked, and kept with the run as a file.
 
 Its JSON goes into the run folder as ``fabric.json``, and the scenario that is written names that file: the folder alone
 says what ran.
@@ -28,7 +30,7 @@ FILE: Final = "fabric.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenFabric:
-    """A fabric from Python, as it will be run, and as JSON."""
+    """A fabric from Python, as the run uses it, and as JSON."""
 
     fabric: Fabric
     text: str
@@ -37,7 +39,9 @@ class GivenFabric:
 def with_fabric(
     file: str | Path, fabric: Fabric, overrides: Mapping[str, str] | None, *, user_code: bool = True
 ) -> tuple[Scenario, GivenFabric]:
-    """Read a scenario with a fabric in place of its section, which may be missing.
+    """Read a scenario with a fabric in place of its section.
+
+    The file may lack the section.
 
     Parameters
     ----------
@@ -58,6 +62,6 @@ def with_fabric(
 
 
 def placed(scenario: Scenario, folder: Path) -> Scenario:
-    """The scenario with its fabric's file where it will lie: in the run folder."""
+    """The scenario with its fabric's file in the run folder."""
     section = scenario.fabric.model_copy(update={"file": str(folder.absolute() / FILE)})
     return scenario.model_copy(update={"fabric": section})

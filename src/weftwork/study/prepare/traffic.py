@@ -1,4 +1,4 @@
-"""From the section ``traffic`` of a scenario to its job: the pattern that it names, on the hosts of a fabric."""
+"""From the section ``traffic`` to its job: a pattern on the hosts of a fabric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much longer an iteration may take where nobody has timed the GPU's matrix products.
+"""Upper bound of an iteration on a GPU with unmeasured matrix products.
 
 A GPU may have two figures for eight bits: what its matrix products are taken to reach, and what they reach at least
 (hardware/gpus.toml). The run has the first; its time with the second follows by the ratio of closed forms.
@@ -29,7 +29,9 @@ _TEXT: Final = (
 
 
 def unmeasured_summary(prepared: Prepared, summary: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """The longest plausible iteration of each job whose GPU has an unmeasured rate; empty without one.
+    """The longest plausible iteration of each job with an unmeasured rate.
+
+    Empty without such a job.
 
     Parameters
     ----------

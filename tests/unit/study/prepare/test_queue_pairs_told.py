@@ -109,4 +109,4 @@ engine: {{fidelity: flow}}
         told[balancing] = prepare(read_scenario(file)).fabric.caveats.get("transport.queue_pairs")
     assert told["flow-splitting"] is None
     assert told["e-ecmp"] is not None
-    assert "take no turns" in told["e-ecmp"].text
+    assert "do not alternate" in told["e-ecmp"].text

@@ -48,7 +48,7 @@ def collective(
     user_code: bool,
     as_json: bool,
 ) -> int:
-    """Run a collective at each size and print a line for it as soon as it is known.
+    """Run a collective at each size, and print each line at once.
 
     Parameters
     ----------
@@ -104,7 +104,9 @@ def collective(
 
 
 def parse_sizes(text: str, factor: int = 2) -> list[int]:
-    """Sizes in bytes from ``1MiB:256MiB`` (each ``factor`` times the one before), ``1MiB,3MiB`` or ``1MiB``.
+    """Sizes in bytes from ``1MiB:256MiB``, ``1MiB,3MiB`` or ``1MiB``.
+
+    In a range each size is ``factor`` times the one before.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ def parse_sizes(text: str, factor: int = 2) -> list[int]:
 
 
 def _by_option(error: ConfigError, options: Mapping[str, str]) -> ConfigError:
-    """Name what the user gave by an option by that, and not by the key that it became."""
+    """Name a key that the user gave by an option by its option."""
     mistakes = [
         replace(mistake, path=options[mistake.path], line=None) if mistake.path in options else mistake
         for mistake in error.mistakes

@@ -1,4 +1,4 @@
-"""The options of the commands about a fabric that nobody has built yet: ``cost`` and ``design``.
+"""The options of the commands about a planned fabric: ``cost`` and ``design``.
 
 What a command needs is imported when it runs, so that ``weftwork --help`` answers at once.
 """
@@ -38,7 +38,10 @@ def cost_command(
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
-    """Say what a fabric is built from: switches, NICs, optics and cables, their price and their power."""
+    """Print the parts of a fabric with their price and power.
+
+    Parts are switches, NICs, optics and cables.
+    """
     from weftwork.cli import cost as command
     from weftwork.cli.settings import overrides
 
@@ -98,7 +101,7 @@ def design_command(  # noqa: PLR0913 - the options, all by name
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
-    """Find the fabrics for a job that no other beats in money, power and time."""
+    """Find the fabrics that no other fabric beats in money, power and time."""
     from weftwork.cli.design import design_command as command
 
     raise typer.Exit(

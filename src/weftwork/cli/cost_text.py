@@ -1,4 +1,7 @@
-"""A bill of materials for people: what costs most first, then every row, then what the totals lack."""
+"""A bill of materials for people.
+
+The largest costs come first, then every row, then the gaps of the totals.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _WATTS = ((1e6, " MW"), (1e4, " kW"))
 
 
 def dollars(amount: float) -> str:
-    """Write dollars: whole ones below a million, else four digits.
+    """Write dollars, below a million as whole dollars, else with four digits.
 
     Examples
     --------
@@ -74,7 +77,7 @@ def item_words(row: BillRow) -> str:
 
 
 def print_bill(out: Console, bill: Bill) -> None:
-    """Print what costs most, the rows, and what the totals lack."""
+    """Print the largest costs, the rows, and the gaps of the totals."""
     out.print(bill.name, style="bold", markup=False)
     for line in _headlines(bill):
         out.print(line, soft_wrap=True)
@@ -91,7 +94,10 @@ def print_bill(out: Console, bill: Bill) -> None:
 
 
 def _headlines(bill: Bill) -> list[str]:
-    """Money and power: the largest kind first, in all and per GPU, and how much rests on unverified rows."""
+    """Money and power, in total and per GPU.
+
+    Each has its largest kind, and its share of unverified rows.
+    """
     lines = []
     price, power = bill.price_usd, bill.power_w
     if price.typical:
@@ -127,7 +133,10 @@ def _parts(parts: dict[ItemKind, float]) -> str:
 
 
 def _percent(share: float) -> str:
-    """Whole percent, which never say all or nothing of what is nearly so."""
+    """Whole percent.
+
+    A share that is nearly 0 % or 100 % never becomes these.
+    """
     if 0 < share < 0.005:
         return "under 1 %"
     return "over 99 %" if 0.995 <= share < 1 - 1e-9 else f"{share:.0%}".replace("%", " %")

@@ -1,4 +1,7 @@
-"""``weftwork cross``: congestion controls crossed with load balancers, who wins, and at which price."""
+"""``weftwork cross``: congestion controls crossed with load balancers.
+
+It prints the winner and its price.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def cross(  # noqa: PLR0913 - the options, all by name
     user_code: bool,
     as_json: bool,
 ) -> int:
-    """Run a crossing and print what came out.
+    """Run a crossing and print its result.
 
     Parameters
     ----------
@@ -110,7 +113,7 @@ def cross(  # noqa: PLR0913 - the options, all by name
 def _resume(
     folder: Path, lists: Mapping[str, Sequence[str]], *, seeds: int, is_all: bool, jobs: int | None, user_code: bool
 ) -> str:
-    """The command that goes on with this crossing: the same one, with its folder."""
+    """The command that continues this crossing, with its folder."""
     words = ["weftwork", "cross", *(word for name, texts in lists.items() for text in texts for word in (name, text))]
     words += ["--seeds", str(seeds), *(["--all"] if is_all else []), *([] if jobs is None else ["-j", str(jobs)])]
     return shlex.join([*words, *([] if user_code else ["--no-user-code"]), "-o", str(folder)])
@@ -172,7 +175,7 @@ def _table(result: CrossingResult) -> Table:
 
 
 def _start_words(start: CrossingStart) -> str:
-    """How much a round has to do."""
+    """The work of a round in words."""
     what = "every contender" if start.round == 1 else "the best controls with the best balancers"
     return (
         f"round {start.round}, {what}: {plural(start.contenders, 'contender')} in"

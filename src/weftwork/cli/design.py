@@ -86,7 +86,7 @@ def design_command(  # noqa: PLR0913 - the options, all by name
     user_code: bool,
     as_json: bool,
 ) -> int:
-    """Look for the fabrics that no other beats, and print them.
+    """Find the fabrics that no other fabric beats, and print them.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def _resume(
     found: Design, budget: str | None, most_power: str | None, only: Sequence[str], settings: Sequence[str],
     confirms: str | None,
 ) -> str:  # fmt: skip
-    """The command that goes on with a design: the same one, with its folder."""
+    """The command that continues this design, with its folder."""
     question = found.question
     words = ["weftwork", "design", str(question.file)]
     options = {"--gpus": question.gpus, "--budget": budget, "--power": most_power, "--prices": question.prices,
@@ -182,7 +182,7 @@ def _resume(
 
 
 def _write_fabrics(found: Design, texts: Mapping[str, str], resume: str) -> None:
-    """Write a scenario for every candidate that was left, and the command that goes on with the design."""
+    """Write a scenario for every kept candidate, and the continuing command."""
     write_command(found.folder, resume)
     (found.folder / FABRICS).mkdir(exist_ok=True)
     for name, text in texts.items():

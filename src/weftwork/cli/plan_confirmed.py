@@ -1,4 +1,7 @@
-"""What ``weftwork plan --confirm`` prints: packets beside flows, what was left out, and each kind of traffic alone."""
+"""The output of ``weftwork plan --confirm``.
+
+It has packets beside flows, omissions, and each kind of traffic alone.
+"""
 
 from __future__ import annotations
 

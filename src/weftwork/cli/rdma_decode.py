@@ -31,7 +31,7 @@ _MOST_FLOWS = 10  # chosen: rows of the table of flows, those with most trouble 
 
 
 def decode(file: Path, *, limit: int, is_noted: bool, as_json: bool) -> None:
-    """Print what a capture shows: the culprit and other findings, then flows, then packets.
+    """Print a capture: the culprit and other findings, then flows, then packets.
 
     Parameters
     ----------
@@ -70,7 +70,10 @@ def decode(file: Path, *, limit: int, is_noted: bool, as_json: bool) -> None:
 
 
 def _flows(seen: CaptureExplainer) -> list[CaptureFlow]:
-    """Flows that carry more than answers, those with most trouble first."""
+    """Flows with data, those with most trouble first.
+
+    Flows of answers alone are left out.
+    """
     carrying = [flow for flow in seen.flows.by_key.values() if flow.requests.last is not None or flow.payload_bytes]
     return sorted(carrying, key=lambda flow: (-_trouble(flow), -flow.packets))
 
@@ -160,7 +163,10 @@ def _table(*columns: tuple[str, bool]) -> Table:
 
 
 def _flow_table(flows: list[CaptureFlow]) -> Table:
-    """A row for each flow; of the kinds of trouble, those that any of them has."""
+    """A row for each flow.
+
+    Columns of trouble appear if any flow has that trouble.
+    """
     counts: dict[str, Callable[[CaptureFlow], int]] = {
         "packets": lambda flow: flow.packets,
         "messages": lambda flow: flow.messages,

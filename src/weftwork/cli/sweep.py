@@ -51,7 +51,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
     user_code: bool,
     as_json: bool,
 ) -> int:
-    """Run a sweep and print what came out.
+    """Run a sweep and print its result.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
 def _resume(
     folder: Path, file: Path, options: Mapping[str, object], settings: Sequence[str], *, user_code: bool
 ) -> str:
-    """The command that goes on with this sweep: the same one, with its folder."""
+    """The command that continues this sweep, with its folder."""
     words = ["weftwork", "sweep", str(file), *(word for text in settings for word in ("--set", text))]
     words += [str(word) for name, value in options.items() if value is not None for word in (name, value)]
     return shlex.join([*words, *([] if user_code else ["--no-user-code"]), "-o", str(folder)])
@@ -165,7 +165,10 @@ def _print(found: SweepRun, result: SweepResult) -> None:
 
 
 def _table(result: SweepResult) -> Table:
-    """Points by their objective, the best first; those without one last."""
+    """Points by their objective, the best first.
+
+    Points without an objective come last.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for key in result.keys:
         table.add_column(key, no_wrap=True)
@@ -183,7 +186,7 @@ def _table(result: SweepResult) -> Table:
 
 
 def _start_words(start: SweepStart) -> str:
-    """How much there is to do, and how it is shared out."""
+    """The work of a sweep, and how it is shared out."""
     side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
     less = " (memory holds no more)" if start.workers < min(start.cores, start.runs) else ""
     more = ", without its programs, which are built later" if start.is_least else ""

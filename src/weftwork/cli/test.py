@@ -1,4 +1,4 @@
-"""``weftwork test``: hold a Python file of a user's own to the conformance kit of its kind."""
+"""``weftwork test``: check a user's Python file by the conformance kit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _QUIET_S: Final = 1.0  # what is done in a second needs no progress
 
 
 def test_file(file: Path, *, out: Path | None, settings: Sequence[str] | None, as_json: bool) -> int:
-    """Hold a file to its kit and print what fails.
+    """Run the conformance kit on a file, and print its failures.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def _value(key: str, text: str) -> Any:  # noqa: ANN401 - whatever YAML holds
 
 
 class _Progress:
-    """What is being checked, on standard error, once the command takes longer than a second."""
+    """The current check on standard error, after a second."""
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()

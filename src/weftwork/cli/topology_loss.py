@@ -1,4 +1,7 @@
-"""What ``weftwork topology FILE --without leaf3`` says: who is cut off, and how much bandwidth is left."""
+"""``weftwork topology FILE --without leaf3``: the effect of a loss.
+
+It has who is cut off, and the remaining bandwidth.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,18 @@ TIMES: Final = {
 
 
 def loss_record(loss: Loss, job: JobLoss | None = None) -> dict[str, Any]:
-    """What a loss does as JSON takes it, units in the names; ``job`` where the job was run."""
+    """The effect of a loss as JSON values, with units in the names.
+
+    ``job`` is present if the job was run.
+    """
     return asdict(loss) | ({} if job is None else {"job": asdict(job)})
 
 
 def print_loss(out: Console, fabric: Fabric, loss: Loss) -> None:
-    """Print what is lost, who is cut off and how much bandwidth is left: first in words, then by rail."""
+    """Print a loss, who is cut off, and the remaining bandwidth.
+
+    Words come first, then figures by rail.
+    """
     out.print(f"{fabric.name}, without {_names(loss.names)}", style="bold", markup=False, soft_wrap=True)
     for line in [*_sentences(loss), *_valley_sentences(loss)]:
         out.print(line, markup=False, soft_wrap=True)
@@ -85,7 +94,7 @@ def _path_rows(loss: Loss) -> list[tuple[str, str, str]]:
 
 
 def _sentences(loss: Loss) -> list[str]:
-    """Who is cut off, in words."""
+    """The hosts and GPUs that are cut off, in words."""
     before, after = loss.before, loss.after
     what = plural(loss.links_lost, "link is", "links are") if loss.links_lost else "No link is"
     if len(loss.nodes) > 1:
@@ -119,7 +128,7 @@ def _sentences(loss: Loss) -> list[str]:
 
 
 def _valley_sentences(loss: Loss) -> list[str]:
-    """Routes that turn down and up again, in words."""
+    """Routes that go down and up again, in words."""
     before, after = loss.valleys_before, loss.valleys_after
     if before is None or after is None:
         return ["Valleys were not checked: switches of one tier are linked, so routes have no up and down."]
@@ -152,7 +161,7 @@ def _bent_sentences(after: Valleys) -> list[str]:
 
 
 def _forbidden(after: Valleys) -> str:
-    """What becomes of pairs with a valley where routes may have none, in words."""
+    """Consequences for pairs with a valley if valleys are forbidden, in words."""
     none = after.pairs_joined - after.pairs_legal
     longer, fewer = after.pairs_only_bent - none, after.pairs_bent - after.pairs_only_bent
     parts = [f"{plural(fewer, 'pair keeps', 'pairs keep')} the other shortest routes"] * (fewer > 0)
@@ -162,7 +171,7 @@ def _forbidden(after: Valleys) -> str:
 
 
 def print_job_loss(out: Console, job: JobLoss) -> None:
-    """Print what the loss does to the job: its time before and after, or why it cannot end."""
+    """Print the job's time before and after, or why it cannot finish."""
     out.print()
     what = TIMES[job.quantity]
     if job.before_ps is None:
@@ -193,7 +202,7 @@ def _rates(before: int, after: int) -> tuple[str, str, str]:
 
 
 def _alike(rails: tuple[RailLoss, ...]) -> list[list[RailLoss]]:
-    """Rails with the same figures together, in the order of their first."""
+    """Rails grouped by equal figures, in the order of their first."""
     groups: dict[tuple[int, int, int, int], list[RailLoss]] = {}
     for rail in rails:
         key = (rail.hosts_before, rail.hosts_after, rail.before.rate_bps, rail.after.rate_bps)

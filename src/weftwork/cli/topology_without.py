@@ -1,4 +1,7 @@
-"""``weftwork topology FILE --without ...``: which question is asked, and the answer in words or as JSON."""
+"""``weftwork topology FILE --without ...``: the question and its answer.
+
+The answer is in words or as JSON.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ __all__ = ["LossQuestion", "asked_loss", "tell_loss"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LossQuestion:
-    """What is asked about a loss.
+    """The question about a loss.
 
     Attributes
     ----------
@@ -105,7 +108,7 @@ def tell_loss(
     overrides: Mapping[str, str] | None,
     user_code: bool,
 ) -> None:
-    """Find what a loss does and print it.
+    """Find the effect of a loss, and print it.
 
     Parameters
     ----------

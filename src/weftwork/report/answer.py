@@ -173,7 +173,7 @@ def _losses(run: Run) -> str:
     trims = _value(run, "trims")
     cut = f"Switches cut {plural(trims, 'packet', 'packets')} to the headers. " if trims else ""
     if _value(run, "reorder_buffer_bytes"):
-        cut += f"Receivers kept up to {_amount(run, 'reorder_buffer_bytes')} of out-of-order packets at a NIC port. "
+        cut += f"Receivers kept up to {_amount(run, 'reorder_buffer_bytes')} of early packets at a NIC port. "
     if drops == 0 and again == 0:
         return f"{cut}Nothing was lost."
     if drops == 0:

@@ -40,7 +40,7 @@ def price_words(result: CrossingResult, place: int) -> str:
     parts = [f"switches: {_listed(contender.switch)}; NICs: {_listed(contender.nic)}"]
     cells = [result.cell(place, setting) for setting in range(len(result.settings))]
     if early := max((cell.prices.get("reorder_buffer_bytes", 0.0) for cell in cells), default=0.0):
-        parts.append(f"up to {amount(early, 'B')} of out-of-order packets at a NIC port")
+        parts.append(f"up to {amount(early, 'B')} of early packets at a NIC port")
     if pauses := sum(cell.prices.get("pauses", 0.0) for cell in cells):
         parts.append(f"{plural(round(pauses), 'pause')} over {plural(len(cells), 'setting')}")
     return ", ".join(parts)

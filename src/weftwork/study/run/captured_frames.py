@@ -263,7 +263,7 @@ class CapturedFrames:
         if not is_told:
             return ""
         psn = row["refused"] % PSN_MODULUS
-        return f"NAK of PSN {psn:#x}, which came {'cut to its headers' if row['cut'] else 'out of order and is kept'}"
+        return f"NAK of PSN {psn:#x}, which came {'cut to its headers' if row['cut'] else 'early and is kept'}"
 
     @property
     def _tells_kept(self) -> bool:

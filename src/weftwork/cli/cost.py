@@ -43,7 +43,7 @@ def cost(
     overrides: Mapping[str, str] | None = None,
     user_code: bool = True,
 ) -> None:
-    """Print the bill of materials of a fabric, and write it as CSV if asked.
+    """Print a fabric's bill of materials, and write it if asked.
 
     Parameters
     ----------
@@ -97,7 +97,10 @@ def refuse_nothing() -> None:
 
 
 def record(found: Bill) -> dict[str, Any]:
-    """A bill as JSON values: totals, totals per GPU and by kind, and all rows."""
+    """A bill as JSON values: totals and all rows.
+
+    Totals are also per GPU and by kind.
+    """
     return {
         "name": found.name,
         "prices": {"name": found.book.name, "title": found.book.title},

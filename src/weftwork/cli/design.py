@@ -1,4 +1,4 @@
-"""``weftwork design``: which fabric to build for a job, and what each step up costs."""
+"""``weftwork design``: the fabric to build, and the cost of each step."""
 
 from __future__ import annotations
 

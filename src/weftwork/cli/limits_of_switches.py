@@ -109,9 +109,9 @@ def _by_tiers(radix: int, ratio: Fraction) -> list[dict[str, Any]]:
 
 
 def _by_rate(switch: str, ratio: Fraction) -> list[dict[str, Any]]:
-    """The largest trees of a switch by rate, with whole and with split ports.
+    """The largest trees of a switch by rate.
 
-    Ports are split as long as that makes more of them.
+    Ports are whole, or split as long as that makes more of them.
     """
     row = catalogue.SWITCHES.find(switch, path="--switch")
     if "capacity_bps" not in row.figures:

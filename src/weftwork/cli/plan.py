@@ -1,4 +1,4 @@
-"""``weftwork plan``: the fastest parallel plans for a model on a number of GPUs."""
+"""``weftwork plan``: the fastest parallel plans for a model."""
 
 from __future__ import annotations
 

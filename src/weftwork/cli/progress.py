@@ -111,7 +111,7 @@ def line(now: Progress, before: Progress, elapsed_s: float) -> str:
 
 
 def clock_words(seconds: float) -> str:
-    """Write a time as on a clock: minutes and seconds, with hours if needed."""
+    """Write a time as on a clock, with hours if needed."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,4 +1,4 @@
-"""``weftwork sweep``: many runs of one scenario, a table, a page, and a verdict in words."""
+"""``weftwork sweep``: many runs, a table, a page, and a verdict."""
 
 from __future__ import annotations
 

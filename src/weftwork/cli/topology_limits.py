@@ -151,7 +151,7 @@ def print_limits(out: Console, fabric: Fabric, limits: FabricLimits) -> None:
 
 
 def _first_lines(fabric: Fabric, limits: FabricLimits, words: Words) -> list[str]:
-    """The limit of the fabric, its distance, and how full its top tier is."""
+    """The fabric's limit, its distance, and its top tier's filling."""
     ending = limits.ending
     left = sum(row.left for row in limits.ports)
     if limits.is_endless:
@@ -190,7 +190,10 @@ def _first_lines(fabric: Fabric, limits: FabricLimits, words: Words) -> list[str
 
 
 def _groups(count: int, tier: int, words: Words) -> str:
-    """A number of groups of a tier; a group of leaves is a leaf."""
+    """A number of groups of a tier in words.
+
+    A group of leaves is a leaf.
+    """
     return f"{count:,} {words[1][count != 1]}" if tier == 1 else f"{plural(count, 'group')} of {words[tier][1]}"
 
 

@@ -82,7 +82,10 @@ def print_loss(out: Console, fabric: Fabric, loss: Loss) -> None:
 
 
 def _path_rows(loss: Loss) -> list[tuple[str, str, str]]:
-    """Shortest paths of two NIC ports by hops, least and median, before and after."""
+    """Shortest paths of NIC ports by hops, before and after.
+
+    Each has the least and the median.
+    """
     before = {row.hops: row for row in loss.paths_before}
     after = {row.hops: row for row in loss.paths_after}
     rows = []

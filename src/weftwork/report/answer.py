@@ -217,7 +217,10 @@ def _is_told_above(run: Run, where: str) -> bool:
 
 
 def _waits(run: Run) -> str:
-    """The rank that finished a collective last, from the repetition with the longest wait."""
+    """The rank that finished a collective last.
+
+    The repetition with the longest wait counts.
+    """
     if "last_rank" not in run.collectives.column_names:
         return ""  # of an older Weftwork
     rows = run.query(

@@ -29,7 +29,9 @@ __all__ = ["Direction", "OverTime", "directions", "has_nodes", "plural_role", "r
 
 @dataclass(frozen=True, kw_only=True)
 class Direction:
-    """Ports that send from one kind of node to another, such as ``leaf -> spine``.
+    """Ports that send from one kind of node to another.
+
+    An example is ``leaf -> spine``.
 
     Attributes
     ----------
@@ -66,7 +68,7 @@ class OverTime:
 
     @cached_property
     def edges_ps(self) -> NDArray[np.int64]:
-        """Shape (bins + 1,): begins of the bins, and the end of the last."""
+        """Shape (bins + 1,): begins of bins, and the last end."""
         starts = np.arange(0, self.end_ps, self.bin_ps, dtype=np.int64)
         return np.append(starts, self.end_ps)
 
@@ -102,7 +104,7 @@ class OverTime:
 
     @cached_property
     def _by_port(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows in the order of their ports, and the first row of each port."""
+        """Rows in the order of their ports, and each port's first row."""
         order = np.argsort(self.columns["port"], kind="stable")
         base = np.searchsorted(self.columns["port"][order], np.arange(self.ports + 1))
         return order, base

@@ -259,7 +259,7 @@ def _front_table(document: Mapping[str, Any]) -> str:
 
 
 def _step(one: Mapping[str, Any], before: Mapping[str, Any]) -> str:
-    """The extra cost and the gain of a fabric over the one before it."""
+    """Extra cost and gain of a fabric over the one before it."""
     dollars = one["price_usd"]["typical"] - before["price_usd"]["typical"]
     share = one["counting_time_ps"] / before["counting_time_ps"] - 1
     if abs(share) < _NEAR:

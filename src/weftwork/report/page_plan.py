@@ -181,7 +181,7 @@ def _time(document: Mapping[str, Any]) -> PageSection:
 
 
 def _times(one: Mapping[str, Any], kinds: Mapping[str, str]) -> tuple[float, ...]:
-    """Time of each kind, and the rest of the iteration if it exceeds rounding."""
+    """Time of each kind, and the rest if it exceeds rounding."""
     found = [float(one.get(key) or 0) for key in kinds]
     rest_ps = one["iteration_ps"] - sum(found)
     return (*found, rest_ps if rest_ps > _ROUNDING_PS else 0.0)

@@ -76,7 +76,7 @@ def _answer(result: SweepResult) -> PageSection:
 
 
 def _keys(result: SweepResult) -> list[PageSection]:
-    """A chart for each key: its values along the axis, all points over them."""
+    """A chart for each key: values along the axis, points over them."""
     charts = []
     values = result.relative()
     for effect in result.effects:

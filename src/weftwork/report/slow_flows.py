@@ -239,7 +239,7 @@ def _hops(
 
 
 def _sending_ps(size_bytes: float, rate_bps: float, most_ps: int) -> float:
-    """Time in which a port sends bytes at a rate, up to a maximum.
+    """Time in which a port sends bytes, up to a maximum.
 
     The maximum if the port had no rate.
     """
@@ -296,7 +296,7 @@ def why(slow: SlowFlow) -> list[SlowReason]:
 
 
 def _idle_ps(slow: SlowFlow, held: FlowHop | None) -> float:
-    """Time in which the port was idle for no known reason; 0 if unknown."""
+    """Idle time of the port without a known reason; 0 if unknown."""
     if held is None or held.own_ps is None:
         return 0.0
     return max(slow.took_ps - slow.behind_ps - held.own_ps - held.held_ps, 0.0)

@@ -205,7 +205,7 @@ def _named(culprit: Culprit) -> str:
 
 
 def cost_texts(culprit: Culprit) -> tuple[str, str]:
-    """The cost of a suspect, as a time and as a share of the run.
+    """The cost of a suspect, as a time and a share.
 
     Parameters
     ----------

@@ -138,9 +138,9 @@ def _of_row(row: PipelineRow, pid: int) -> Iterator[dict[str, Any]]:
 
 
 def _sends(rows: Iterable[PipelineRow], pids: dict[tuple[str, int], int]) -> Iterator[dict[str, Any]]:
-    """Arrows from a pass to its micro batch on the next stage, and back.
+    """Arrows from a pass to its micro batch's next pass.
 
-    From the last stage they go to the first stage's next virtual stage.
+    They lead to the next stage and back; from the last stage they go to the first stage's next virtual stage.
 
     Micro batches that pass virtual stage 1 alone go up the pipeline (DualPipe).
     """

@@ -185,7 +185,10 @@ def loss_words(result: TuneResult, one: TuneParameter) -> str:
 
 
 def score_words(result: TuneResult, one: TuneTrial) -> str:
-    """The score of a trial: relative to the values of the file, or in the unit of the objective."""
+    """The score of a trial in words.
+
+    It is relative to the values of the file, or in the unit of the objective.
+    """
     if one.score is None:
         return "-"
     return amount(one.score, "ratio" if result.is_ratio else result.unit or "number")

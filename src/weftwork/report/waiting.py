@@ -141,7 +141,7 @@ def _follow(start: Row, by_rank: Mapping[int, list[Row]]) -> list[Row]:
 
 
 def _preference(row: Row) -> tuple[bool, bool]:
-    """Sort key: waits with a cause, then waits for other ranks, then own waits."""
+    """Sort key: first waits with a cause, then for other ranks, then own."""
     return row["stopped_by"] is None, row["blocked_by"] in (None, row["rank"])
 
 
@@ -190,7 +190,7 @@ def _behind(row: Row) -> str:
 
 
 def _without_cause(chain: Sequence[Row], rows: Sequence[Row]) -> str:
-    """The text for a run that was cut, or for ranks in a circle."""
+    """The text for a cut run, or for ranks in a circle."""
     ranks = f"{plural(_ranks(rows), 'rank')} had work left"
     row = chain[-1]
     if row["blocked_by"] is None or any(each["waits_for"] == "time" or each["state"] == "under way" for each in rows):

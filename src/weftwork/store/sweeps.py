@@ -181,7 +181,7 @@ def read_result(path: Path) -> SweepResult:
 
 
 def sweep_table(result: SweepResult) -> pa.Table:
-    """One row for each point: its keys, its status, and every number of its runs.
+    """One row for each point: keys, status, and all numbers.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Run the job of a scenario on the flow engine, before and after a loss in its fabric.
+"""Run a scenario's job on the flow engine before and after a loss.
 
 The loss is a list of faults at 0 s that routes and queue pairs know of at once, so that the rules of failover hold
 (decision 0012) and the time is that of a job that goes on, not of the second in which something broke.
@@ -73,7 +73,7 @@ def job_without(
     user_code: bool = True,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> JobLoss:
-    """Run the job of a scenario on its fabric, and without a part of it.
+    """Run a scenario's job with and without a part of the fabric.
 
     Faults of the scenario happen in both runs.
 
@@ -143,7 +143,7 @@ def _time(found: Results, quantity: str) -> int | None:
 
 
 def _faults(fabric: Fabric, lost_nodes: NDArray[np.bool_], lost_links: NDArray[np.bool_]) -> list[FaultSection]:
-    """The loss as faults at 0 s, by names of switches, hosts and links."""
+    """The loss as faults at 0 s, by name."""
     own = lost_links & ~(lost_nodes[fabric.links["a"]] | lost_nodes[fabric.links["b"]])
     kinds = [("nic" if fabric.node_kind[node] == HOST else "switch", fabric.node_names[node])
              for node in np.flatnonzero(lost_nodes).tolist()]  # fmt: skip
@@ -154,7 +154,10 @@ def _faults(fabric: Fabric, lost_nodes: NDArray[np.bool_], lost_links: NDArray[n
 def _cut_off(
     prepared: Prepared, lost_nodes: NDArray[np.bool_], lost_links: NDArray[np.bool_]
 ) -> tuple[tuple[str, ...], bool]:
-    """GPUs of the job without a NIC port, and whether one of its hosts is lost."""
+    """GPUs of the job without a NIC port, and host losses.
+
+    The second value says whether one of the job's hosts is lost.
+    """
     fabric, placement = prepared.fabric, prepared.job.placement
     node = fabric.hosts[placement.host]
     gone = lost_links[fabric.ports.link[fabric.ports.base[node][:, None] + placement.nics]].all(axis=1)

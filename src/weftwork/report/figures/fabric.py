@@ -45,7 +45,7 @@ _AT_THE_TOP = 0.86  # chosen: of a line, where the name of a link stands, above 
 
 @dataclass(frozen=True, kw_only=True)
 class Hot:
-    """One of the busiest links; ``row`` is its place in the table of links."""
+    """One of the busiest links; ``row`` is its row in the table."""
 
     row: int
     badge: int
@@ -145,7 +145,7 @@ def _count(cells: list[_Cell], tier: int) -> int:
 
 
 def _apart(links: pa.Table, blamed: CulpritPlace | None) -> frozenset[int]:
-    """Nodes with a cell of their own: the culprit, or the ends of its link."""
+    """Nodes with their own cell: the culprit, or its link's ends."""
     if blamed is None or blamed.nodes:
         return blamed.nodes if blamed else frozenset()
     sends = links["node"].to_pylist()

@@ -1,4 +1,4 @@
-"""Two costs of many choices, each as a dot that links to its description.
+"""Two costs of many choices, each as a dot with a link.
 
 The front is drawn as stairs, and the knee is marked.
 
@@ -153,9 +153,9 @@ def _named(dots: Sequence[FrontDot], places: dict[str, tuple[float, float]]) -> 
 
 
 def _label(one: FrontDot, x: float, y: float) -> str:
-    """The name of a dot, below and left of it, where no fabric lies.
+    """The name of a dot, below and left of it.
 
-    At the left end it is above and right of the dot.
+    No fabric lies there. At the left end it is above and right of the dot.
     """
     below = x > _NARROW
     side = f"right:{100 - x / 10:.2f}%" if below else f"left:{x / 10:.2f}%"

@@ -1,4 +1,7 @@
-"""Results by the value of a key: dots with intervals, and a line through the means."""
+"""Results by the value of a key.
+
+Points are dots with intervals, and a line joins the means.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ __all__ = ["StackedBar", "stacked"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StackedBar:
-    """A bar: name, lengths of its parts, a note, and whether it is the best."""
+    """A bar: name, lengths of parts, note, and best mark."""
 
     name: str
     lengths: tuple[float, ...]

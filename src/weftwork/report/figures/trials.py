@@ -1,6 +1,6 @@
-"""Scores of trials as dots, by number or by the value of a parameter.
+"""Scores of trials as dots.
 
-The best trial is marked, and trial 0 is a line.
+They are by number or by the value of a parameter. The best trial is marked, and trial 0 is a line.
 
 Leaves out: trials without a score; pictures of two parameters at once.
 """
@@ -26,7 +26,7 @@ _ROOM: Final = 0.06  # chosen: of the axis above and below, so that no dot lies 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialDot:
-    """A trial: place along the axis, score, name, and whether it is the best."""
+    """A trial: place along the axis, score, name, and best mark."""
 
     at: float
     score: float

@@ -1,4 +1,4 @@
-"""The time of a run for each of its jobs, and a lower bound.
+"""The time of a run for each job, and a lower bound.
 
 The bound is the time that the run's NICs need for its messages.
 

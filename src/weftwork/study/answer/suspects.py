@@ -1,4 +1,6 @@
-"""Suspects for the time of a run, from the scenario and from the records.
+"""Suspects for the time of a run.
+
+They are from the scenario and from the records of the run.
 
 A suspect is something without which the run can be simulated again. Those that the scenario names come first: faults,
 slow GPUs, other jobs, devices that are slower than their peers, stages with too much work. Others are suspects only
@@ -268,7 +270,7 @@ def _named(names: list[str]) -> str:
 
 
 def _stages(prepared: Prepared) -> Iterator[Suspect]:
-    """A stage of a pipeline that computes more than the mean of its job.
+    """A pipeline stage that computes more than its job's mean.
 
     Of several, the last by name.
     """

@@ -34,9 +34,9 @@ _LEAST: Final = 0.5  # chosen: of its time that a victim lost to others
 
 
 def worst_victim(prepared: Prepared, execution: Execution) -> Culprit | None:
-    """The root of the pauses that cost a flow the largest share of its time.
+    """The root of the pauses that slowed a flow most.
 
-    None if no flow lost half of its time.
+    The flow lost the largest share of its time. None if no flow lost half of its time.
 
     Parameters
     ----------

@@ -202,7 +202,7 @@ def _spread(name: str, fit: ConstantsFit) -> float:
 
 
 def _doubt(name: str, fit: ConstantsFit) -> str:
-    """The reason why a fitted constant is still unknown; empty if it is known."""
+    """The reason why a fitted constant is unknown; empty if known."""
     known = CONSTANTS[name]
     low, high = fit.interval(name)
     told = f"{100 * LOW:.0f} to {100 * HIGH:.0f} % of the resamples put it at {low:.3g} to {high:.3g}"

@@ -83,7 +83,7 @@ def fit_constants(
     measured_s: NDArray[np.float64],
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ConstantsFit:
-    """Find the constants that bring the times of rows closest to the measured times.
+    """Find the constants with the smallest errors of the rows' times.
 
     Parameters
     ----------

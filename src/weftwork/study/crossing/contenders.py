@@ -30,7 +30,7 @@ _BY_LOSS: Final = frozenset({"reno", "cubic", "bbr", "bbr3", "vivace"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balancer:
-    """A choice at the NIC and a choice at the switch, under one name."""
+    """A choice at the NIC and one at the switch, named together."""
 
     name: str
     path_selection: str = ECMP

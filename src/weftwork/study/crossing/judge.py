@@ -55,13 +55,16 @@ def ratio_of(values: Sequence[float], base: Sequence[float]) -> _Ratio | None:
 
 
 def _geometric(logs: Sequence[float]) -> _Ratio:
-    """Geometric mean of ratios, from their logarithms by seed, and the ends of its interval."""
+    """Geometric mean of ratios, and the ends of its interval.
+
+    Both follow from the logarithms by seed.
+    """
     mean, low, high = (math.exp(min(value, 700.0)) for value in interval(logs))  # 700: what a float can hold
     return (mean, low, high) if len(logs) > 1 else (mean, None, None)
 
 
 def judged_cells(cells: Sequence[CrossingCell], settings: Sequence[Setting], base: int) -> tuple[CrossingCell, ...]:
-    """Cells with their ratios to the base and to the best of their setting.
+    """Cells with ratios to the base and to their setting's best.
 
     Parameters
     ----------

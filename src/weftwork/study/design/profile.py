@@ -42,7 +42,10 @@ class Profile:
         return self.same_bps[-1]
 
     def dominates(self, other: Profile) -> bool:
-        """Whether a profile is at least as good at every distance, and for one message."""
+        """Whether a profile is at least as good at every distance.
+
+        One message counts too.
+        """
         if self.port_bps < other.port_bps:
             return False
         for servers in sorted({*self.reach, *other.reach}):

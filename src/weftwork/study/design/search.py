@@ -383,7 +383,7 @@ def _job(
 
 
 def _where_given(mistake: Mistake, question: DesignQuestion) -> Mistake:
-    """A mistake of a fabric key at the place where the user gave the key.
+    """A mistake of a fabric key at the user's place.
 
     The fabric was set from the keys of the file.
     """
@@ -425,7 +425,7 @@ def _built(asked: Sequence[FabricAsked], workers: int | None, told: Told) -> lis
 def _run(
     question: DesignQuestion, job: _Job, left: Sequence[Built], runs: Path, workers: int | None, told: Told
 ) -> _Times:
-    """Run the kept candidates on the flow engine, or count them by closed forms."""
+    """Run the kept candidates, or count them by closed forms."""
     closed = closed_times(job.scenario, left)
     if question.closed_only:
         if not closed:
@@ -496,9 +496,9 @@ def _points(question: DesignQuestion, job: _Job, left: Sequence[Built]) -> list[
 def _judged(
     question: DesignQuestion, folder: Path, job: _Job, built: tuple[int, Sequence[Pruned]], times: _Times
 ) -> Design:
-    """The front, its knee in money and time, and the better of each loser.
+    """The front, its knee, and the better candidate of each loser.
 
-    The front is in money, power and time.
+    The front is in money, power and time, the knee in money and time.
     """
     costs = {one.name: one.costs for one in times.ran if one.time_ps is not None}
     names = front(costs)

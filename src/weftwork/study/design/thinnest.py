@@ -27,7 +27,9 @@ __all__ = ["closed_times"]
 
 
 def closed_times(scenario: Scenario, built: Sequence[Built]) -> list[tuple[float, float]]:
-    """Least and most time of an iteration on each candidate, in ps; an empty list without a training job.
+    """Least and most time of an iteration on each candidate, in ps.
+
+    The list is empty without a training job.
 
     Parameters
     ----------

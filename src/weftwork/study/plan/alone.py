@@ -95,7 +95,9 @@ class CollectiveTimes:
 
 
 def largest_calls(training: TrainingJob) -> list[LargestCall]:
-    """Find the largest call of each kind of traffic, in the order of `KINDS`.
+    """Find the largest call of each kind of traffic.
+
+    Kinds are in the order of `KINDS`.
 
     Parameters
     ----------
@@ -129,7 +131,7 @@ def largest_calls(training: TrainingJob) -> list[LargestCall]:
 
 
 def alone_job(training: TrainingJob, largest: LargestCall) -> Job:
-    """Make the job of one call alone, on its ranks of the training job.
+    """Make the job of one call, on its ranks alone.
 
     Parameters
     ----------
@@ -163,7 +165,9 @@ def alone_job(training: TrainingJob, largest: LargestCall) -> Job:
 def times_alone(
     whole: Prepared, limit: PacketLimit, on_progress: Callable[[Progress], None] | None = None
 ) -> list[CollectiveTimes]:
-    """Time the largest call of each kind of traffic alone, on the fabric of the whole job.
+    """Time the largest call of each kind of traffic alone.
+
+    Each is on the fabric of the whole job.
 
     Parameters
     ----------
@@ -229,7 +233,7 @@ def _scenario(whole: Prepared, fidelity: str) -> Scenario:
 
 
 def _prepared(whole: Prepared, own: TrainingJob, fidelity: str) -> Prepared:
-    """The prepared run with the job of one call in place of the whole job."""
+    """The prepared run with the job of one call."""
     scenario = _scenario(whole, fidelity)
     steps, _ = training_programs(scenario, whole.fabric, [own])
     job, _ = with_queue_pairs(scenario, steps, whole.policies)

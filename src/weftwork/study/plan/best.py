@@ -22,7 +22,9 @@ _ALWAYS: Final = frozenset({"schema", "name", "engine.fidelity"})
 
 
 def sweep_of_best(found: Search) -> str:
-    """Write the best plans as one scenario with a section ``sweep``, the fastest first.
+    """Write the best plans as one scenario with a section ``sweep``.
+
+    The fastest comes first.
 
     Outside ``training`` only keys that the user has given are written, so that those derived from them follow when
     a sweep changes one.

@@ -1,4 +1,4 @@
-"""The cost of a packet run in memory and time, and the machine's limit.
+"""Memory and time of a packet run, and the machine's limit.
 
 The estimate is that of `weftwork run`, made without routes and tables; seconds follow from packet-hops and messages.
 Leaves out: policies of the user's own, whose steps may be slow; other work on the machine.

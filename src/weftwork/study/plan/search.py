@@ -236,9 +236,9 @@ def _no_plan(space: Space) -> ConfigError:
 
 
 def _distinct(counted: list[Counted]) -> list[Counted]:
-    """One of each group of plans that differ only in rank order or ends.
+    """One of each group of similar plans.
 
-    Plans of a group have equal time and memory.
+    Plans of a group differ only in rank order or ends, and have equal time and memory.
     """
     found: dict[tuple[Any, ...], Counted] = {}
     for one in counted:

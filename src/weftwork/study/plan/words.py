@@ -1,4 +1,4 @@
-"""A search in words: the text of a plan, and the loss of a slower plan.
+"""A search in words: plans, and the loss of slower plans.
 
 Leaves out: tables and colours (`weftwork.cli.plan`).
 """

@@ -1,4 +1,6 @@
-"""A point of a pool: a scenario file with overrides and a seed, which becomes one run folder.
+"""A point of a pool: a scenario file with overrides and seed.
+
+It becomes one run folder.
 
 Its folder is named for its place and for a digest of all that its result follows from, so that a folder of another
 scenario, another policy or another version is never taken for it.

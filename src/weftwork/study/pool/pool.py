@@ -59,7 +59,7 @@ class PoolProgress:
 
 
 def workers_for(points: int, memory_bytes: int, cores: int | None = None) -> int:
-    """Number of parallel runs: a core for each, limited by memory; at least one.
+    """Number of parallel runs: at least one, limited by cores and memory.
 
     Parameters
     ----------
@@ -142,7 +142,9 @@ def remove_unfinished(runs: Path) -> None:
 
 
 def outcomes_here(points: Sequence[PoolPoint], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
-    """Run points in processes of this machine, in the order in which they end.
+    """Run points in processes of this machine.
+
+    Outcomes come in the order in which the points end.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Caveats about shortest routes that go down and up again around the faults of a scenario.
+"""Caveats about shortest routes that bend around faults.
+
+Such a route goes down and up again.
 
 Where flow control keeps packets from being lost such a valley can close a circle of buffers that wait for each other.
 Source: docs/models/fabrics.md, sections Routes and Valleys.
@@ -39,7 +41,9 @@ MOST_WORK: Final = 1 << 23  # chosen: ports x words of 64 leaves of all searches
 def bent_route_caveats(
     scenario: Scenario, fabric: Fabric, transport: Transport, occurrences: Sequence[Occurrence]
 ) -> dict[str, Caveat]:
-    """Warn about pairs of leaves whose shortest routes have a valley once routes know of the faults.
+    """Warn about leaves whose shortest routes have a valley after faults.
+
+    Routes know of the faults then.
 
     Parameters
     ----------

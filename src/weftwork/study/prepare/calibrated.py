@@ -116,7 +116,9 @@ def network_efficiency(calibration: Calibration | None) -> float:
 
 
 def calibrated_transport(transport: Transport, efficiency: float) -> Transport:
-    """A transport with the data rate of its full packets reduced by a factor.
+    """A transport whose full packets carry a smaller share of data.
+
+    The share is reduced by a factor.
 
     Parameters
     ----------

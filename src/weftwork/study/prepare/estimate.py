@@ -316,7 +316,7 @@ _GOODPUT_BYTES: Final = 20e6
 
 
 def _samples(sampled: int) -> int:
-    """Samples of a number of flows and ports, in a run of unknown length.
+    """Samples of flows and ports in a run of unknown length.
 
     Chosen: 10,000 instants.
     """

@@ -1,4 +1,6 @@
-"""Queue pairs of a scenario's job, and cases in which more have no effect.
+"""Queue pairs of a scenario's job.
+
+It also has the cases in which more queue pairs have no effect.
 
 Patterns of traffic take queue pairs in turn by themselves.
 Leaves out: how messages are split or take turns (`weftwork.workload.queue_pairs`).

@@ -33,7 +33,9 @@ __all__ = ["TrafficMatrix", "traffic_matrix"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrafficMatrix:
-    """One row for each queue pair that crosses servers, ordered by source, destination and channel.
+    """One row for each queue pair between servers.
+
+    Rows are ordered by source, destination and channel.
 
     Attributes
     ----------

@@ -109,7 +109,7 @@ class TrainingJob:
 
     @property
     def words(self) -> str:
-        """The plan as people write it, such as ``TP 8, PP 4, DP 2``.
+        """The plan in words, such as ``TP 8, PP 4, DP 2``.
 
         Degrees of 1 are left out.
         """
@@ -245,7 +245,7 @@ class TrainingSetting:
 def training_setting(
     scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str = "training"
 ) -> TrainingSetting:
-    """Resolve the parts of a training job that do not depend on its plan.
+    """Resolve the plan-independent parts of a training job.
 
     Parameters
     ----------

@@ -182,7 +182,7 @@ def alone(prepared: Prepared, job: int) -> Prepared:
 
 
 def with_balanced_stages(prepared: Prepared, computed_ps: Mapping[int, int]) -> Prepared:
-    """The run with even computing in all stages of a job; on flows alone.
+    """The run with even computing in all stages; on flows alone.
 
     Parameters
     ----------

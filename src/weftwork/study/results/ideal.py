@@ -1,4 +1,6 @@
-"""The ideal completion time of a message: alone on an empty fabric, at line rate.
+"""The ideal completion time of a message.
+
+The message is alone on an empty fabric, at line rate.
 
 Where flows keep their paths it is that of the path of first candidates. Its packets follow each other through
 store-and-forward links. The last one arrives after the longest monotone walk through the table (packet, link) of

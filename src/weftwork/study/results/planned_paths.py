@@ -1,4 +1,6 @@
-"""Planned paths in the run folder: numbers of the summary, and the paths as entries of ``fabric.pinned``.
+"""Planned paths in the run folder.
+
+They are numbers of the summary, and entries of ``fabric.pinned``.
 
 Leaves out: how the paths come about (`weftwork.study.prepare.engineering`).
 """

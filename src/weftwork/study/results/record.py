@@ -1,4 +1,4 @@
-"""From the output of an engine to the tables and the summary of a run."""
+"""Tables and summary of a run from an engine's output."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ LONGER: Final = "a bound: the longer of computing and communicating stays, with 
 
 
 def job_times(prepared: Prepared, outcome: FlowOutcome) -> TimesOfJobs:
-    """Parts of the time of each job: the segments of all, and the sums of each.
+    """Parts of the time of each job: segments and their sums.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ def segments_of(outcome: FlowOutcome, labels: Sequence[str], *, milestone_name: 
 def with_tails(
     segments: Segments, *, job: NDArray[np.int64], has_pipeline: Sequence[bool], passed_ps: NDArray[np.int64]
 ) -> Segments:
-    """Add the wait of each actor from its last operation to the end of its job.
+    """Add each actor's wait from its last operation to the end.
 
     In a pipeline that is a bubble for as long as the last pass of the job ended after the actor's own; the rest it
     waits for the update of others, which is skew, as is all of it in a job without a pipeline.

@@ -1,4 +1,6 @@
-"""Waiting ranks of an unfinished run, with the fault or rule that stopped them.
+"""Waiting ranks of an unfinished run, and their causes.
+
+A cause is the fault or the rule that stopped a rank.
 
 The rows are those of `weftwork.engine.waits`; here they get words of the job, the rank that each waits for, and a
 cause, which is found from the state in which the run ended and never from what is likely.
@@ -71,7 +73,7 @@ def _deadlock(prepared: Prepared, execution: Execution) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """A cause: a word of ``stopped_by``, and the place and instant of a fault."""
+    """A cause: a word of ``stopped_by``, and a fault's place and instant."""
 
     word: str
     where: str | None = None

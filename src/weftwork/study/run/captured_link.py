@@ -1,6 +1,6 @@
-"""The captured link of a run, found by its name and written as pcapng.
+"""The captured link of a run.
 
-A run without packets is refused.
+It is found by its name and written as pcapng; a run without packets is refused.
 
 Leaves out: what a frame looks like, see `weftwork.study.run.captured_frames`.
 """

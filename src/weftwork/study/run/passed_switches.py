@@ -36,9 +36,9 @@ class PassedSwitches:
         return bool(self.fabric.node_kind[self.fabric.ports.node[port]] == SWITCH)
 
     def between(self, origin: int, port: int) -> int:
-        """Switches from NIC port ``origin`` up to the egress ``port``; 0 at a host.
+        """Switches from a NIC port up to an egress port.
 
-        The switch of the port is included.
+        They are from ``origin`` to ``port``, 0 at a host; the switch of the port is included.
         """
         if not self.is_of_switch(port):
             return 0

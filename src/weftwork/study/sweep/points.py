@@ -187,7 +187,7 @@ def _seeds(scenario: Scenario, seeds: int) -> range:
 def _fatal(
     wrong: Mapping[int, tuple[Mistake, ...]], values: list[dict[str, str]], definition: SweepDefinition
 ) -> list[Mistake]:
-    """Mistakes of every point, and of a value in all its points; each once."""
+    """Mistakes of every point, and of all points of a value."""
     where: dict[str, set[int]] = {}
     for place, mistakes in wrong.items():
         for mistake in mistakes:

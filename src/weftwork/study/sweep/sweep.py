@@ -1,4 +1,4 @@
-"""Run a sweep, and write a folder of runs, a table and a verdict."""
+"""Run a sweep to a folder of runs, a table and a verdict."""
 
 from __future__ import annotations
 

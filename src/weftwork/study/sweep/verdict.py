@@ -1,4 +1,4 @@
-"""The verdict of a sweep: winner, margin, noise, and the key that matters most.
+"""The verdict of a sweep: winner, margin, noise, and main key.
 
 Noise is judged as `weftwork compare` judges it: a difference is clear where the 95 % intervals over seeds do not touch.
 That is stricter than Welch's test, which keeps a sweep of many points from naming a winner by chance too often. What
@@ -157,7 +157,7 @@ def _apart(one: SweepRow, other: SweepRow) -> bool:
 
 
 def main_effect(key: str, known: Sequence[tuple[str, float]], *, is_drawn: bool) -> KeyEffect:
-    """Effect of a key: means of its values, and its share of the variance.
+    """Effect of a key: means of its values, and variance share.
 
     Parameters
     ----------

@@ -157,7 +157,7 @@ def _centres(scenario: Scenario) -> dict[str, float]:
 
 
 def _scenario_key(path: str, described: KeyRow, value: Any, centre: float | None) -> TunableKey | None:
-    """A key of a section or device; None if its kind cannot be tuned."""
+    """A key of a section or device; None if not tunable."""
     kind = described.kind
     if isinstance(kind, Flag | Choice):
         before = NOT_SET if value is None else shown(kind.write(value))

@@ -89,7 +89,10 @@ class TunedKey:
         return (inside - low) / (self.high - low)
 
     def end(self, text: str) -> Literal["", "low", "high"]:
-        """Return the end of the range at a value, if a wider range may help."""
+        """Return the end of the range at which a value lies.
+
+        A wider range may help there.
+        """
         if self.choices:
             return ""
         place = self.place(self.known.read(text))
@@ -202,7 +205,7 @@ def space_of(known: Mapping[str, TunableKey], texts: Sequence[str]) -> TuneSpace
 
 
 def _matching(name: str, known: Mapping[str, TunableKey]) -> list[str]:
-    """Keys of a text; ``*`` matches letters of one name and never a dot."""
+    """Keys of a text, in which ``*`` never matches a dot."""
     if name in known:
         return [name]
     if "*" not in name:

@@ -84,6 +84,9 @@ def scale_of(values: Sequence[Sequence[float]], files: Sequence[str]) -> Scale:
 
 
 def estimate_of(differences: Sequence[float]) -> SeedEstimate:
-    """Mean of differences paired by seed, with its 95 % interval by Student's t."""
+    """Mean of paired differences with its 95 % interval.
+
+    Differences are paired by seed; the interval is Student's t.
+    """
     mean, low, high = interval(differences)
     return SeedEstimate(mean=mean) if len(differences) == 1 else SeedEstimate(mean=mean, low=low, high=high)

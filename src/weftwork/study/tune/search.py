@@ -292,7 +292,7 @@ class _TuneSearch:
 
     @property
     def best_change(self) -> float | None:
-        """Change of the score from trial 0 to the best; None without a better trial."""
+        """Change of the score from trial 0 to the best, or None."""
         known = [one.score for one in self.trials if one.score is not None]
         if not known or not known[0] or not self.scale.is_ratio:
             return None

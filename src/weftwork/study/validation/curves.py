@@ -1,4 +1,6 @@
-"""Published curves of nccl-tests as scores: one server, and AWS p5 over the network.
+"""Published curves of nccl-tests as scores.
+
+They are of one server, and of AWS p5 over the network.
 
 Each row is a scenario with a section ``collective`` on the servers of the table, which `weftwork collective` runs too,
 here on the flow engine. Its algorithm and protocol are those that NCCL's tuner takes (`weftwork.workload.collectives.
@@ -384,7 +386,7 @@ def _taken_s(row: dict[str, Any]) -> float:
 
 
 def size_words(size_bytes: int) -> str:
-    """A size in KiB, MiB or GiB if it is a whole number, else in bytes."""
+    """A size in whole KiB, MiB or GiB, else in bytes."""
     for unit, name in ((1 << 30, "GiB"), (_MIB, "MiB"), (1 << 10, "KiB")):
         if size_bytes >= unit and size_bytes % unit == 0:
             return f"{size_bytes // unit} {name}"

@@ -70,7 +70,7 @@ def p5_figures() -> CollectiveFigures:
 
 
 def fit_p5() -> NetworkFit:
-    """Fit the four figures by the least mean absolute error of the closed form."""
+    """Fit the four figures by the closed form's mean absolute error."""
 
     def made(x: NDArray[np.float64]) -> NetworkFit:
         latency_us, flush_us, peer_us, share = (abs(float(value)) for value in x)

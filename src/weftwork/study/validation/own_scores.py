@@ -43,7 +43,7 @@ def own_scores(
     processes: int = 2,
     progress: Progress | None = None,
 ) -> tuple[Score, ...]:
-    """Predict a user's rows and score them, each file or family as a set.
+    """Predict and score a user's rows, each file or family as a set.
 
     Parameters
     ----------

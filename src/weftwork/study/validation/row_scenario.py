@@ -103,7 +103,7 @@ def files_of(case: Case) -> dict[str, str]:
 def training_tree(
     name: str, model: Model, plan: Parallelism, cluster: PublishedCluster, software: Software, *, calibration: str = ""
 ) -> dict[str, Any]:
-    """The scenario of a training job on a fabric without a bottleneck, as a tree.
+    """A training job on a fabric without a bottleneck, as a tree.
 
     Parameters
     ----------

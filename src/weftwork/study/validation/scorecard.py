@@ -99,7 +99,10 @@ class PlanRank:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subset:
-    """A part of a set: its rows, mean absolute error, and median of the signed errors."""
+    """A part of a set: rows, mean absolute error, and bias.
+
+    The bias is the median of the signed errors.
+    """
 
     name: str
     points: int

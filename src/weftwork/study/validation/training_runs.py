@@ -35,7 +35,7 @@ def lumi() -> tuple[Case, ...]:
 
 
 def lumi_case(row: Mapping[str, Any]) -> Case:
-    """One row of a GPT on LUMI, or a user's row in its columns."""
+    """One row of a GPT on LUMI, or a similar user's row."""
     padded = _PADDING * row["tensor"]
     made = dense_gpt(row, -(-_WORDS // padded) * padded)
     plan = Parallelism(

@@ -1,4 +1,4 @@
-"""Published runs of the Ultra Ethernet reference model, packet by packet, as rows of the scorecard.
+"""Published packet runs of the Ultra Ethernet model as scorecard rows.
 
 Two tables: sprayed permutations of 8,192 hosts on a leaf-spine fabric, and small cases at 100 Gb/s in a fat tree of
 1,024 hosts. A row takes the packet engine itself, without a scenario: the model's packets (4,150 B, 64 B of them

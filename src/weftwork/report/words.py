@@ -195,7 +195,7 @@ def doubtful_figures(caveats: Iterable[Caveat], *, where: str) -> list[str]:
     for caveat in caveats:
         subjects.setdefault(caveat.kind, []).append(caveat.subject)
     return [
-        f"{words}: {', '.join(subjects[kind])}. Their sources stand {where}."
+        f"{words}: {', '.join(subjects[kind])}. Their sources are {where}."
         for kind, words in _FIGURES.items()
         if kind in subjects
     ]

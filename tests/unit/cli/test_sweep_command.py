@@ -124,7 +124,7 @@ def test_report_makes_the_page_of_a_sweep_again(command: Command, tmp_path: Path
     [
         ((), "nothing to sweep over"),
         (("--set", "traffic.senders=3,3"), "found a value twice"),
-        (("--set", "traffic.senders=3,"), "found nothing between two commas"),
+        (("--set", "traffic.senders=3,"), "found an empty value between two commas"),
         (("--set", "traffic.senders=3", "--seeds", "0"), "wanted at least one"),
         (("--set", "traffic.senders=3", "--within", "traffic.sender"), "did you mean 'traffic.senders'?"),
     ],

@@ -107,8 +107,8 @@ def test_a_fabric_is_exported_beside_its_limits(command: Command, tmp_path: Path
     [
         ([], "Missing argument 'FILE'"),
         (["--limits", "--export", "a.json", "--set", "fabric.radix=4"], "--set .*needs FILE"),
-        (["superpod.yaml", "--limits", "--radix", "4"], "--radix .*asks about trees of a switch"),
-        (["superpod.yaml", "--switch", "quantum-2"], "--switch .*asks about trees of a switch"),
+        (["superpod.yaml", "--limits", "--radix", "4"], "--radix .*is about trees of a switch"),
+        (["superpod.yaml", "--switch", "quantum-2"], "--switch .*is about trees of a switch"),
         (["superpod.yaml", "--limits", "--without", "leaf0"], "--without .*leave one out"),
         (["--limits", "--radix", "8", "--switch", "quantum-2"], "--radix .*leave one out"),
         (["--limits", "--switch", "plain"], "--switch .*any number of ports"),

@@ -113,7 +113,7 @@ _REASONS: Final = (  # words of a refusal, and what they come to
     (" links, but ", "its switches have too few ports for so many servers"),
     ("do not fit", "its switch has no port of that rate"),
     ("found a ratio of", "it has no third tier that could be oversubscribed"),
-    ("nothing is above", "one switch a rail joins all servers, so that nothing is oversubscribed"),
+    ("nothing is above", "one switch per rail joins all servers, so nothing is oversubscribed"),
     ("ports of a", "its switches have too few ports for so many servers"),
     ("equal", "its servers do not divide into equal groups at the ratio"),
     ("no split", "no split of its switch's ports has the ratio"),

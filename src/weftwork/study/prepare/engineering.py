@@ -285,7 +285,7 @@ class _Controller:
         chosen = np.asarray(planned.chosen)
         first, end = problem.path_ptr[problem.relation], problem.path_ptr[problem.relation + 1]
         if chosen.shape != problem.relation.shape or not ((chosen >= first) & (chosen < end)).all():
-            raise SCHEMES.wrong(label, "place chose a path that is none of the pair's candidates")
+            raise SCHEMES.wrong(label, "place chose a path outside the pair's candidates")
         return planned
 
     def pins(self, plans: Sequence[tuple[tuple[int, ...], ...]]) -> tuple[Pin, ...]:

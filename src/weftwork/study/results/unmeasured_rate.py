@@ -23,8 +23,8 @@ __all__ = ["unmeasured_summary"]
 
 _EIGHT_BITS: Final = frozenset({"fp8", "mxfp8"})
 _TEXT: Final = (
-    "The iteration if matrix products in eight bits, which nobody has timed on this GPU, get the least of what is "
-    "plausible; by the ratio of closed forms."
+    "Longest plausible iteration: eight-bit matrix products, unmeasured on this GPU, have their lowest plausible rate; "
+    "by the ratio of closed forms."
 )
 
 

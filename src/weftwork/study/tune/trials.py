@@ -177,7 +177,7 @@ def objectives_of(
     if not tried.numbers:
         raise NoValueError(tried.reason)
     if tried.status != "complete" and (tried.status != "stopped" or objective.is_of_whole_runs):
-        raise NoValueError(f"a run is {tried.status}, so that its numbers are partial")
+        raise NoValueError(f"a run is {tried.status}, so its numbers are partial")
     return [
         [objective.value({name: one["value"] for name, one in numbers.items()}, means) for numbers in of_file]
         for of_file, means in zip(tried.numbers, defaults, strict=True)

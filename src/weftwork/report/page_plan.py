@@ -125,8 +125,8 @@ def _front(document: Mapping[str, Any]) -> PageSection:
     )
     slower = sum(one.y > highest_shown(front, best) for one in cloud)
     note = (
-        f"Each dot is a plan: {len(cloud):,} of the {document['counted']:,} counted plans, evenly spaced in their order"
-        " by time."
+        f"Each dot is a plan: {len(cloud):,} of {plural(document['counted'], 'counted plan')}, evenly spaced in their"
+        " order by time."
     )
     if slower:
         note += f" {plural(slower, 'plan is', 'plans are')} slower than the axis shows."

@@ -52,8 +52,8 @@ def _nothing(result: TuneResult) -> list[str]:
     if not result.finalists:
         return [f"None of {trials} is better than the values of the file, by {what}."]
     better = plural(len(result.finalists), "trial looks", "trials look")
-    text = f"The values of the file are best, by {what}: {better} better on the seeds of the search but not on fresh"
-    return [f"{text} seeds, so the difference was noise."]
+    text = f"The values of the file are best, by {what}: {better} better only on the seeds of the search,"
+    return [f"{text} so the difference was noise."]
 
 
 def _from_to(result: TuneResult) -> str:

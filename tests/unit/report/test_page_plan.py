@@ -37,7 +37,7 @@ def test_the_page_says_who_wins_why_the_next_loses_and_what_was_left_out() -> No
     assert "given, not searched training.zero" in text
     assert "weftwork sweep 'runs/a plan'/best.yaml" in text
     assert "schema: 2 # <winner>" in text
-    assert "9 of the 40 counted plans" in text
+    assert "9 of 40 counted plans" in text
     assert "1 plan is slower than the axis shows" in text
 
 

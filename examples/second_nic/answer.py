@@ -62,7 +62,7 @@ def measure() -> list[Case]:
     """Run all jobs with all NICs."""
 
     def read(run: weftwork.Run) -> tuple[float, float, float]:
-        what_if = {row["case"]: row["iteration_ps"] for row in run.table("what_if").to_pylist()}
+        what_if = {row["change"]: row["iteration_ps"] for row in run.table("what_if").to_pylist()}
         took_ps, exposed_ps = cases.number(run, "iteration_ps"), cases.number(run, "exposed_ps")
         return took_ps / SECOND_PS, exposed_ps / SECOND_PS, what_if["infinite network"] / SECOND_PS
 

@@ -92,7 +92,7 @@ def _read(run: weftwork.Run) -> tuple[dict[str, float], dict[str, int], dict[str
         scale = SECOND_PS * max(ranks[group], 1)
         bubble_s, skew_s = (sum(row[kind] * row["ranks"] for row in own) / scale for kind in ("bubble", "skew"))
         waits_s[group] = (bubble_s, skew_s)
-    what_if = {row["case"]: row["iteration_ps"] for row in run.table("what_if").to_pylist()}
+    what_if = {row["change"]: row["iteration_ps"] for row in run.table("what_if").to_pylist()}
     numbers = {
         "took_s": cases.number(run, "iteration_ps") / SECOND_PS,
         "computing_s": what_if["infinite network"] / SECOND_PS,

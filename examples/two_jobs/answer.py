@@ -63,7 +63,7 @@ def _read(run: weftwork.Run) -> tuple[float, float, float]:
     for part in parts:
         (took_ps,) = [row["iteration_ps"] for row in part.table("jobs").to_pylist() if row["job"] == "left"]
         what_if = part.table("what_if").to_pylist()
-        other_ps = {row["case"]: row["iteration_ps"] for row in what_if if row["job"] == "left"}
+        other_ps = {row["change"]: row["iteration_ps"] for row in what_if if row["job"] == "left"}
         for place, value_ps in enumerate((took_ps, other_ps["alone"], other_ps["infinite network"])):
             found[place] += value_ps / SECOND_PS / len(parts)
     return found[0], found[1], found[2]

@@ -176,7 +176,7 @@ def jain(rates: np.ndarray) -> np.ndarray:
 def settled(run: Run, flows: int) -> tuple[int, float]:
     """Milliseconds after the last start from which Jain's index over 1 ms stays above 0.95; the index from then on."""
     rows = run.query(
-        "select \"where\" as flow, floor(at_ps / 1e9) as slot, avg(value) as mean from series where kind = 'rate_bps'"
+        "select place as flow, floor(at_ps / 1e9) as slot, avg(value) as mean from series where kind = 'rate_bps'"
         " and at_ps >= (select max(start_ps) from flows) group by flow, slot order by slot, flow"
     ).to_pylist()
     whole = len(rows) // flows * flows

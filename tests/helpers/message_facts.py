@@ -30,7 +30,7 @@ class Facts:
         self.role = self.nodes["role"]
         self.faults: dict[str, list[tuple[float, str]]] = {}  # of a link: when, and what
         for event, where, what, at_ps in zip(
-            *(self.events[name] for name in ("event", "where", "detail", "at_ps")), strict=True
+            *(self.events[name] for name in ("event", "place", "detail", "at_ps")), strict=True
         ):
             if event == "fault":
                 self.faults.setdefault(where, []).append((float(at_ps), what))

@@ -7,7 +7,10 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from weftwork.store.runs import Run
+from weftwork.store.tables import table_file, table_schema
 from weftwork.study.run.run import run_scenario
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}  # of SVG every element is closed
@@ -20,12 +23,14 @@ transport: {{congestion_control: fixed-window}}
 
 
 def lose_tables(folder: Path, *tables: str) -> None:
-    """Make of a run's folder one that an older Weftwork would have written, which had no such tables."""
-    for name in tables:
-        (folder / f"{name}.parquet").unlink()
+    """Make of a run's folder one that an older Weftwork would have written: a file for each table but for these."""
     file = folder / "provenance.json"
     provenance = json.loads(file.read_text(encoding="utf-8"))
-    del provenance["tables"]
+    for name, rows in provenance.pop("tables").items():
+        if rows == 0:
+            pq.write_table(table_schema(name).empty_table(), table_file(folder, name))
+    for name in tables:
+        table_file(folder, name).unlink()
     file.write_text(json.dumps(provenance), encoding="utf-8")
 
 

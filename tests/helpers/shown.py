@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from helpers.pages import VOID, plain
 from numpy.typing import NDArray
+
+from weftwork.store.runs import Run
 
 _UNITS = {
     "": 1.0, "%": 0.01, "bit": 1.0, "points": 0.01,
@@ -186,7 +187,7 @@ def charts(part: Element) -> list[Chart]:
 
 def columns(folder: Path, name: str) -> dict[str, NDArray[Any]]:
     """A table of a run's folder as arrays; nulls are NaN."""
-    table = pq.read_table(folder / f"{name}.parquet")
+    table = Run(folder).table(name)
     found: dict[str, NDArray[Any]] = {}
     for one in table.column_names:
         values = table[one].to_pylist()

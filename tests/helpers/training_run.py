@@ -152,7 +152,7 @@ def _what_if(plan: Plan, job: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "job": plan.job,
-            "case": case,
+            "change": case,
             "iteration_ps": time(),
             "text": "simulated again" if case == "infinite network" else "a bound: a sum",
         }

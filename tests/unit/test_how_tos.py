@@ -23,6 +23,11 @@ def summary(folder: Path, run: str, name: str) -> float:
     return float(weftwork.open_run(folder / "runs" / run).summary[name]["value"])
 
 
+def kept(folder: Path, run: str, file: str) -> str:
+    """Where the folder of a run has its copy of a file of the user's own."""
+    return str(folder / "runs" / run / "files" / file)
+
+
 def test_a_job_for_megatron_lm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     follow("../import.md", tmp_path, monkeypatch)
     assert summary(tmp_path, "imported", "iteration_ps") > 0
@@ -31,7 +36,7 @@ def test_a_job_for_megatron_lm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_topology_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = follow("own-topology.md", tmp_path, monkeypatch)
-    assert weftwork.read_scenario("runs/ring/scenario.yaml").fabric.topology == str(tmp_path / own_file(done))
+    assert weftwork.read_scenario("runs/ring/scenario.yaml").fabric.topology == kept(tmp_path, "ring", own_file(done))
     assert summary(tmp_path, "ring", "fct_max_ps") == summary(tmp_path, "again", "fct_max_ps")
     assert (tmp_path / "ring.svg").is_file()
 
@@ -40,7 +45,7 @@ def test_a_traffic_pattern_of_your_own(tmp_path: Path, monkeypatch: pytest.Monke
     done = follow("own-traffic.md", tmp_path, monkeypatch)
     traffic = weftwork.read_scenario("runs/near/scenario.yaml").traffic
     assert traffic is not None
-    assert traffic.pattern == str(tmp_path / own_file(done))
+    assert traffic.pattern == kept(tmp_path, "near", own_file(done))
     # across, four flows of 100 Gb/s share two uplinks of 100 Gb/s, hashed; near, the one that crosses has its own
     assert summary(tmp_path, "across", "fct_max_ps") > 1.9 * summary(tmp_path, "near", "fct_max_ps")
 
@@ -49,7 +54,7 @@ def test_a_collective_algorithm_of_your_own(tmp_path: Path, monkeypatch: pytest.
     done = follow("own-collective.md", tmp_path, monkeypatch)
     collective = weftwork.read_scenario("runs/chain/scenario.yaml").collective
     assert collective is not None
-    assert collective.algorithm == str(tmp_path / own_file(done))
+    assert collective.algorithm == kept(tmp_path, "chain", own_file(done))
     # seven hops of the whole buffer, or of a sixteenth with fifteen more behind it
     whole, pieces = (summary(tmp_path, run, "completion_ps") for run in ("whole", "chain"))
     assert whole / pieces == pytest.approx(7 / ((7 + 15) / 16), rel=0.12)
@@ -57,7 +62,8 @@ def test_a_collective_algorithm_of_your_own(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_transport_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = follow("own-transport.md", tmp_path, monkeypatch)
-    assert weftwork.read_scenario("runs/tunnel/scenario.yaml").transport.protocol == str(tmp_path / own_file(done))
+    transport = weftwork.read_scenario("runs/tunnel/scenario.yaml").transport
+    assert transport.protocol == kept(tmp_path, "tunnel", own_file(done))
     # 1,024 bytes of payload, 62 of headers and 20 between frames; the tunnel adds 50
     ratio = summary(tmp_path, "tunnel", "fct_max_ps") / summary(tmp_path, "plain", "fct_max_ps")
     assert ratio == pytest.approx((1_024 + 82 + 50) / (1_024 + 82), rel=0.02)

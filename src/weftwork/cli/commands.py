@@ -14,6 +14,7 @@ import typer
 from weftwork.base.version import VERSION
 from weftwork.cli.commands_fabric import cost_command, design_command
 from weftwork.cli.commands_measured import calibrate_command, validate_command
+from weftwork.cli.commands_runs import runs
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
 from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
 from weftwork.cli.options import Json, NoUserCode, Settings
@@ -39,6 +40,7 @@ app = typer.Typer(
 
 rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Read what RDMA puts on the wire.")
 app.add_typer(rdma, name="rdma")
+app.add_typer(runs, name="runs")
 
 # lists are named here: `weftwork.cli.list` hides the built-in once it is imported, and typer reads annotations later
 Tuned = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenarios that are tuned together, YAML files.")]
@@ -77,6 +79,9 @@ def _run(  # noqa: PLR0913 - the options, all by name
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Folder to write; runs/<name>-<time> by default.")
     ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of the run, in place of the scenario's; weftwork runs prune keeps named runs.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="In place of engine.seed.")] = None,
     seeds: Annotated[int, typer.Option(help="Runs, with consecutive seeds; means and 95 % intervals.")] = 1,
     what_if: Annotated[
@@ -106,6 +111,7 @@ def _run(  # noqa: PLR0913 - the options, all by name
         run(
             file,
             out=out,
+            name=name,
             seed=seed,
             seeds=seeds,
             what_if=what_if.value,
@@ -495,7 +501,7 @@ def _test(
 @app.command("compare")
 def _compare(
     *,
-    first: Annotated[Path, typer.Argument(help="Run folder.")],
+    first: Annotated[Path, typer.Argument(help="Run folder, or the name of a run in runs.")],
     second: Annotated[Path, typer.Argument(help="Run folder that is measured against the first.")],
     as_json: Json = False,
 ) -> None:

@@ -35,13 +35,14 @@ from weftwork.report.plan_words import (
 )
 from weftwork.report.words import amount
 from weftwork.spec.scenario.scenario import dump
-from weftwork.store.runs import fresh_folder, new_folder, refuse_existing
+from weftwork.store.runs import fresh_folder, new_folder, refuse_existing, write_files
 from weftwork.study.plan.best import MOST, sweep_of_best
 from weftwork.study.plan.confirm import confirm
 from weftwork.study.plan.confirm_words import confirmation_document
 from weftwork.study.plan.search import BEST, search, section_with
 from weftwork.study.plan.words import search_document
 from weftwork.study.prepare.prepare import read_scenario
+from weftwork.study.run.kept_files import FILES, kept_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,12 +105,16 @@ def plan(
         document["imported"] = import_document(question.imported)
     config = None if question is None else question.config
     kept = found if config is None else _with_model(found, config[0])
-    scenario = dump(kept.winner)
+    # the folder runs again from anywhere: it has copies of the user's own files
+    own = kept_files(found.winner, without=frozenset() if config is None else frozenset({"training.model"}))
+    namer = own.namer(None if config is None else {"training.model": config[0]})
+    scenario = dump(kept.winner, name_file=namer)
     with fresh_folder(folder) as fresh:
         if config is not None:
             write_whole(fresh / config[0], config[1])
         write_whole(fresh / SCENARIO_FILE, scenario)
-        write_whole(fresh / SWEEP_FILE, sweep_of_best(kept))
+        write_whole(fresh / SWEEP_FILE, sweep_of_best(kept, name_file=namer))
+        write_files(fresh, {f"{FILES}/{name}": content for name, content in own.contents().items()})
         if document["megatron"] is not None:
             write_whole(fresh / MEGATRON_FILE, argument_lines(document["megatron"]["arguments"]))
         _write_document(document, scenario, fresh, folder)

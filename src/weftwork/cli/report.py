@@ -22,6 +22,7 @@ from weftwork.report.design_folder import is_design, open_design
 from weftwork.report.plan_words import PLAN_FILE, open_plan
 from weftwork.report.words import amount
 from weftwork.store.crossings import is_crossing, read_crossing
+from weftwork.store.named_runs import folder_of
 from weftwork.store.runs import open_run
 from weftwork.store.sweeps import is_sweep, read_command, read_result
 from weftwork.store.tunings import is_tuning, read_tuning
@@ -54,6 +55,7 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
     """
     from weftwork.report.page import run_page
 
+    first = folder_of(first)
     several = _several(first)
     if several is not None:
         _report_several(several, second, out=out, is_opened=is_opened, as_json=as_json)

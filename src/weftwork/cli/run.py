@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from weftwork.store.runs import Run
     from weftwork.study.answer.worlds import Extent
 
-__all__ = ["run", "run_document"]
+__all__ = ["print_run", "run", "run_document"]
 
 
 def run(  # noqa: PLR0913 - the options, all by name
     file: Path,
     *,
     out: Path | None,
+    name: str | None,
     seed: int | None,
     seeds: int,
     what_if: Extent,
@@ -49,6 +50,7 @@ def run(  # noqa: PLR0913 - the options, all by name
     ----------
     file : the scenario
     out : run folder
+    name : of the run; None: the scenario's
     seed, seeds : first seed, and how many
     what_if : which other worlds are simulated, see `weftwork.study.run.execute.execute`
     has_sources : whether every caveat is written out
@@ -72,6 +74,7 @@ def run(  # noqa: PLR0913 - the options, all by name
         result = run_scenario(
             file,
             out=out,
+            name=name,
             seed=seed,
             seeds=seeds,
             what_if=what_if,
@@ -83,12 +86,23 @@ def run(  # noqa: PLR0913 - the options, all by name
     if as_json:
         typer.echo(json.dumps(run_document(result), indent=2))
     else:
-        print_answer(result, console(), has_sources=has_sources)
-        for part in result.seeds or (result,):
-            print_capture(part, console())
+        print_run(result, has_sources=has_sources)
     if result.status == "interrupted":
         return INTERRUPTED
     return FAILED if any(_is_stuck(part) for part in result.seeds or (result,)) else 0
+
+
+def print_run(result: Run, *, has_sources: bool) -> None:
+    """Print what a run says, from its folder alone.
+
+    Parameters
+    ----------
+    result : that was written
+    has_sources : whether every caveat is written out
+    """
+    print_answer(result, console(), has_sources=has_sources)
+    for part in result.seeds or (result,):
+        print_capture(part, console())
 
 
 def _captured(file: Path, capture: str | None, packets: int | None) -> CapturedLink | None:

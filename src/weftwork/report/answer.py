@@ -191,13 +191,13 @@ def _faults(run: Run) -> str:
 
     What the third line tells already is left out.
     """
-    rows = run.query("select detail, \"where\", at_ps from events where event = 'fault' order by at_ps").to_pylist()
+    rows = run.query("select detail, place, at_ps from events where event = 'fault' order by at_ps").to_pylist()
     if not rows:
         return _NO_PATH if _value(run, "drop_no_route") else ""
-    rows = [row for row in rows if not _is_told_above(run, row["where"])]
+    rows = [row for row in rows if not _is_told_above(run, row["place"])]
     if not rows:
         return ""
-    told = ", ".join(f"{row['where']} {row['detail']} at {amount(row['at_ps'], 'ps')}" for row in rows[:_SHOWN_FAULTS])
+    told = ", ".join(f"{row['place']} {row['detail']} at {amount(row['at_ps'], 'ps')}" for row in rows[:_SHOWN_FAULTS])
     more = f" and {len(rows) - _SHOWN_FAULTS:,} more" if len(rows) > _SHOWN_FAULTS else ""
     return f"Faults: {told}{more}."
 
@@ -322,7 +322,7 @@ def _bounds(run: Run) -> str:
     """The reasons for the bounds among the what-ifs."""
     if run.seeds or not is_training(run):
         return ""
-    rows = {row["case"]: row["text"] for job in jobs_of(run) for row in what_if_of(run, job["job"]) if is_bound(row)}
+    rows = {row["change"]: row["text"] for job in jobs_of(run) for row in what_if_of(run, job["job"]) if is_bound(row)}
     told = "; ".join(f"{text.removeprefix('a bound: ')} ({case})" for case, text in rows.items())
     return f"Bounds (>=): {told}." if told else ""
 

@@ -114,7 +114,7 @@ def _spent(run: Run, jobs: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _cases(run: Run, jobs: Sequence[Mapping[str, Any]]) -> Table:
-    cases = [{case["case"]: case for case in what_if_of(run, job["job"])} for job in jobs]
+    cases = [{case["change"]: case for case in what_if_of(run, job["job"])} for job in jobs]
     names = dict.fromkeys(name for own in cases for name in own)
     heads = ["time", "change"] if len(jobs) == 1 else [job["job"] for job in jobs]
     table = _table("what it would be with", *heads)

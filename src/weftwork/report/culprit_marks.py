@@ -41,7 +41,7 @@ class FaultTime:
 def faults_of(run: Run) -> list[dict[str, Any]]:
     """The faults of a run by time: ``detail``, ``where``, ``at_ps``."""
     rows: list[dict[str, Any]] = run.query(
-        "select detail, \"where\", at_ps from events where event = 'fault' order by at_ps"
+        "select detail, place, at_ps from events where event = 'fault' order by at_ps"
     ).to_pylist()
     return rows
 
@@ -62,7 +62,7 @@ def fault_times(run: Run) -> list[FaultTime]:
     open_at: dict[str, FaultTime] = {}
     found: list[FaultTime] = []
     for row in faults_of(run):
-        where, at_ps = row["where"], int(row["at_ps"])
+        where, at_ps = row["place"], int(row["at_ps"])
         if (before := open_at.pop(where, None)) is not None:
             found.append(_until(before, at_ps))
         if row["detail"].endswith(_ENDS) or row["detail"] == _UP:

@@ -68,7 +68,7 @@ def read_link_rates(run: Run) -> LinkRates:
     links = run.query("select port, rate_bps from links")
     nominal = dict(zip(links["port"].to_pylist(), links["rate_bps"].to_pylist(), strict=True))
     steps: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-    if (run.path / "rates.parquet").is_file():
+    if run.has_table("rates"):
         rows = run.query(
             "select port, list(at_ps) as at_ps, list(rate_bps) as rate_bps from "
             "(from rates order by at_ps) group by port"

@@ -145,7 +145,7 @@ def has_table(run: Run, name: str) -> bool:
 
     Runs of older versions lack some tables.
     """
-    return (run.path / f"{name}.parquet").is_file()
+    return run.has_table(name)
 
 
 def read_over_time(run: Run) -> OverTime | None:

@@ -1,4 +1,4 @@
-"""The page of one run: the answer in words, then the figures behind it, then where it all comes from.
+"""The page of one run: the answer in words, then the figures behind it, its provenance, and the notes.
 
 Reads the run's folder and nothing else. Leaves out: tables that a run does not have; the page says what it lacks.
 """
@@ -28,8 +28,11 @@ from weftwork.report.page_elements import (
     tiles,
 )
 from weftwork.report.page_flows import completion, slowest
+from weftwork.report.page_notes import notes_line, notes_section, without_folders
 from weftwork.report.page_over_time import congestion, utilisation
+from weftwork.report.page_series import series_section
 from weftwork.report.page_training import SCRIPTS, training_sections
+from weftwork.report.page_victims import flow_victims
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import busiest_links
 from weftwork.report.three_lines import LABELS, cost_texts, three_lines
@@ -37,7 +40,6 @@ from weftwork.report.words import (
     CLOCK_ENDED,
     FIGURE_KINDS,
     amount,
-    caveat_lines,
     doubtful_figures,
     has_clock_ended,
     has_word,
@@ -72,6 +74,11 @@ _TILES: Final = (
     ("drops", "packets lost"),
     ("retransmissions", "packets sent again"),
 )
+_MODEL_PAGES: Final = {  # titles of the pages of the documentation, by engine
+    "packet": "The packet engine: what it computes",
+    "reference": "The packet engine: what it computes",
+    "flow": "The flow engine: what it computes",
+}
 _IN_WORDS: Final = {  # tiles that are left out where the three lines or the sentences below them tell them
     "iteration_ps", "mfu", "tokens_per_s", "exposed_share", "bubble_share", "completion_ps", "collective_duration_ps",
     "collective_bus_bandwidth_bps", "goodput_bps", "busiest_link", "fct_p99_ps", "memory_bytes",
@@ -97,21 +104,23 @@ def run_page(run: Run) -> str:
     ------
     ConfigError : a table is damaged
     """
+    series = series_section([(run.path.name, run)])
+    drawn = [] if series is None else [series]
     sections = [_answer(run)]
     scripts: tuple[str, ...] = ()
     if is_training(run):
-        sections += [_seeds(run)] if run.seeds else [*training_sections(run), _fabric(run)]
+        sections += [_seeds(run)] if run.seeds else [*training_sections(run), *drawn, _fabric(run)]
         scripts = SCRIPTS
     else:
         over_time = None if run.seeds else read_over_time(run)
         sections.append(completion(run))
-        sections += (
-            [_seeds(run)]
-            if run.seeds
-            else [_utilisation(run, over_time), congestion(run, over_time), slowest(run, over_time), _fabric(run)]
-        )
-    sections.append(_provenance(run))
-    return render(run.about["name"], what_ran(run), sections, scripts=scripts)
+        if run.seeds:
+            sections += [_seeds(run), *drawn]
+        else:
+            sections += [_utilisation(run, over_time), congestion(run, over_time), *drawn]
+            sections += [*flow_victims(run), slowest(run, over_time), _fabric(run)]
+    sections += [_provenance(run), *notes_section(run)]
+    return render(run.about["name"], [("run", run.path.name), *what_ran(run)], sections, scripts=scripts)
 
 
 def what_ran(run: Run) -> list[tuple[str, str]]:
@@ -181,15 +190,15 @@ def bottleneck(run: Run) -> str:
         others = f", far more than the next, {next_one}" if is_alone else ""
         return f"The bottleneck was {where}: it was in use {used} of the time{others}."
     if share >= 0.5:
-        return f"No link was busy all the time; the busiest, {where}, was in use {used} of it."
+        return f"No link was busy all the time. The busiest link, {where}, was in use {used} of the time."
     if timeouts := int(run.summary.get("timeouts", {}).get("value") or 0):
         return (
-            f"No link limited the whole run: the busiest, {where}, was in use only {used} of the time. Senders ran "
-            f"into {plural(timeouts, 'timeout')}, while links stood idle."
+            f"No link limited the whole run: the busiest link, {where}, was in use only {used} of the time. Senders "
+            f"ran into {plural(timeouts, 'timeout')} while links were idle."
         )
     return (
-        f"No link limited the whole run: the busiest, {where}, was in use only {used} of the time. Look at when, and "
-        "at what held the slowest flows."
+        f"No link limited the whole run: the busiest link, {where}, was in use only {used} of the time. The "
+        "charts show when links were busy, and the list of slow flows shows what delayed flows."
     )
 
 
@@ -223,14 +232,7 @@ def _answer(run: Run) -> PageSection:
         if all(has_word(words_above, part) for part in parts) and name in _IN_WORDS:
             continue
         shown.append(Tile(name=words, value=value, note=interval))
-    content = (
-        three_lines_list(run)
-        + paragraphs(said, "told")
-        + notice(warnings(run, is_ending_told=True))
-        + tiles(shown)
-        + _others(run)
-        + rests_on(run)
-    )
+    content = three_lines_list(run) + paragraphs(said, "told") + notes_line(run) + tiles(shown) + _others(run)
     return PageSection(id="answer", short="Answer", title="The answer", content=content)
 
 
@@ -242,7 +244,7 @@ def three_lines_list(run: Run) -> str:
 
 
 def _others(run: Run) -> str:
-    """Who else was suspected, and what each of them cost."""
+    """The other suspects and the cost of each."""
     if run.answer is None or not run.answer.others:
         return ""
     rows = [
@@ -253,8 +255,8 @@ def _others(run: Run) -> str:
         ]
         for one in run.answer.others
     ]
-    head = ("also suspected", "cost", "share", "what was the matter")
-    folded = f"{plural(len(rows), 'other suspect')}, and at what cost"
+    head = ("also suspected", "cost", "share", "why")
+    folded = f"{plural(len(rows), 'other suspect')} with costs"
     return f"<details><summary>{folded}</summary>{table(head, rows, texts=(3,))}</details>"
 
 
@@ -265,7 +267,7 @@ def _seeds(run: Run) -> PageSection:
          *(escape(typeset(amount(one.value(name), one.summary[name]["unit"]))) for name in names)]
         for one in run.seeds
     ]  # fmt: skip
-    lead = f"Each has a page of its own: weftwork report {run.path}/{run.seeds[0].path.name}"
+    lead = f"Each seed has a page: weftwork report {run.path.name}/{run.seeds[0].path.name}"
     return PageSection(
         id="seeds",
         short="Seeds",
@@ -285,9 +287,8 @@ def _fabric(run: Run) -> PageSection:
     ports = links["port"].to_numpy()
     rate = "mean_rate_bps" if "mean_rate_bps" in links.column_names else "rate_bps"
     if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
-        text = (
-            f"The fabric is so large that the run kept only the {plural(len(ports), 'busiest direction')} of its links."
-        )
+        kept = plural(len(ports), "busiest direction")
+        text = f"The fabric is too large for a picture: the run kept only the {kept} of its links."
         return PageSection(id="fabric", short=short, title=title, content=notice([text]))
     blamed = culprit_place(run)
     drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links, blamed)
@@ -303,8 +304,8 @@ def _fabric(run: Run) -> PageSection:
     head = ("busiest links", "in use", "rate", "longest queue", "marks", "was paused", "drops")
     content = figure("", drawing, note=note) + table(head, rows)
     lead = (
-        "A line has the colour and the width of the busiest of its links and directions, as a mean over the run. The "
-        "numbers mark the busiest links." + ("" if blamed is None else " What is outlined is to blame.")
+        "The colour and the width of a line show how much its busiest link was in use, on average over the run. "
+        "Numbers mark the busiest links." + ("" if blamed is None else " An outline marks the culprit.")
     )
     return PageSection(id="fabric", short=short, title=title, lead=lead, content=content)
 
@@ -317,7 +318,7 @@ def _provenance(run: Run) -> PageSection:
         own = f", {json.dumps(policy['parameters'])}" if policy["parameters"] else ""
         policies.append(f"{kind}: {policy['name']} ({policy['hash'][:12]}{own})")
     facts = [
-        ("run", str(run.path)),
+        ("run", run.path.name),
         ("status", run.status),
         ("Weftwork", str(known.get("weftwork", "-"))),
         ("engine", str(known.get("engine", "-"))),
@@ -328,30 +329,25 @@ def _provenance(run: Run) -> PageSection:
         ("machine", ", ".join(str(text) for text in machine.values())),
         *(("policy", text) for text in policies),
     ]
-    about = table(("", ""), [[escape(name), escape(text)] for name, text in facts], texts=(1,))
+    about = table(("", ""), [[escape(name), escape(without_folders(text))] for name, text in facts], texts=(1,))
     numbers = [
         [escape(label(name)), escape(typeset(amount(number["value"], number["unit"]))), escape(number["text"])]
         for name, number in run.summary.items()
     ]
-    left_out = 0
-    if not run.seeds:
-        found = run.query("select coalesce(sum(count), 0)::bigint as n from events where event = 'left out'")
-        left_out = found["n"][0].as_py()
-    lost = plural(left_out, "event with an instant was", "events with an instant were")
-    notes = [f"{lost} not kept; the totals count them."] if left_out else []
     content = (
         about
-        + notice([*notes, *caveat_lines(run.caveats)])
         + "<details><summary>Every number of the run</summary>"
         + table(("number", "value", "meaning"), numbers, texts=(2,))
         + "</details><details><summary>The scenario, resolved</summary><pre>"
-        + escape(run.scenario)
+        + escape(without_folders(run.scenario))
         + "</pre></details>"
     )
     return PageSection(
         id="provenance",
         short="Provenance",
         title="Where this comes from",
-        lead="What was run, by what, and every number. What the model leaves out: docs/models/packet-engine.md.",
+        lead="What was run, by which program, and every number. "
+        f'"{_MODEL_PAGES.get(str(known.get("engine")), _MODEL_PAGES["packet"])}" in the documentation says what the '
+        "model leaves out; weftwork explain engine.fidelity names the engines.",
         content=content,
     )

@@ -10,16 +10,20 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from weftwork.base.version import VERSION
 from weftwork.report.figures.colours import css_variables
-from weftwork.report.words import typeset
+from weftwork.report.words import sentence, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["PageSection", "Tile", "answer_lines", "bar", "notice", "paragraphs", "port", "render", "table", "tiles"]
+
+
+_WIDE_TILES: Final = (6, 5, 4)  # in a row of a wide page
+_MIDDLE_TILES: Final = (4, 3, 5)  # in a row of a tablet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,15 +89,28 @@ def _file(name: str) -> str:
 
 
 def tiles(found: Sequence[Tile]) -> str:
-    """Numbers side by side; nothing where there is none."""
+    """Numbers side by side, never one alone in a row: one number is words, and nothing is nothing."""
     if not found:
         return ""
+    if len(found) == 1:
+        (one,) = found
+        note = f" ({one.note})" if one.note else ""
+        return paragraphs([f"{sentence(one.name)}: {one.value}{note}"], "told")
     made = "".join(
         f'<div class="tile"><span>{escape(tile.name)}</span><b>{escape(typeset(tile.value))}</b>'
         f"{f'<i>{escape(typeset(tile.note))}</i>' if tile.note else ''}</div>"
         for tile in found
     )
-    return f'<div class="tiles">{made}</div>'
+    wide, middle = (_columns(len(found), columns) for columns in (_WIDE_TILES, _MIDDLE_TILES))
+    kind = "tiles odd" if len(found) % 2 else "tiles"
+    return f'<div class="{kind}" style="--wide:{wide};--middle:{middle}">{made}</div>'
+
+
+def _columns(count: int, wanted: Sequence[int]) -> int:
+    """The number of columns that leaves the fewest places empty, and no tile alone in the last row."""
+    if count <= max(wanted):
+        return count
+    return min(wanted, key=lambda columns: (count % columns == 1, -count % columns, -columns))
 
 
 def paragraphs(texts: Sequence[str], kind: str) -> str:

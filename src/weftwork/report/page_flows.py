@@ -10,19 +10,19 @@ import numpy as np
 
 from weftwork.base.grammar import plural
 from weftwork.base.units import SIZE, format_quantity
-from weftwork.policies.interface import NO_WINDOW_BYTES
-from weftwork.report.figures.axes import figure
+from weftwork.report.figures.axes import DASHES
 from weftwork.report.figures.distribution import distribution
-from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.page_elements import PageSection, bar, notice, table
+from weftwork.report.page_series import read_series, window_and_rate
 from weftwork.report.slow_flows import slow_flows, why
 from weftwork.report.tables import flows_by_size
-from weftwork.report.words import amount, typeset, unit_of
+from weftwork.report.words import amount, typeset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.report.over_time import OverTime
+    from weftwork.report.page_series import Series
     from weftwork.report.slow_flows import SlowFlow
     from weftwork.store.runs import Run
 
@@ -30,14 +30,12 @@ __all__ = ["completion", "flow_values", "slowest"]
 
 _MOST_REPETITIONS: Final = 20
 _MOST_OF_A_KIND: Final = 3  # chosen: what follows says nothing new
-_MOST_RECORDED: Final = 6  # chosen: as many recorded queue pairs beside the slowest were named by the user, one by one
-_MOST_SAMPLES: Final = 240  # of a chart; more are thinned evenly
-_RATE_AND_WINDOW: Final = {"rate_bps": "Rate", "window_bytes": "Window"}  # kinds of series of every recorded flow
+_MOST_NAMED: Final = len(DASHES)  # recorded flows, of which each has a line with its name in the part about series
 _KEYS: Final = (
     ("behind", "waited behind its own queue pair"),
     ("own", "the port sent this flow"),
-    ("others", "it sent others"),
-    ("paused", "it was paused"),
+    ("others", "the port sent other traffic"),
+    ("paused", "the port was paused"),
     ("idle", "none of these"),
 )
 
@@ -58,13 +56,16 @@ def completion(run: Run) -> PageSection:
     charts = [
         distribution(f"Completion time of {which}", times, "ps"),
         distribution(
-            f"Slowdown of {which}", slowdowns, "ratio", note="Times as long as alone on an empty fabric at line rate."
+            f"Slowdown of {which}",
+            slowdowns,
+            "ratio",
+            note="Slowdown: completion time over the time of the same message alone on an empty fabric.",
         ),
     ]
     parts.append(f'<div class="two">{"".join(charts)}</div>')
     if not run.seeds:
         parts.append(_by_size(run))
-    lead = f"The curve shows what share of the {which} was done within which time."
+    lead = f"A curve shows the share of {which} that completed within a time."
     if not any(len(values) for _, values in times):
         lead = f"None of the {which} completed."
     elif len(run.seeds) > len(found):
@@ -135,17 +136,18 @@ def slowest(run: Run, over_time: OverTime | None) -> PageSection:
     for slow in found:  # flows with one story are told together
         alike.setdefault(tuple((reason.kind, reason.where) for reason in why(slow)), []).append(slow)
     shown, folded = _stories(list(alike.values()))
-    cards = [_card(run, number, flows) for number, flows in enumerate(shown, 1)] + ([_folded(folded)] if folded else [])
+    recorded = read_series(run)
+    cards = [_card(recorded, number, flows) for number, flows in enumerate(shown, 1)]
+    cards += [_folded(folded)] if folded else []
     lead = (
-        "By slowdown, which is the time a flow took over the time it would take alone. The bar splits its time by what "
-        "the port did that held it back most."
+        "The flows with the largest slowdown: completion time over the time of the flow alone. The bar splits the time "
+        "of a flow by what the port that delayed it most did meanwhile."
     )
-    drawn = {flows[0].queue_pair for flows in shown}
     has_split = any(slow.held is not None and slow.held.own_ps is not None for slow in found)
     keys = "".join(f'<span><i class="{kind}"></i>{name}</span>' for kind, name in _KEYS) if has_split else ""
     pairs = ", ".join(str(pair) for pair in sorted({slow.queue_pair for slow in found}))
     hint = ""
-    if run.query("select count(*) as n from series where kind = 'rate_bps'")["n"][0].as_py() == 0:
+    if "rate_bps" not in recorded:
         hint = (
             '<p class="note">Rate and window over time were not recorded. '
             f"<code>weftwork run FILE --set 'engine.record={{flows: [{pairs}]}}'</code> records them for "
@@ -156,7 +158,7 @@ def slowest(run: Run, over_time: OverTime | None) -> PageSection:
         short=short,
         title=title,
         lead=lead,
-        content=f'<div class="keys">{keys}</div>' + "".join([*cards, _recorded(run, drawn), hint]),
+        content=f'<div class="keys">{keys}</div>' + "".join([*cards, hint]),
     )
 
 
@@ -176,7 +178,7 @@ def _stories(alike: list[list[SlowFlow]]) -> tuple[list[list[SlowFlow]], list[Sl
 
 
 def _folded(flows: list[SlowFlow]) -> str:
-    heading = f"{len(flows)} more of the slowest: the same reasons at other ports"
+    heading = f"{len(flows)} more slow flows with the same reasons at other ports"
     rows = "".join(_line(one, why(one)[0].text) for one in flows)
     return f'<article class="flow"><details><summary>{heading}</summary><ul>{rows}</ul></details></article>'
 
@@ -187,19 +189,18 @@ def _line(slow: SlowFlow, text: str = "") -> str:
     return f"<li><b>{escape(slow.name)}</b> <span>{escape(typeset(facts))}.</span>{said}{_split(slow)}</li>"
 
 
-def _card(run: Run, number: int, flows: list[SlowFlow]) -> str:
-    """The first flow of those that tell the same, and the names of the others."""
+def _card(recorded: dict[str, list[Series]], number: int, flows: list[SlowFlow]) -> str:
+    """The first flow of those that tell the same, its rate and window, and the names of the others."""
     slow, others = flows[0], flows[1:]
     told = "".join(f"<span>{escape(typeset(text))}</span>" for text in _facts(slow))
     reasons = "".join(f"<li>{escape(typeset(reason.text))}</li>" for reason in why(slow))
     also = ""
     if others:
-        heading = f"{len(others)} more of the slowest: the same reasons at the same ports, with other numbers"
+        heading = f"{len(others)} more slow flows with the same reasons at the same ports"
         also = f"<details><summary>{heading}</summary><ul>{''.join(_line(one) for one in others)}</ul></details>"
     return (
         f'<article class="flow"><div class="head"><h3>{number}. {escape(slow.name)}</h3>{told}</div>{_split(slow)}'
-        f"<ul>{reasons}</ul>{_rate_and_window(run, slow.queue_pair, slow.name, slow.start_ps + slow.took_ps)}"
-        f"{also}</article>"
+        f"<ul>{reasons}</ul>{_rate_and_window(recorded, slow.queue_pair)}{also}</article>"
     )
 
 
@@ -231,59 +232,11 @@ def _split(slow: SlowFlow) -> str:
     return f'<div class="split" role="img" aria-label="{label}" title="{label}">{parts}</div>'
 
 
-def _recorded(run: Run, drawn: set[int]) -> str:
-    """Figures of the queue pairs that were recorded and are on no card, unless there are many."""
-    others = run.query("""
-        select queue_pair, min(source) as source, min(destination) as destination, count(*) as messages,
-            max(coalesce(acked_ps, (select max(at_ps) from series))) as end_ps
-        from flows
-        where cast(queue_pair as varchar) in (select "where" from series where kind = 'rate_bps')
-        group by queue_pair order by queue_pair
-    """).to_pylist()
-    others = [row for row in others if row["queue_pair"] not in drawn]
-    if len(others) > _MOST_RECORDED:
+def _rate_and_window(recorded: dict[str, list[Series]], queue_pair: int) -> str:
+    """Rate and window of a flow, or a link to the chart in which they have a line with the name of the flow."""
+    rates = recorded.get("rate_bps", [])
+    if all(one.queue_pair != queue_pair for one in rates):
         return ""
-    cards = []
-    for row in others:
-        name = f"{row['source']} \u2192 {row['destination']}"
-        figures = _rate_and_window(run, row["queue_pair"], name, row["end_ps"])
-        told = f"<span>recorded, queue pair {row['queue_pair']}, {plural(row['messages'], 'message')}</span>"
-        if figures:
-            cards.append(f'<div class="flow"><div class="head"><h3>{escape(name)}</h3>{told}</div>{figures}</div>')
-    return "".join(cards)
-
-
-def _rate_and_window(run: Run, queue_pair: int, name_of_flow: str, end_ps: int) -> str:
-    if run.series.num_rows == 0:
-        return ""
-    charts = []
-    for kind, name in (_RATE_AND_WINDOW | _state_kinds(run)).items():
-        unit, quoted = unit_of(kind), kind.replace("'", "''")
-        samples = run.query(
-            f"select at_ps, value from series where kind = '{quoted}' and \"where\" = '{queue_pair}' "  # noqa: S608
-            f"and at_ps <= {end_ps} order by at_ps"
-        )
-        if samples.num_rows < 2:
-            continue
-        every = -(-samples.num_rows // _MOST_SAMPLES)
-        at, value = (samples[name].to_numpy()[::every] for name in ("at_ps", "value"))
-        if kind == "window_bytes" and (value >= NO_WINDOW_BYTES).any():
-            continue  # none, or none at some time, which no axis shows
-        edges = np.append(np.concatenate([[0], at[1:]]), max(end_ps, int(at[-1]) + 1))
-        chart = curves(
-            f"{name} of {name_of_flow}",
-            [Curve(name=name.lower(), values=value)],
-            edges_ps=edges,
-            unit=unit,
-            height_px=90,
-        )
-        note = "Values below 0 are drawn as 0; the table series has them." if (value < 0).any() else ""
-        charts.append(figure(f"{name} over time", chart, note=note))
-    return f'<div class="figures">{"".join(charts)}</div>' if charts else ""
-
-
-def _state_kinds(run: Run) -> dict[str, str]:
-    """What more was recorded of flows, by kind: fields of the states of policies, which keep their names."""
-    fixed = ", ".join(f"'{kind}'" for kind in (*_RATE_AND_WINDOW, "queue_bytes"))
-    kinds = run.query(f"select distinct kind from series where kind not in ({fixed}) order by kind")  # noqa: S608
-    return {kind: kind for kind in kinds["kind"].to_pylist()}
+    if len(rates) > _MOST_NAMED:
+        return window_and_rate(recorded, queue_pair)
+    return '<p class="note"><a href="#series">Rate and window of this flow</a> are drawn above.</p>'

@@ -33,10 +33,10 @@ _MOST_NAMES: Final = 4  # chosen: of links that a note below a chart names
 _HALF: Final = 0.5  # of its rate: where no link ever comes so far, axes end at the busiest
 _SMALL: Final = 0.01  # of the longest queue; what stays below is not drawn
 _STRIPS: Final = (  # column of the timeline, what it is called, unit
-    ("pauses", "PFC frames that asked for a pause", "count"),
-    ("paused_ps", "ports paused", "number"),
-    ("marks", "packets marked by ECN", "count"),
-    ("drops", "packets dropped", "count"),
+    ("pauses", "PFC pause frames", "count"),
+    ("paused_ps", "paused ports", "number"),
+    ("marks", "ECN marks", "count"),
+    ("drops", "dropped packets", "count"),
 )
 
 
@@ -60,14 +60,14 @@ def moments(run: Run, end_ps: int) -> list[Moment]:
     rows = [row for row in faults_of(run) if row["at_ps"] <= end_ps]
     places: set[str] = set()
     for row in rows:
-        is_culprit = is_to_blame(run, row["where"])
+        is_culprit = is_to_blame(run, row["place"])
         blamed = f", {TO_BLAME}" if is_culprit and not any(one.is_culprit for one in found) else ""
-        what = f"{row['where']} {row['detail']}"
+        what = f"{row['place']} {row['detail']}"
         until = None
         if is_culprit and (what, row["at_ps"]) in ends:
             until = min(ends[what, row["at_ps"]] or end_ps, end_ps) / end_ps
-        has_words = len(rows) <= _MOST_WORDS or row["where"] not in places
-        places.add(row["where"])
+        has_words = len(rows) <= _MOST_WORDS or row["place"] not in places
+        places.add(row["place"])
         text = f"{what}{blamed}" if has_words else ""
         found.append(Moment(at=row["at_ps"] / end_ps, text=text, is_culprit=is_culprit, until=until))
     return found
@@ -91,18 +91,24 @@ def utilisation(run: Run, over_time: OverTime | None) -> PageSection:
     blamed = frozenset[int]() if place is None else place.ports
     top = max((float(over_time.utilisation(one.ports).max(initial=0.0)) for one in found), default=1.0)
     high = 1.0 if top > _HALF else max(top, 1e-6)
+    idle = [
+        one for one in found if not over_time.values("bytes", one.ports).any() and not blamed & {*one.ports.tolist()}
+    ]
+    shown = [(number, one) for number, one in enumerate(found) if one not in idle]
     cards = [
-        _direction(one, over_time, names, lines if number else faults, high, blamed) for number, one in enumerate(found)
+        _direction(one, over_time, names, lines if place else faults, high, blamed, anchor=f"links-{number}")
+        for place, (number, one) in enumerate(shown)
     ]
     width = amount(over_time.bin_ps, "ps")
     lead = (
-        f"Share of the time in which links were sending, gaps between frames included, in steps of {width}. Below each "
-        "chart a row for every link of the tier, the busiest on top."
+        f"Share of time in which links were sending, in steps of {width}. Gaps between frames count as sending. The "
+        "heat map below each chart has a row for every link, the busiest on top."
         + (
-            f" Over no step was a link in use for half of it: axes and colours end at {amount(high, 'share')}."
+            f" No link was in use for half of a step, so axes and colours end at {amount(high, 'share')}."
             if high < 1
             else ""
         )
+        + (f" Nothing was sent {' or '.join(one.name for one in idle)}." if idle else "")
     )
     return PageSection(
         id="links",
@@ -120,6 +126,8 @@ def _direction(
     faults: list[Moment],
     high: float,
     blamed: frozenset[int],
+    *,
+    anchor: str,
 ) -> str:
     shares = over_time.utilisation(direction.ports)
     chart = curves(
@@ -141,9 +149,8 @@ def _direction(
     of = f"{count} of {each}" if len(rates) == 1 else f"{count} of {each} on average"
     notes = []
     if rows.links_per_row > 1:
-        notes.append(
-            f"Each row shows {plural(rows.links_per_row, 'link')} of about the same mean: the largest at each time."
-        )
+        links = plural(rows.links_per_row, "link")
+        notes.append(f"Each row shows {links} of about the same mean: the largest use at each time.")
     ports = direction.ports.tolist()
     own = [at for at, port in enumerate(ports) if port in blamed]
     if own:
@@ -153,7 +160,7 @@ def _direction(
     marked = sorted({int(rows.row_of[at]) for at in own})
     title = f"Heat map of {direction.name}"
     body = chart + heat_map(title, rows, edges_ps=over_time.edges_ps, high=high, culprits=marked)
-    return figure(direction.name, body, aside=of, note=" ".join(notes))
+    return figure(direction.name, body, aside=of, note=" ".join(notes), anchor=anchor)
 
 
 def congestion(run: Run, over_time: OverTime | None) -> PageSection:
@@ -173,8 +180,8 @@ def congestion(run: Run, over_time: OverTime | None) -> PageSection:
     if queues:
         chart = curves("Longest queue", queues, edges_ps=over_time.edges_ps, unit="B", height_px=220, moments=faults)
         note = (
-            "Bytes that wait at the fullest port of each tier, at the end of each step; a shorter peak may be missed. "
-            "Tiers below 1 % of the longest are left out."
+            "Bytes that wait at the fullest port of each tier at the end of each step. A shorter peak may be missed. "
+            "Tiers with less than 1 % of the longest queue are left out."
         )
         name = "Longest queue of each tier" if len(queues) > 1 else f"Longest queue, {queues[0].name}"
         parts.append(figure(name, chart, note=note))
@@ -186,9 +193,7 @@ def congestion(run: Run, over_time: OverTime | None) -> PageSection:
                 absent.append(name)
             continue
         values = total / over_time.length_ps if column == "paused_ps" else total
-        what = (
-            "Ports that stood paused, mean of each step" if column == "paused_ps" else f"{sentence(name)}, in each step"
-        )
+        what = "Paused ports, mean of each step" if column == "paused_ps" else f"{sentence(name)}, in each step"
         strip = curves(
             what,
             [Curve(name=name, values=np.asarray(values), is_area=True)],

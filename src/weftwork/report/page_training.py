@@ -10,14 +10,16 @@ import numpy as np
 from weftwork.base.grammar import plural
 from weftwork.report.culprit_marks import fault_times, is_culprit_row
 from weftwork.report.figures.axes import figure
-from weftwork.report.figures.gantt import KIND_NAMES, gantt
+from weftwork.report.figures.gantt import KIND_NAMES, gantt, row_names
 from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.figures.waterfall import Step, waterfall
 from weftwork.report.network_flows import network_flows
 from weftwork.report.over_time import has_nodes
 from weftwork.report.page_elements import PageSection, bar, notice, paragraphs, port, table
 from weftwork.report.page_over_time import moments, without_words
+from weftwork.report.page_victims import training_victims
 from weftwork.report.pipeline import KINDS, read_pipeline, time_by_kind
+from weftwork.report.pipeline_ranks import row_ranks, stragglers_of
 from weftwork.report.tables import busiest_links
 from weftwork.report.training_answer import (
     few_flows_sentence,
@@ -26,12 +28,15 @@ from weftwork.report.training_answer import (
     what_if_change,
     what_if_of,
 )
-from weftwork.report.words import amount, typeset
+from weftwork.report.words import amount, sentence, typeset
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from weftwork.report.pipeline import Pipeline
+    from weftwork.report.pipeline_ranks import RowRanks
     from weftwork.store.runs import Run
 
 __all__ = ["SCRIPTS", "job_waterfalls", "pipeline_figure", "training_sections"]
@@ -40,6 +45,8 @@ SCRIPTS: Final = ("gantt.js",)
 _BINS: Final = 240  # of what is counted over time
 _MOST_JOBS: Final = 8  # with a waterfall of their own
 _MOST_TIERS: Final = 12  # with a chart of their own
+_MOST_OPEN: Final = 16  # chosen: rows of a table that need not be folded
+_MOST_HIDDEN: Final = 4  # chosen: stragglers that a note names
 
 
 def training_sections(run: Run) -> list[PageSection]:
@@ -50,7 +57,9 @@ def training_sections(run: Run) -> list[PageSection]:
     ConfigError : a table is damaged
     """
     jobs = jobs_of(run)
-    parts = [_pipeline(run), _time(run), _traffic(run)]
+    found = read_pipeline(run)
+    names = [] if found is None else row_names(found)
+    parts = [_pipeline(run, found), _time(run), *training_victims(run, found, names), _traffic(run)]
     if len(jobs) > 1:
         parts.insert(1, _side_by_side(run, jobs))
     if "effective_share" in run.summary:
@@ -58,9 +67,16 @@ def training_sections(run: Run) -> list[PageSection]:
     return parts
 
 
-def pipeline_figure(run: Run) -> str:
-    """The chart of `weftwork.report.figures.gantt`, or a notice that there is nothing to draw."""
-    found = read_pipeline(run)
+def pipeline_figure(run: Run, found: Pipeline | None = None, *, has_anchors: bool = False) -> str:
+    """The chart of `weftwork.report.figures.gantt` and what its rows stand for, or a notice that there is nothing.
+
+    Parameters
+    ----------
+    run : of training jobs, one seed
+    found : its pipeline, where it was read already
+    has_anchors : whether links of the page lead to the rows; of one pipeline on a page
+    """
+    found = found or read_pipeline(run)
     if found is None:
         return notice(["Nothing was recorded of what the stages did."])
     totals: dict[str, float] = dict.fromkeys(KINDS, 0.0)
@@ -71,30 +87,64 @@ def pipeline_figure(run: Run) -> str:
     culprit = None if run.answer is None else run.answer.culprit
     faults = fault_times(run)
     blamed = [is_culprit_row(culprit, row, jobs=len(jobs)) for row in found.rows]
-    drawing = gantt(found, {kind: ps for kind, ps in totals.items() if ps}, faults=faults, culprits=blamed)
+    ranks = row_ranks(run, found)
+    drawing = gantt(
+        found,
+        {kind: ps for kind, ps in totals.items() if ps},
+        faults=faults,
+        culprits=blamed,
+        ranks=ranks,
+        has_anchors=has_anchors,
+    )
     said = _of_the_chart(found)
     if any(blamed):
-        said += " A row with a bar before its name is to blame."
+        said += " A bar before the name of a row means that the row is to blame."
+    said += _stragglers(run, found, ranks)
     if faults:
-        said += " Bands above the rows are faults, from when to when each was at work."
-    return figure("", drawing, note=said)
+        said += " A band above the rows is a fault, from its begin to its end."
+    return figure("", drawing, note=said) + _rank_table(found, ranks)
+
+
+def _stragglers(run: Run, found: Pipeline, ranks: Sequence[RowRanks]) -> str:
+    """Which stragglers have a mark, and which have no row."""
+    said = ""
+    if any(one.factor != 1 for one in ranks):
+        said = " A factor behind the name of a row (\u00d71.25) marks a straggler: it computes so many times longer."
+    shown = {row.gpu for row, one in zip(found.rows, ranks, strict=True) if one.factor != 1}
+    hidden = [f"GPU {one.gpu} (\u00d7{one.factor:g})" for one in stragglers_of(run) if one.gpu not in shown]
+    if hidden:
+        listed = ", ".join(hidden[:_MOST_HIDDEN]) + (", ..." if len(hidden) > _MOST_HIDDEN else "")
+        said += f" No row shows the rank of a straggler itself for {listed}."
+    return said
+
+
+def _rank_table(found: Pipeline, ranks: Sequence[RowRanks]) -> str:
+    """For each row, the rank that is shown, its GPU, and the ranks that did the same; folded where there are many."""
+    rows = [
+        [escape(name), escape(one.rank), escape(one.stands_for)]
+        for name, one in zip(row_names(found), ranks, strict=True)
+    ]
+    is_open = " open" if len(rows) <= _MOST_OPEN else ""
+    shown = table(("row", "shows", "stands for"), rows, texts=(0, 1, 2))
+    return f"<details{is_open}><summary>Which rank stands for which</summary>{shown}</details>"
 
 
 def _of_the_chart(found: Pipeline) -> str:
     said = (
-        "A row is one rank of a stage. Numbers are micro batches. Where pieces are narrower than a pixel, heights show "
-        "their shares."
+        "A row shows one rank of a stage, which stands for all ranks that did the same. Numbers are micro batches. "
+        "Where pieces are narrower than a pixel, heights show their shares."
     )
     if found.is_merged:
-        said += " Inside a pass, pieces of one kind stand together: in their order they would be too many for a page."
+        said += " Inside a pass, pieces of one kind are drawn together, since a page cannot show all of them in order."
     if found.left_out:
         said += f" {plural(found.left_out, 'row is', 'rows are')} not shown; the table segments has all."
     return said
 
 
-def _pipeline(run: Run) -> PageSection:
-    lead = "What every stage did, in time. Times in the legend are those of an average GPU in one iteration."
-    return PageSection(id="pipeline", short="Pipeline", title="The pipeline", lead=lead, content=pipeline_figure(run))
+def _pipeline(run: Run, found: Pipeline | None) -> PageSection:
+    lead = "What every stage did over time. Times in the legend are those of an average GPU in one iteration."
+    content = pipeline_figure(run, found, has_anchors=True)
+    return PageSection(id="pipeline", short="Pipeline", title="The pipeline", lead=lead, content=content)
 
 
 def job_waterfalls(run: Run) -> str:
@@ -116,7 +166,7 @@ def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
     cases = what_if_of(run, job["job"])
     steps += [
         Step(
-            name=f"what if: {case['case']}",
+            name=f"what if: {case['change']}",
             length_ps=case["iteration_ps"],
             colour="case",
             starts_anew=True,
@@ -124,15 +174,23 @@ def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
         )
         for case in cases
     ]
-    told = "; ".join(f"{case['case']}: {case['text'].rstrip('.')}" for case in cases if case["text"])
     title = "" if is_alone else job["job"]
-    return figure(title, waterfall(steps), note=f"{told}." if told else "")
+    return figure(title, waterfall(steps), note=_how_found(cases))
+
+
+def _how_found(cases: Sequence[Mapping[str, Any]]) -> str:
+    """Which what-if cases were simulated, and what the others are, each way once."""
+    by_text: dict[str, list[str]] = {}
+    for case in cases:
+        if case["text"]:
+            by_text.setdefault(case["text"].rstrip("."), []).append(case["change"])
+    return " ".join(f"{sentence(', '.join(names))}: {text}." for text, names in by_text.items())
 
 
 def _time(run: Run) -> PageSection:
     lead = (
-        "An iteration of an average GPU, by what its time went to, and below what an iteration would take if one thing "
-        "were different."
+        "The parts of an iteration on an average GPU. Below are iteration times in what-if cases, in each of which one "
+        "thing is different."
     )
     return PageSection(id="time", short="Time", title="Where the time goes", lead=lead, content=job_waterfalls(run))
 
@@ -150,13 +208,13 @@ def _side_by_side(run: Run, jobs: list[dict[str, Any]]) -> PageSection:
     head = ("job", "model", "plan", "GPUs", "iteration", "tokens/s", "per GPU", "MFU", "exposed", "bubble")
     alone = ("alone",) if any(_alone(run, job) for job in jobs) else ()
     content = table((*head, *alone), rows, texts=(1, 2))
-    lead = "Jobs that ran at the same time on one fabric, each with a rate of its own."
+    lead = "Jobs that ran at the same time on one fabric."
     return PageSection(id="jobs", short="Jobs", title="The jobs side by side", lead=lead, content=content)
 
 
 def _alone(run: Run, job: dict[str, Any]) -> list[int]:
     """What the job would take without the others, where that was asked."""
-    return [case["iteration_ps"] for case in what_if_of(run, job["job"]) if case["case"] == "alone"]
+    return [case["iteration_ps"] for case in what_if_of(run, job["job"]) if case["change"] == "alone"]
 
 
 def _goodput(run: Run) -> PageSection:
@@ -179,8 +237,8 @@ def _goodput(run: Run) -> PageSection:
 
 def _traffic(run: Run) -> PageSection:
     lead = (
-        f"{few_flows_sentence(run)} Entropy is log2 of how many equal flows would spread the bytes as evenly: where it "
-        "is low, hashing flows over equal paths loads them unevenly."
+        f"{few_flows_sentence(run)} The entropy is log2 of the number of equal flows that would spread the bytes as "
+        "evenly. Where the entropy is low, hashing loads equal paths unevenly."
     )
     tiers = _tiers(run)
     charts = f'<div class="two">{tiers}</div>' if tiers else notice(["Nothing was recorded over time."])
@@ -224,10 +282,10 @@ def _flows(run: Run, edges: NDArray[np.int64]) -> str:
     both = (
         curves("Flows under way", [Curve(name="flows", values=found.flows)], edges_ps=edges, unit="count",
                height_px=60, first_colour=2, moments=faults),
-        curves("Entropy", [Curve(name="entropy, bit", values=found.entropy)], edges_ps=edges, unit="bit", height_px=50,
+        curves("Entropy", [Curve(name="entropy, bits", values=found.entropy)], edges_ps=edges, unit="bit", height_px=50,
                first_colour=3, moments=faults),
     )  # fmt: skip
-    aside = f"{amount(found.mean_flows, 'count')} at once while there are any; below, their entropy in bit"
+    aside = f"{amount(found.mean_flows, 'count')} concurrent while communicating; below, their entropy in bits"
     return figure("flows on the network", "".join(both), aside=aside)
 
 
@@ -247,7 +305,7 @@ def _tier_table(run: Run) -> str:
         [escape(_arrow(row["tier"])), *(escape(typeset(amount(row[name], unit))) for name, unit in units)]
         for row in found
     ]  # fmt: skip
-    head = ("tier", "carried", "mean while busy", "most in a step", "entropy, bit")
+    head = ("tier", "carried", "mean while busy", "most in a step", "entropy, bits")
     return table(head[: 1 + len(units)], rows)
 
 

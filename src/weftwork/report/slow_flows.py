@@ -155,7 +155,7 @@ def _slow_flow(run: Run, over_time: OverTime | None, row: dict[str, Any], end_ps
     ranks = f"rank {row.get('source_rank')}->rank {row.get('destination_rank')}"
     for event in run.query(
         "select event, sum(count)::bigint as count from events where event in ('timeout', 'go back') "  # noqa: S608
-        f"and \"where\" = '{ranks}' and at_ps between {start} and {end} group by event"
+        f"and place = '{ranks}' and at_ps between {start} and {end} group by event"
     ).to_pylist():
         counts[event["event"]] = int(event["count"])
     return SlowFlow(
@@ -282,13 +282,13 @@ def why(slow: SlowFlow) -> list[SlowReason]:
         say("queued", queued.name, queued.wait_ps, _queued(queued, slow.hops or ()))
     is_hardly_slower = slow.slowdown is not None and slow.slowdown < _HARDLY_SLOWER
     if not found and is_hardly_slower:
-        say("nothing", "", 0.0, "It was hardly slower than alone on an empty fabric.")
+        say("nothing", "", 0.0, "Nearly as fast as alone on an empty fabric.")
     elif held.own_ps is None:
         text = "The traffic of its ports is not known: there is no timeline, or the flow is too short for its steps."
         say("untimed", "", 0.0, text)
     elif not slow.timeouts and (not found or idle_ps > _MOSTLY_IDLE * took):
         text = (
-            f"{held.name} stood idle for {_time(idle_ps, took)}: the sender held back (its rate or window), or waited "
+            f"{held.name} was idle for {_time(idle_ps, took)}: the sender held back (its rate or window), or waited "
             "for acknowledgements."
         )
         say("idle", held.name, idle_ps, text)
@@ -310,7 +310,7 @@ def _sent_again(slow: SlowFlow, held: FlowHop | None, idle_ps: float) -> str:
         parts.append(f"went back to a lost packet {plural(slow.returns, 'time')}")
     text = f"{sentence(' and '.join(parts))} and sent packets again"
     if held is not None and idle_ps > _MOSTLY_IDLE * slow.took_ps:
-        return f"{text}; {held.name} meanwhile stood idle for {_time(idle_ps, max(slow.took_ps, 1))}."
+        return f"{text}; {held.name} meanwhile was idle for {_time(idle_ps, max(slow.took_ps, 1))}."
     return f"{text}."
 
 
@@ -322,7 +322,7 @@ def _collided(hop: FlowHop, took: int) -> str:
     text = f"{hop.name} sent other traffic for {_time(hop.others_ps or 0.0, took)}"
     if not hop.sharers_count:
         return text + ", not of another flow: acknowledgements, or packets sent again."
-    return f"{text}: it collided there with {plural(hop.sharers_count, 'other flow')} ({_names(hop)})."
+    return f"{text}: the flow collided there with {plural(hop.sharers_count, 'other flow')} ({_names(hop)})."
 
 
 def _names(hop: FlowHop) -> str:
@@ -333,7 +333,7 @@ def _names(hop: FlowHop) -> str:
 def _queued(hop: FlowHop, hops: tuple[FlowHop, ...]) -> str:
     total = sum(one.wait_ps * one.share for one in hops)
     text = (
-        f"Queued at {hop.name}: {amount(hop.queue_bytes, 'B')} were in front of a packet on average, which is "
+        f"Queued at {hop.name}: a packet found {amount(hop.queue_bytes, 'B')} ahead on average, "
         f"{amount(hop.wait_ps, 'ps')} of waiting"
     )
     share = hop.wait_ps * hop.share / total

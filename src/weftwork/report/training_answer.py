@@ -135,8 +135,9 @@ def few_flows_sentence(run: Run) -> str:
         return "Nothing crossed the network."
     flows = plural(found.mean_flows, "concurrent flow", shown=amount(found.mean_flows, "count"))
     bits = plural(found.mean_entropy, "bit", shown=amount(found.mean_entropy, "bit"))
+    whose = "the job has" if len(jobs_of(run)) == 1 else "the jobs have"
     return (
-        f"While communicating, the job has {flows} on the network (entropy {bits}). "
+        f"While communicating, {whose} {flows} on the network (entropy {bits}). "
         f"An average byte is part of a flow of {amount(found.mean_size_bytes, 'B')}."
     )
 

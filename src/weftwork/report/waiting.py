@@ -52,14 +52,14 @@ def waiting_lines(run: Run) -> list[str]:
     causes: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         if row["stopped_by"] is not None:
-            causes[row["stopped_by"], row["where"]].append(row)
+            causes[row["stopped_by"], row["place"]].append(row)
     chain = _chain(rows)
     if not rows or (run.status == "interrupted" and not causes):
         return _deadlock(_rows(run, "deadlock"))
     said = _deadlock(_rows(run, "deadlock"))
     roots = [found[0] for found in causes.values()][:_SHOWN_CAUSES]
     if chain[-1]["stopped_by"] is not None:  # that which the chain leads to stands for its cause
-        key = (chain[-1]["stopped_by"], chain[-1]["where"])
+        key = (chain[-1]["stopped_by"], chain[-1]["place"])
         roots = [chain[-1], *(found[0] for cause, found in causes.items() if cause != key)][:_SHOWN_CAUSES]
     said += [f"{_who(row)} {_what(row)}: {_why(row)}." for row in roots]
     if len(causes) > len(roots):
@@ -76,7 +76,7 @@ def waiting_lines(run: Run) -> list[str]:
 
 
 def _rows(run: Run, name: str) -> list[Row]:
-    return list(run.table(name).to_pylist()) if (run.path / f"{name}.parquet").exists() else []
+    return list(run.table(name).to_pylist()) if run.has_table(name) else []
 
 
 def _ranks(rows: Sequence[Row]) -> int:
@@ -173,11 +173,11 @@ def _what(row: Row) -> str:
 
 
 def _why(row: Row) -> str:
-    down = "" if row["where"] is None else f" (down: {row['where']}, since {amount(row['since_ps'], 'ps')})"
+    down = "" if row["place"] is None else f" (down: {row['place']}, since {amount(row['since_ps'], 'ps')})"
     receiver = row["peer"] if row["waits_for"] == "send" else row["rank"]
     text = _CAUSES[row["stopped_by"]]
     since = amount(row["since_ps"], "ps")
-    return text.format(where=row["where"], since=since, peer=row["peer"], receiver=receiver, down=down)
+    return text.format(where=row["place"], since=since, peer=row["peer"], receiver=receiver, down=down)
 
 
 def _behind(row: Row) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["TABLES", "Column", "Quantity"]
+__all__ = ["FORMER_NAMES", "TABLES", "Column", "Quantity"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,13 +114,13 @@ _SERIES = (
         "name",
         "rate_bps, window_bytes and fields of its policies of a queue pair, queue_bytes of a port.",
     ),
-    _column("where", "string", "name", "Number of the queue pair, or name of the port."),
+    _column("place", "string", "name", "Number of the queue pair, or name of the port."),
     _column("value", "float64", "as kind", "The sample; its unit is the end of the kind's name."),
 )
 _EVENTS = (
     _column("event", "string", "name", "pause, mark, drop, retransmission and so on; or a fault."),
     _column("detail", "string", "name", "Reason of a drop, or what a fault did."),
-    _column("where", "string", "name", "Port, link or switch; 'all' for what is counted over the fabric."),
+    _column("place", "string", "name", "Port, link or switch; 'all' for what is counted over the fabric."),
     _column("at_ps", "int64", "ps", "When it happened (count 1); null: the total over the run.", optional=True),
     _column("count", "int64", "count", "How often."),
 )
@@ -228,7 +228,7 @@ _JOBS = (
 )
 _WHAT_IF = (
     _column("job", "string", "name", "Training job."),
-    _column("case", "string", "name", "What is imagined, such as infinite network, no bubble or perfect overlap."),
+    _column("change", "string", "name", "What is imagined, such as infinite network, no bubble or perfect overlap."),
     _column("iteration_ps", "int64", "ps", "What an iteration would take."),
     _column("text", "string", "name", "How it was found: simulated again, or a bound by a sum."),
 )
@@ -261,7 +261,7 @@ _WAITS = (
         " sent, never joined or never notified.",
         optional=True,
     ),
-    _column("where", "string", "name", "Link of a fault that stopped it.", optional=True),
+    _column("place", "string", "name", "Link of a fault that stopped it.", optional=True),
     _column("since_ps", "int64", "ps", "Instant of that fault.", optional=True),
 )
 _DEADLOCK = (
@@ -292,5 +292,14 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "what_if": _WHAT_IF,
         "waits": _WAITS,
         "deadlock": _DEADLOCK,
+    }
+)
+
+FORMER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {  # by table: names of columns in folders of an older format, which were keywords of SQL, and the names of today
+        "series": {"where": "place"},
+        "events": {"where": "place"},
+        "waits": {"where": "place"},
+        "what_if": {"case": "change"},
     }
 )

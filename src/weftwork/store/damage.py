@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "damages", "read_json"]
 
-FORMAT: Final = 2  # of the folder (2: caveats in place of facts); a reader refuses what is newer
+# Of the folder; a reader refuses what is newer. 2: caveats in place of facts; 3: columns `place` and `change`, and the
+# provenance has the number of rows of each table
+FORMAT: Final = 3
 STATUSES: Final = ("complete", "interrupted", "stopped", "stuck", "deadlocked")
 _MAGIC: Final = b"PAR1"  # first and last four bytes of a Parquet file, parquet-format README, "File format"
 
@@ -79,7 +81,7 @@ def _in_one(folder: Path) -> tuple[list[Mistake], dict[str, Any]]:
         if os.path.lexists(file):
             if text := _in_parquet(file):
                 found.append(Mistake(path=file.name, text=text))
-        elif name in listed.get("tables", ()):
+        elif _has_rows(listed.get("tables", ()), name):
             found.append(Mistake(path=file.name, text="is missing"))
     return found, listed
 
@@ -92,15 +94,24 @@ def _in_provenance(document: dict[str, Any]) -> list[str]:
         return [f"found the format {version}, wanted at most {FORMAT}: it comes from a newer Weftwork"]
     if document.get("status") not in STATUSES:
         return [f"found the status {document.get('status')!r}, wanted {', '.join(STATUSES)}"]
-    for name, kind in (("seeds", int), ("tables", str)):
-        rows = document.get(name, [])
-        if not isinstance(rows, list) or not all(isinstance(row, kind) for row in rows):
-            return [f"'{name}' is no list of {'whole numbers' if kind is int else 'names'}"]
+    seeds, tables = document.get("seeds", []), document.get("tables", [])
+    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
+        return ["'seeds' is no list of whole numbers"]
+    if isinstance(tables, dict):
+        if not all(isinstance(rows, int) and rows >= 0 for rows in tables.values()):
+            return ["'tables' does not have the number of rows of each table"]
+    elif not isinstance(tables, list) or not all(isinstance(name, str) for name in tables):
+        return ["'tables' is no list of names"]
     try:
         caveats_of(document, "provenance.json")
     except ConfigError as error:
         return [f"'{mistake.path}': {mistake.text}" for mistake in error.mistakes]
     return []
+
+
+def _has_rows(tables: dict[str, int] | list[str], name: str) -> bool:
+    """Whether a table has a file; in folders before format 3 every table that is listed has one."""
+    return tables.get(name, 0) > 0 if isinstance(tables, dict) else name in tables
 
 
 def _in_summary(document: dict[str, Any]) -> list[str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -26,6 +25,9 @@ from weftwork.base.whole_file import temporary_beside, write_whole
 from weftwork.spec.answer import Answer
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.store.damage import FORMAT, damages, read_json
+from weftwork.store.folder_lock import held
+from weftwork.store.named_runs import RUNS_FOLDER, folder_of, slug_of
+from weftwork.store.tables import create_views, is_known_empty, read_table, table_file, table_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -33,12 +35,21 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["FORMAT", "Run", "fresh_folder", "new_folder", "open_run", "refuse_existing", "write_run", "write_run_set"]
+__all__ = [
+    "FORMAT",
+    "Run",
+    "fresh_folder",
+    "new_folder",
+    "open_run",
+    "refuse_existing",
+    "write_beside",
+    "write_files",
+    "write_run",
+    "write_run_set",
+]
 
-_SLUG = re.compile(r"[^a-z0-9.]+")
 
-
-def new_folder(name: str, parent: Path = Path("runs")) -> Path:
+def new_folder(name: str, parent: Path = RUNS_FOLDER) -> Path:
     """Folder for a new run, ``runs/<name>-<time>``, with a number behind it where that is taken.
 
     Parameters
@@ -46,8 +57,7 @@ def new_folder(name: str, parent: Path = Path("runs")) -> Path:
     name : of the scenario; what a file name should not hold becomes a hyphen
     parent : where runs are kept
     """
-    slug = _SLUG.sub("-", name.lower()).strip("-.")[:60] or "run"
-    stem = f"{slug}-{datetime.now(UTC).astimezone():%Y%m%d-%H%M%S}"
+    stem = f"{slug_of(name)}-{datetime.now(UTC).astimezone():%Y%m%d-%H%M%S}"
     path = parent / stem
     number = 2
     while os.path.lexists(path):
@@ -94,10 +104,10 @@ def write_run(
     scenario : resolved, as YAML
     about : what ran, in words
     summary : the numbers
-    tables : by the names of `weftwork.spec.result.TABLES`
+    tables : by the names of `weftwork.spec.result.TABLES`; those without rows get no file
     provenance : version, seed, hashes, ``status`` and so on
     answer : what it took, what limited it, who is to blame; None where nobody asked
-    files : further files of the run, name to text or to the pieces of a binary file
+    files : further files of the run, name to text or to the pieces of a binary file; a name may have folders
 
     Raises
     ------
@@ -107,19 +117,52 @@ def write_run(
 
     with fresh_folder(path) as folder:
         (folder / "scenario.yaml").write_text(scenario, encoding="utf-8")
-        for name, content in files.items():
-            if isinstance(content, str):
-                (folder / name).write_text(content, encoding="utf-8")
-                continue
-            with (folder / name).open("wb") as file:
-                file.writelines(content)
+        write_files(folder, files)
         for name, table in tables.items():
-            pq.write_table(table, folder / f"{name}.parquet")
+            if table.num_rows:
+                pq.write_table(table, table_file(folder, name))
+        rows = {name: table.num_rows for name, table in sorted(tables.items())}
         numbers = {name: {"value": q.value, "unit": q.unit, "text": q.text} for name, q in summary.items()}
         _write_json(folder / "summary.json", _summary_document(about, numbers, answer))
         # last: a folder without it is no run
-        _write_json(folder / "provenance.json", {"format": FORMAT, **provenance, "tables": sorted(tables)})
+        _write_json(folder / "provenance.json", {"format": FORMAT, **provenance, "tables": rows})
     return Run(path)
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes | Iterable[bytes]]) -> None:
+    """Write files into a folder that nobody else sees yet.
+
+    Parameters
+    ----------
+    folder : that is there
+    files : name, which may have folders, to text, content or the pieces of it
+    """
+    for name, content in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str):
+            file.write_text(content, encoding="utf-8")
+            continue
+        with file.open("wb") as opened:
+            opened.writelines([content] if isinstance(content, bytes) else content)
+
+
+def write_beside(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into a folder that several runs share, each whole; names follow from contents, and stay.
+
+    Parameters
+    ----------
+    folder : which is made
+    files : name, which may have folders, to content
+    """
+    for name, content in files.items():
+        file = folder / name
+        if file.is_file():
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished(temporary_beside(file)) as temporary:
+            temporary.write_bytes(content)
+            temporary.replace(file)
 
 
 def write_run_set(
@@ -147,11 +190,16 @@ def write_run_set(
 def open_run(path: str | Path) -> Run:
     """Open a run that is there.
 
+    Parameters
+    ----------
+    path : of its folder, or the name of the one run in ``runs`` that has it
+
     Raises
     ------
-    ConfigError : no such folder, not a run, damaged, or written by a newer Weftwork; with every file that is wrong
+    ConfigError : no such folder, several runs of that name, not a run, damaged, or written by a newer Weftwork; with
+        every file that is wrong
     """
-    folder = Path(path)
+    folder = folder_of(path)
     text = None
     if not folder.is_dir():
         text = "there is no such folder"
@@ -253,7 +301,7 @@ class Run:
         return tuple(Run(folder) for _, folder in sorted(found))
 
     def table(self, name: str) -> pa.Table:
-        """Read one table as Arrow, by its name in `weftwork.spec.result.TABLES`.
+        """Read one table as Arrow, by its name in `weftwork.spec.result.TABLES`; an empty one has its columns.
 
         Raises
         ------
@@ -261,17 +309,15 @@ class Run:
             whose runs have the tables
         ConfigError : the file is damaged
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        file = self.path / f"{name}.parquet"
-        if name not in TABLES or not file.is_file():
+        if not self.has_table(name):
             extra = "; this folder holds several seeds, see Run.seeds" if self.seeds else ""
             raise UsageError(f"the run has no table {name!r}, wanted {', '.join(TABLES)}{extra}")
-        try:
-            return pq.read_table(file)
-        except (OSError, pa.ArrowException) as error:
-            raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
+        file = table_file(self.path, name)
+        return read_table(self.path, name) if file.is_file() else table_schema(name).empty_table()
+
+    def has_table(self, name: str) -> bool:
+        """Whether the run has a table, with rows or without; an older Weftwork did not write each of today's."""
+        return name in TABLES and (table_file(self.path, name).is_file() or is_known_empty(self.provenance, name))
 
     @property
     def flows(self) -> pa.Table:
@@ -331,14 +377,7 @@ class Run:
         import duckdb
 
         database = duckdb.connect()
-        for name in TABLES:
-            file = self.path / f"{name}.parquet"
-            if file.is_file():
-                quoted = str(file).replace("'", "''")
-                try:
-                    database.execute(f"create view {name} as from read_parquet('{quoted}')")
-                except duckdb.Error as error:
-                    raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
+        create_views(database, self.path, self.provenance)
         return database
 
 
@@ -356,9 +395,10 @@ def fresh_folder(path: Path) -> Iterator[Path]:
             folder.mkdir(parents=True)
         except OSError as error:
             raise ConfigError(str(path), [Mistake(path="output", text=f"cannot be made: {error.strerror}")]) from error
-        yield folder
-        refuse_existing(path)
-        folder.rename(path)
+        with held(folder):
+            yield folder
+            refuse_existing(path)
+            folder.rename(path)
 
 
 def _summary_document(

@@ -179,6 +179,6 @@ def _why(found: Results) -> str:
     row = next((one for one in rows if one["stopped_by"] is not None), None)
     if row is None:
         return f"the run is {found.status}"
-    where = f" {row['where']}" if row["where"] else ""
+    where = f" {row['place']}" if row["place"] else ""
     to = "" if row["peer"] is None else f" for rank {row['peer']} ({row['peer_host']})"
     return f"rank {row['rank']} ({row['host']}) waits{to}: {row['stopped_by']}{where}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,28 @@ def file(tmp_path: Path) -> Path:
     made = tmp_path / "job.yaml"
     made.write_text(FILE, encoding="utf-8")
     return made
+
+
+def test_the_folder_of_a_plan_has_copies_of_the_users_own_files(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = {
+        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 1024, "num_hidden_layers": 1,
+        "num_attention_heads": 8, "num_key_value_heads": 8, "intermediate_size": 2048, "vocab_size": 1024,
+        "max_position_embeddings": 2048,
+    }  # fmt: skip
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text(json.dumps(model), encoding="utf-8")
+    keys = "model: mine/config.json, global_batch: 8, sequence: 2048, tensor: 8, micro_batch: 1"
+    text = FILE.replace("model: llama-3-8b, global_batch: 32, sequence: 4096", keys)
+    file.write_text(text, encoding="utf-8")
+    assert run(monkeypatch, "plan", str(file), "-o", str(tmp_path / "plan"), "-j", "1") == 0
+    shutil.rmtree(tmp_path / "mine")
+    shutil.move(tmp_path / "plan", tmp_path / "elsewhere")
+    for name in ("scenario.yaml", "best.yaml"):
+        document = yaml.safe_load((tmp_path / "elsewhere" / name).read_text(encoding="utf-8"))
+        assert document["training"]["model"] == "files/mine/config.json"
+        read_scenario(tmp_path / "elsewhere" / name, {"sweep": "null"})
 
 
 @pytest.mark.deep  # a search takes seconds of CPU time

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 from helpers.command import Command, command_of
 from helpers.designs import ONLY
 from helpers.how_to import steps
@@ -108,7 +109,7 @@ def test_every_command_is_judged_here() -> None:
     assert refuses == {*reads, "cross"}  # which has scenarios of its own, and takes policies by options
     assert set(commands) == set(RUN_BY) | {
         "cross", "plan", "test", "new", "import", "compare", "report", "validate", "calibrate", "rdma", "list",
-        "explain", "schema",
+        "explain", "schema", "runs",
     }  # fmt: skip
 
 
@@ -225,10 +226,14 @@ def test_the_package_is_looked_for_behind_all_links(
     (folder / "a.yaml").write_text(text)
     answer = said("run", "a.yaml", "--no-user-code", "-o", "r")
     assert answer.code == 0, answer.err
-    files = weftwork.open_run("r").provenance["files"]
-    assert {key: one["file"] for key, one in files.items()} == {
-        key: str(file.resolve()) for key, file in into.items() if "congestion" not in key
-    }
+    run = weftwork.open_run("r")
+    assert run.provenance["files"] == {}  # of the package no copy is kept: the folder has the names of the catalogue
+    resolved = yaml.safe_load(run.scenario)
+    for key, file in into.items():
+        section, _, name = key.partition(".")
+        assert resolved[section][name] == file.stem.replace("_", "-")
+    assert said("run", "r/scenario.yaml", "--no-user-code", "-o", "again").code == 0
+    assert weftwork.open_run("again").provenance["digest"] == run.provenance["digest"]
     (folder / "package").mkdir()
     (folder / "package" / "inside.py").touch()
     (folder / "package" / "out.py").symlink_to(folder / "algorithm.py")
@@ -279,6 +284,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["report", "first"], "first.html"),
         (["report", "first", "second"], "first-second.html"),
         (["compare", "first", "second"], "traffic.distance"),
+        (["runs", "show", "first"], "run folder: first"),
+        (["runs", "list", "."], "second"),
+        (["runs", "prune", ".", "--keep", "0"], "Would delete"),
         (["explain", "traffic.pattern"], "a file such as ./mine.py"),
         (["explain", "traffic.distance"], "no such key"),
         (["explain", "./pattern.py"], "no such key"),

@@ -60,7 +60,7 @@ def test_the_row_of_a_slow_gpu_is_marked_and_no_other(tmp_path: Path) -> None:
     assert len(rows_of(html)) > 1
     assert len(marked) == 1
     (row,) = (one for one in run.query("select distinct stage, rank, gpu from segments").to_pylist() if one["gpu"] == 3)
-    assert marked == [f"stage {row['stage']}, rank {row['rank']}"]
+    assert marked == [f"stage {row['stage']}, rank {row['rank']} (\u00d71.5)"]
     assert sum(name.endswith(", to blame") for name in meta_of(html)["rows"]) == 1
     assert [one.text for one in section(html, "answer").all("b", kind="culprit")] == ["GPU 3"]
 

@@ -100,7 +100,7 @@ def test_a_link_to_blame_is_outlined_in_both_heat_maps_and_in_the_fabric(tmp_pat
         "spine1->leaf0": ("to blame", "To blame: spine1->leaf0."),
     }
     assert outlined(section(html, "fabric")) == (["leaf0 to spine1"], ["leaf0-spine1, to blame"])
-    assert "What is outlined is to blame." in section(html, "fabric").text
+    assert "An outline marks the culprit." in section(html, "fabric").text
 
 
 def test_a_slow_nic_is_its_server_and_the_link_of_that_port(tmp_path: Path) -> None:

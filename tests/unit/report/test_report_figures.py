@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers.pages import Page, simulated
-from hypothesis import given
+from helpers.cases import case_count
+from helpers.pages import Page, plain, simulated
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weftwork.report.figures.axes import area, line, log_ticks, stairs, ticks
@@ -98,8 +100,59 @@ def test_rows_of_a_heat_map_show_the_busiest_first_and_the_largest_of_those_that
 def test_a_distribution_is_drawn_inside_and_tells_its_percentiles(values: list[float]) -> None:
     html = distribution("Times", [("one", np.array(values)), ("two", np.array(values) * 2)], "ps")
     Page(html)
-    assert html.count(">p50 ") == html.count(">p99 ") == 2
+    assert html.count(">p50 ") == html.count(">p95 ") == html.count(">p99 ") == 2
     assert 'class="legend"' in html
+
+
+SAMPLES = st.one_of(
+    st.lists(st.floats(1, 1e12), min_size=1, max_size=40),
+    st.builds(lambda low, size: [low * (1 + 0.001 * i) for i in range(size)], st.floats(1, 1e12), st.integers(1, 40)),
+)
+# px of bold digits and letters of 12.5 px; DejaVu Sans, the widest font of the style, has up to 8.7 for a digit and
+# less for the others, 4.4 for a thin space
+WIDEST = {" ": 4.4, "\u202f": 3.0, ".": 4.8, ",": 4.8, "m": 13.1}
+
+
+def boxes(html: str, width_px: float) -> list[tuple[float, float, float, float]]:
+    """Left, right, bottom and top of the words of percentiles in a plot of a width."""
+    found = []
+    for side, percent, bottom, text in re.findall(
+        r'<span class="mark c\d" style="(left|right):([\d.]+)%;bottom:(\d+)px">([^<]*)</span>', html
+    ):
+        own = 25 + sum(WIDEST.get(letter, 8.7) for letter in text)  # padding, and the bar in front
+        edge = float(percent) / 100 * width_px
+        left = edge if side == "left" else width_px - edge - own
+        found.append((left, left + own, float(bottom), float(bottom) + 18))
+    return found
+
+
+@settings(max_examples=case_count(plain=150, deep=4000))
+@given(first=SAMPLES, second=st.none() | SAMPLES, unit=st.sampled_from(["ps", "ratio"]), width=st.integers(260, 1200))
+def test_words_of_percentiles_never_overlap(
+    first: list[float], second: list[float] | None, unit: str, width: int
+) -> None:
+    samples = [("one", np.array(first))] + ([] if second is None else [("two", np.array(second))])
+    if unit == "ratio":  # nothing is a million times slower than alone
+        samples = [(name, 1 + values / 1e6) for name, values in samples]
+    html = distribution("Times", samples, unit)
+    found = boxes(html, width)
+    assert len(found) == 3 * len(samples)
+    (height,) = {int(height) for height in re.findall(r'class="pa" style="height:(\d+)px"', html)}
+    for place, (left, right, bottom, top) in enumerate(found):
+        assert bottom >= 240  # above the curves
+        assert top <= height
+        assert left >= -58  # inside the card, whose ticks are 58 px wide
+        assert right <= width + 14
+        for other_left, other_right, other_bottom, other_top in found[:place]:
+            assert right <= other_left or other_right <= left or top <= other_bottom or other_top <= bottom
+
+
+def test_percentiles_of_more_than_two_lines_are_in_a_table() -> None:
+    values = np.arange(1, 101) * 1e6
+    html = distribution("Times", [(name, values) for name in ("a", "b", "c")], "ps")
+    assert "mark c" not in html
+    assert html.count("<tr>") == 4
+    assert plain(Page(html).text).count("50.5 us") == 3
 
 
 def test_a_distribution_of_nothing_is_nothing() -> None:

@@ -206,7 +206,7 @@ def test_a_page_that_cannot_be_written_is_the_users_mistake(
     assert "--out" in capsys.readouterr().err
 
 
-def test_figures_without_proof_are_named_first_and_told_at_the_end(incast: Run, tmp_path: Path) -> None:
+def test_figures_without_proof_are_counted_first_and_folded_at_the_end(incast: Run, tmp_path: Path) -> None:
     shutil.copytree(incast.path, tmp_path / "run")
     file = tmp_path / "run" / "provenance.json"
     known = json.loads(file.read_text(encoding="utf-8"))
@@ -217,23 +217,32 @@ def test_figures_without_proof_are_named_first_and_told_at_the_end(incast: Run, 
         {"subject": "nic.d_ps", "kind": "note", "text": "neither chosen nor unverified"},
     ]
     file.write_text(json.dumps(known), encoding="utf-8")
-    text = plain(Page(run_page(open_run(tmp_path / "run"))).text)
-    assert "Figures that nobody has verified: nic.a_ps." in text
-    assert "Figures that were chosen: nic.b_ps, nic.c_ps." in text
-    assert text.index("nobody has verified") < text.index("How long it took")
-    assert text.index("Where this comes from") < text.index("nic.b_ps, nic.c_ps: 2us, as unverified ones")
+    html = run_page(open_run(tmp_path / "run"))
+    page = Page(html)
+    text = plain(page.text)
+    assert "Rests on 1 unverified figure, 2 chosen figures and 1 note" in text
+    assert "#notes" in page.links
+    assert text.index("Rests on 1") < text.index("How long it took")
+    assert [one for one in page.ids if one in {*SECTIONS, "notes"}][-2:] == ["provenance", "notes"]
+    notes = html[html.index('<section id="notes"') :]
+    assert notes.count("<details>") == notes.count("<summary>") == 3
+    assert "<details open" not in notes
+    told = plain(Page(f"<div>{notes[notes.index('<details>') : notes.index('</section>')]}</div>").text)
+    assert "Figures that nobody has verified (1)aboutnotenic.a_ps1us (a chosen talk)" in told
+    assert "Figures that were chosen (2)aboutnotenic.b_ps, nic.c_ps2us, as unverified ones" in told
 
 
-@pytest.mark.parametrize(("control", "charts"), [("dcqcn", 1), ("fixed-window", 2)])
-def test_rate_and_window_are_drawn_where_they_were_recorded(tmp_path: Path, control: str, charts: int) -> None:
+@pytest.mark.parametrize(("control", "limited"), [("dcqcn", False), ("fixed-window", True)])
+def test_rate_and_window_are_drawn_where_they_were_recorded(tmp_path: Path, *, control: str, limited: bool) -> None:
     simulated(tmp_path, INCAST + "\nengine: {record: {flows: all, every: 2us}}")
     file = tmp_path / "tiny.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("fixed-window", control), encoding="utf-8")
-    html = run_page(run_scenario(file, out=tmp_path / "recorded"))
-    assert ("<figcaption>Rate over time</figcaption>" in html) + (
-        "<figcaption>Window over time</figcaption>" in html
-    ) == charts
-    assert "were not recorded" not in Page(html).text
+    page = Page(html := run_page(run_scenario(file, out=tmp_path / "recorded")))
+    assert page.ids.index("queues") < page.ids.index("series") < page.ids.index("slow")
+    assert html.count("<figcaption>Rate</figcaption>") == html.count("<figcaption>Window</figcaption>") == 1
+    assert ("No window limits the 7 recorded flows." in plain(page.text)) != limited
+    assert "were not recorded" not in page.text
+    assert page.links.count("#series") > 1  # of the list of sections, and of each slow flow
 
 
 def test_fields_of_a_policys_state_are_recorded_and_drawn(tmp_path: Path) -> None:
@@ -244,34 +253,30 @@ def test_fields_of_a_policys_state_are_recorded_and_drawn(tmp_path: Path) -> Non
     file.write_text(f"{text}\nengine: {{record: {{flows: all, every: 1us, state: {state}}}}}\n", encoding="utf-8")
     run = run_scenario(file, out=tmp_path / "recorded")
     assert str(run.series.schema.field("value").type) == "double"
-    kinds = run.query("select kind, count(*) as n from series where \"where\" = '1' group by kind order by kind")
+    kinds = run.query("select kind, count(*) as n from series where place = '1' group by kind order by kind")
     found = dict(zip(kinds["kind"].to_pylist(), kinds["n"].to_pylist(), strict=True))
     assert set(found) == {"alpha", "rate_bps", "target_bps", "congestion_control.timer_at_ps[0]", "window_bytes"}
     assert len(set(found.values())) == 1
     both = run.query("""
         select max(rate.value - target.value) as most, max(target.value) as peak
-        from series as rate join series as target on rate.at_ps = target.at_ps and rate."where" = target."where"
+        from series as rate join series as target on rate.at_ps = target.at_ps and rate.place = target.place
         where rate.kind = 'rate_bps' and target.kind = 'target_bps' and target.value > 0
     """)
     assert both["most"][0].as_py() == 0  # DCQCN never passes its target
     html = run_page(run)
     for kind in ("alpha", "target_bps", "congestion_control.timer_at_ps[0]"):
-        assert html.count(f"<figcaption>{kind} over time</figcaption>") == html.count("<figcaption>Rate over time<") > 0
-    assert f"target_bps: at most {amount(both['peak'][0].as_py(), 'b/s')}" in html
-    assert "Values below 0 are drawn as 0" in Page(html).text  # a timer that is OFF is -1
+        assert html.count(f"<figcaption>{kind} <small>") == 1
+    assert f" to {amount(both['peak'][0].as_py(), 'b/s')}" in html
 
 
-@pytest.mark.parametrize(("flows", "behind"), [("[1, 3, 5]", {1, 3, 5}), ("all", set())])
-def test_flows_that_the_user_named_are_drawn_behind_the_slowest(tmp_path: Path, flows: str, behind: set[int]) -> None:
-    traffic = f"traffic: {{pattern: permutation, size: 256KB}}\nengine: {{record: {{flows: {flows}, every: 1us}}}}"
+@pytest.mark.parametrize("flows", ["[1, 3, 5]", "all"])
+def test_every_flow_that_the_user_named_has_a_line(tmp_path: Path, flows: str) -> None:
+    traffic = (
+        f"traffic: {{pattern: permutation, size: 256KB, repeat: 2}}\nengine: {{record: {{flows: {flows}, every: 1us}}}}"
+    )
     run = simulated(tmp_path, traffic)
     html = run_page(run)
-    told = {int(pair) for pair in re.findall(r"<span>recorded, queue pair (\d+), 1 message</span>", html)}
-    on_cards = html.count("<figcaption>Rate over time<") - len(told)
-    assert on_cards >= 0
-    if behind:
-        assert set() < told <= behind
-        assert len(told) + on_cards == len(behind)
-    else:
-        assert len(run.query("select distinct queue_pair from flows")) > on_cards + 6
-        assert told == set()
+    pairs = run.query("select distinct place from series where kind = 'rate_bps' order by place")["place"].to_pylist()
+    chart = next(one for one in html.split("<figure>") if one.startswith("<figcaption>Rate</figcaption>"))
+    assert re.findall(r"</svg>flow (\d+), ", chart) == pairs
+    assert len(pairs) == (3 if flows != "all" else 8)

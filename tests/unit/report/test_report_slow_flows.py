@@ -32,12 +32,12 @@ def test_a_flow_of_an_incast_collides_at_the_port_of_the_receiver(tmp_path: Path
         ("collided", "leaf0->host0"),
         ("queued", "leaf0->host0"),
     }
-    assert "it collided there with 6 other flows (host" in next(r.text for r in reasons if r.kind == "collided")
+    assert "the flow collided there with 6 other flows (host" in next(r.text for r in reasons if r.kind == "collided")
 
 
 def test_a_flow_that_is_alone_is_hardly_slower(tmp_path: Path) -> None:
     run = simulated(tmp_path, "traffic: {pattern: incast, senders: 1, size: 1MB}\nengine: {seed: 3}")
-    assert told(run) == [["It was hardly slower than alone on an empty fabric."]]
+    assert told(run) == [["Nearly as fast as alone on an empty fabric."]]
 
 
 def test_a_port_that_was_paused_is_named_with_who_paused_it(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_flow_that_lost_packets_says_how_often_it_went_back(tmp_path: Path) ->
     first = why(slow)[0]
     assert first.kind == "again"
     assert first.text.startswith("Ran into ")
-    assert "meanwhile stood idle for" in first.text
+    assert "meanwhile was idle for" in first.text
 
 
 def test_a_message_that_was_posted_behind_others_says_how_long_it_waited(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ SLOW = SlowFlow(
 
 def test_an_idle_port_means_that_the_sender_held_back() -> None:
     (reason,) = why(SLOW)
-    assert reason.text.startswith("leaf0->host0 stood idle for 900 us (90 % of its time): the sender held back")
+    assert reason.text.startswith("leaf0->host0 was idle for 900 us (90 % of its time): the sender held back")
 
 
 def test_the_weightiest_reason_comes_first() -> None:

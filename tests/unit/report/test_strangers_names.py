@@ -91,10 +91,10 @@ COLUMNS = {
     "nodes": ("name", "role"),
     "links": ("name", "link"),
     "flows": ("source", "destination"),
-    "events": ("where", "detail"),
-    "series": ("where",),
+    "events": ("place", "detail"),
+    "series": ("place",),
     "jobs": ("model", "plan"),
-    "what_if": ("case", "text"),
+    "what_if": ("change", "text"),
     "tiers": ("tier",),
     "activities": ("operation",),
 }

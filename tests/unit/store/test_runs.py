@@ -8,21 +8,28 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from weftwork.base.errors import ConfigError, UsageError
-from weftwork.spec.result import TABLES, Quantity
+from weftwork.spec.result import FORMER_NAMES, TABLES, Quantity
 from weftwork.store import runs
 from weftwork.store.runs import Run, fresh_folder, new_folder, open_run, refuse_existing, write_run, write_run_set
+from weftwork.store.tables import table_schema
 
 PROVENANCE = {"status": "complete", "seed": 1}
 
 
-def empty(name: str) -> pa.Table:
-    types = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
-    return pa.table({column.name: pa.array([], types[column.type]) for column in TABLES[name]})
+EMPTY = ("waits", "deadlock", "series")
+
+
+def filled(name: str) -> pa.Table:
+    """A table with one row; of those that a run may lack, none."""
+    schema, value = table_schema(name), {"int64": 7, "float64": 0.5, "string": "x"}
+    row = {column.name: value[column.type] for column in TABLES[name]}
+    return pa.Table.from_pylist([] if name in EMPTY else [row], schema)
 
 
 def written(path: Path) -> Run:
@@ -34,7 +41,7 @@ def written(path: Path) -> Run:
             "fct_p50_ps": Quantity(value=1.5, unit="ps", text="Half."),
             "none": Quantity(value=None, unit="B", text=""),
         },
-        tables={name: empty(name) for name in TABLES},
+        tables={name: filled(name) for name in TABLES},
         provenance=PROVENANCE,
     )
 
@@ -48,20 +55,65 @@ def test_a_run_reads_as_it_was_written(tmp_path: Path) -> None:
     assert run.value("fct_p50_ps") == 1.5
     assert run.value("none") is None
     assert run.summary["fct_p50_ps"] == {"value": 1.5, "unit": "ps", "text": "Half."}
-    assert [table.num_rows for table in (run.flows, run.links, run.collectives, run.series, run.events)] == [0] * 5
-    assert run.query("select count(*) as n from flows").to_pylist() == [{"n": 0}]
+    assert [table.num_rows for table in (run.flows, run.links, run.collectives, run.series, run.events)] == [
+        1,
+        1,
+        1,
+        0,
+        1,
+    ]
+    assert run.query("select count(*) as n from flows").to_pylist() == [{"n": 1}]
     assert repr(run) == f"Run({str(tmp_path / 'a' / 'run')!r}, status='complete')"
 
 
 def test_the_folder_holds_what_the_design_names(tmp_path: Path) -> None:
     written(tmp_path / "run")
     assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [
-        "activities.parquet", "collectives.parquet", "deadlock.parquet", "events.parquet", "flows.parquet",
-        "jobs.parquet", "links.parquet", "nodes.parquet", "paths.parquet", "provenance.json", "rates.parquet",
-        "scenario.yaml", "segments.parquet", "series.parquet", "summary.json", "tiers.parquet", "timeline.parquet",
-        "waits.parquet", "what_if.parquet",
+        "activities.parquet", "collectives.parquet", "events.parquet", "flows.parquet", "jobs.parquet",
+        "links.parquet", "nodes.parquet", "paths.parquet", "provenance.json", "rates.parquet", "scenario.yaml",
+        "segments.parquet", "summary.json", "tiers.parquet", "timeline.parquet", "what_if.parquet",
     ]  # fmt: skip
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_table_without_rows_has_no_file_and_is_read_with_its_columns(tmp_path: Path, name: str) -> None:
+    written(tmp_path / "run")
+    run = open_run(tmp_path / "run")
+    assert not (run.path / f"{name}.parquet").exists()
+    assert run.provenance["tables"] == {table: int(table not in EMPTY) for table in sorted(TABLES)}
+    assert run.has_table(name)
+    assert run.table(name).schema == table_schema(name)
+    asked = run.query(f"from {name}")
+    assert asked.num_rows == 0
+    assert asked.schema.names == table_schema(name).names
+    assert asked.schema.types == table_schema(name).types
+
+
+def test_a_table_that_a_run_does_not_know_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    run = written(tmp_path / "run")
+    file = run.path / "provenance.json"
+    provenance = json.loads(file.read_text(encoding="utf-8"))
+    del provenance["tables"]["waits"]  # a version whose runs had no such table
+    file.write_text(json.dumps(provenance), encoding="utf-8")
+    run = open_run(run.path)
+    assert not run.has_table("waits")
+    with pytest.raises(UsageError, match="no table 'waits'"):
+        run.table("waits")
+    with pytest.raises(UsageError, match="DuckDB refuses"):
+        run.query("from waits")
+
+
+def test_a_folder_of_format_2_lacks_each_table_that_it_lists(tmp_path: Path) -> None:
+    run = written(tmp_path / "run")
+    for name in EMPTY:
+        pq.write_table(filled(name), run.path / f"{name}.parquet")
+    file = run.path / "provenance.json"
+    file.write_text(json.dumps({**run.provenance, "format": 2, "tables": sorted(TABLES)}), encoding="utf-8")
+    assert open_run(run.path).table("waits").num_rows == 0
+    (run.path / "waits.parquet").unlink()
+    with pytest.raises(ConfigError, match=r"waits\.parquet +is missing"):
+        open_run(run.path)
 
 
 def test_a_run_is_written_once(tmp_path: Path) -> None:
@@ -186,7 +238,30 @@ def test_wrong_questions_are_told(tmp_path: Path) -> None:
         run.query("")
     with pytest.raises(UsageError, match="DuckDB refuses 'select nothing from flows'"):
         run.query("select nothing from flows")
-    assert run.query("select * from links").num_rows == 0
+    assert run.query("select * from links").num_rows == 1
+
+
+def test_no_name_of_a_table_or_column_has_to_be_quoted(tmp_path: Path) -> None:
+    run = written(tmp_path / "run")
+    known = duckdb.sql("select keyword_name, keyword_category from duckdb_keywords()").fetchall()
+    keywords = {word for word, category in known if category != "unreserved"}
+    assert {"where", "case", "select", "left"} <= keywords
+    for table, columns in TABLES.items():
+        names = [column.name for column in columns]
+        assert not keywords & {table, *names}
+        assert run.query(f"select {', '.join(names)} from {table}").column_names == names  # noqa: S608 - our own names
+
+
+@pytest.mark.parametrize("table", FORMER_NAMES)
+def test_columns_of_an_older_folder_have_the_names_of_today(tmp_path: Path, table: str) -> None:
+    run = written(tmp_path / "it's a run")
+    (old, new), *_ = FORMER_NAMES[table].items()
+    older = [old if column == new else column for column in run.table(table).column_names]
+    assert old in older
+    pq.write_table(run.table(table).rename_columns(older), run.path / f"{table}.parquet")
+    again = open_run(run.path)
+    assert again.table(table).column_names == [column.name for column in TABLES[table]]
+    assert again.query(f"from {table}").column_names == [column.name for column in TABLES[table]]
 
 
 def test_a_statement_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -197,7 +272,7 @@ def test_a_statement_leaves_nothing_behind(tmp_path: Path) -> None:
             run.query(statement)
     with pytest.raises(UsageError):
         run.query("from kept")
-    assert run.query("select count(*) as n from flows")["n"].to_pylist() == [0]
+    assert run.query("select count(*) as n from flows")["n"].to_pylist() == [1]
 
 
 def test_parquet_is_plain(tmp_path: Path) -> None:
@@ -219,6 +294,9 @@ def test_parquet_is_plain(tmp_path: Path) -> None:
         ("provenance.json", b"[" * 100_000, "cannot be read"),
         ("provenance.json", b'{"format": 1}', "found the status None"),
         ("provenance.json", b'{"format": true}', "found the format True"),
+        ("provenance.json", b'{"format": 3, "status": "complete", "tables": {"flows": -1}}', "the number of rows"),
+        ("provenance.json", b'{"format": 2, "status": "complete", "tables": [1]}', "no list of names"),
+        ("provenance.json", b'{"format": 3, "status": "complete", "seeds": ["1"]}', "no list of whole numbers"),
         ("summary.json", b"{}", "'numbers' is missing"),
         ("summary.json", b'{"about": {}, "numbers": {"x": 1}}', "the number 'x' lacks"),
         ("summary.json", b'{"about": {}, "numbers": {"x": {"value": "1", "unit": "B"}}}', "the number 'x' lacks"),

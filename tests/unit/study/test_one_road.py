@@ -123,7 +123,7 @@ def test_other_worlds_are_runs_of_their_own(tmp_path: Path) -> None:
     ideal = next(ran for world, _, ran in found.worlds if world.case == INFINITE_NETWORK).outcome.milestones
     ranks = {"job0": ideal["rank"] < 8, "job1": ideal["rank"] >= 8}
     for row in told:
-        if row["case"] == INFINITE_NETWORK:
+        if row["change"] == INFINITE_NETWORK:
             assert row["iteration_ps"] == ideal["at_ps"][ranks[row["job"]]].max()
     assert weftwork.execute(prepared, what_if="none").worlds == ()
 

@@ -166,8 +166,8 @@ def test_an_all_reduce_has_a_row_for_every_time(write: Write, tmp_path: Path) ->
 def test_time_series_are_kept_for_what_was_named(write: Write, tmp_path: Path) -> None:
     record = {"engine.fidelity": "packet", "engine.record": "{flows: [1], ports: [leaf0->host0], every: 100ns}"}
     run = run_scenario(write(INCAST), out=tmp_path / "run", overrides=record)
-    kinds = run.query('select kind, "where", max(value) as most from series group by all order by all').to_pylist()
-    assert [(row["kind"], row["where"]) for row in kinds] == [
+    kinds = run.query("select kind, place, max(value) as most from series group by all order by all").to_pylist()
+    assert [(row["kind"], row["place"]) for row in kinds] == [
         ("queue_bytes", "leaf0->host0"), ("rate_bps", "1"), ("window_bytes", "1"),
     ]  # fmt: skip
     assert kinds[0]["most"] > 10_000
@@ -190,8 +190,8 @@ def test_names_that_the_fabric_does_not_have_are_told_with_lines(write: Write, t
 def test_a_fault_is_an_event(write: Write, tmp_path: Path) -> None:
     fault = "faults: [{at: 1us, link: leaf0-spine0, event: degrade, fraction: 0.5}]\n"
     run = run_scenario(write(INCAST + fault), out=tmp_path / "run")
-    (row,) = run.query("select detail, \"where\", at_ps from events where event = 'fault'").to_pylist()
-    assert row == {"detail": "degrade", "where": "leaf0-spine0", "at_ps": 1_000_000}
+    (row,) = run.query("select detail, place, at_ps from events where event = 'fault'").to_pylist()
+    assert row == {"detail": "degrade", "place": "leaf0-spine0", "at_ps": 1_000_000}
 
 
 def test_seeds_give_a_mean_and_an_interval(write: Write, tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ __all__ = [
 ]  # fmt: skip
 
 SPAN: Final = 1000
-DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4")  # by category, so that lines differ without colour
+# by category, so that lines differ without colour
+DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 4", "12 3 2 3 2 3")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -232,7 +233,7 @@ def legend(entries: Sequence[tuple[str, str, str]]) -> str:
     return f'<div class="legend">{items}</div>'
 
 
-def figure(title: str, content: str, *, aside: str = "", note: str = "") -> str:
+def figure(title: str, content: str, *, aside: str = "", note: str = "", anchor: str = "") -> str:
     """Put a heading above a chart.
 
     Parameters
@@ -241,8 +242,10 @@ def figure(title: str, content: str, *, aside: str = "", note: str = "") -> str:
     content : HTML
     aside : small words behind the heading
     note : what a reader has to know, in small letters below
+    anchor : to which links of the page lead
     """
     behind = f" <small>{escape(typeset(aside))}</small>" if aside else ""
     head = f"<figcaption>{escape(title)}{behind}</figcaption>" if title else ""
     small = f'<p class="note">{escape(typeset(note))}</p>' if note else ""
-    return f"<figure>{head}{content}{small}</figure>"
+    named = f' id="{anchor}"' if anchor else ""
+    return f"<figure{named}>{head}{content}{small}</figure>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,19 @@ if TYPE_CHECKING:
 __all__ = ["distribution"]
 
 _MOST_POINTS = 400  # chosen: more than a screen can show
-_MARKS = (("p50", 0.5), ("p99", 0.99))
-_MOST_WORDED = 2  # chosen: the words of more lines would cover them
+_MARKS = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+_MOST_WORDED = 2  # chosen: of more lines a table below has the percentiles
+_PLOT_PX = 240
+_ROW_PX = 18  # of words above the plot
+_NARROWEST_PX = 260  # of a plot, on a screen of 390 pixels
+_CHARACTER_PX = 8.0  # chosen: of the widest fonts that the style names, bold digits of 12.5 px have less
+_FRAME_PX = 26.0  # of words: the bar in front of them, and the space at both sides
 
 
 def distribution(title: str, samples: Sequence[tuple[str, NDArray[Any]]], unit: str, *, note: str = "") -> str:
-    """Cumulative distributions on one logarithmic axis, with their p50 and p99, in words where there are one or two.
+    """Cumulative distributions on one logarithmic axis with their percentiles.
+
+    Words above the plot tell the percentiles of one or two lines, and a table below those of more.
 
     Parameters
     ----------
@@ -37,7 +45,10 @@ def distribution(title: str, samples: Sequence[tuple[str, NDArray[Any]]], unit: 
         return ""
     low, high = min(float(values[0]) for _, values in kept), max(float(values[-1]) for _, values in kept)
     low, high = (low / 1.12, high * 1.12) if high < low * 1.05 else (low / 1.03, high * 1.03)
-    drawing, over, told = [], [], []
+    marks = _marks(kept, low, high, unit) if len(kept) <= _MOST_WORDED else []
+    height_px = _PLOT_PX + _ROW_PX * (1 + max((mark.row for mark in marks), default=-1))
+    scale = _PLOT_PX / height_px  # of the plot below the words
+    drawing, told = [], []
     places = np.linspace(0.0, 1.0, 161)
     for number, (name, values) in enumerate(kept):
         shares = np.linspace(0.0, 1.0, min(len(values), _MOST_POINTS - 1) + 1)
@@ -47,18 +58,10 @@ def distribution(title: str, samples: Sequence[tuple[str, NDArray[Any]]], unit: 
         x, y = np.repeat(at, 2)[1:], np.repeat(shares, 2)[:-1]
         x = np.concatenate([[at[0]], x, [1.0]])
         y = np.concatenate([[0.0], y, [1.0]])
-        drawing.append(f'<path class="s c{number + 1}" stroke-dasharray="{DASHES[number]}" d="{line(x, y)}"/>')
-        for label, share in _MARKS:
-            value = float(np.quantile(values, share))
-            place = float(_along(value, low, high))
-            drawing.append(_dot(place, share, number + 1))
-            if len(kept) > _MOST_WORDED:
-                continue
-            drawing.append(
-                f'<path class="stem c{number + 1}" d="M{SPAN * place:.1f} {SPAN}V{SPAN * (1 - share):.1f}"/>'
-            )
-            row = number * len(_MARKS) + (share > 0.5)
-            over.append(_mark(f"{label} {amount(value, unit)}", place, row, number + 1))
+        drawing.append(f'<path class="s c{number + 1}" stroke-dasharray="{DASHES[number]}" d="{line(x, y * scale)}"/>')
+        for _, share in _MARKS:
+            place = float(_along(float(np.quantile(values, share)), low, high))
+            drawing.append(_dot(place, share * scale, number + 1))
         done = np.searchsorted(values, low * (high / low) ** places, side="right") / len(values)
         told.append([name, f"c{number + 1}", [typeset(amount(share, "share")) for share in done.tolist()]])
     tip = {
@@ -70,18 +73,20 @@ def distribution(title: str, samples: Sequence[tuple[str, NDArray[Any]]], unit: 
         f"{name}: " + ", ".join(f"{mark} {amount(float(np.quantile(values, share)), unit)}" for mark, share in _MARKS)
         for name, values in kept
     )
-    shares_axis = [Tick(at=share, text=typeset(amount(share, "share"))) for share in (0, 0.25, 0.5, 0.75, 1.0)]
+    shares_axis = [Tick(at=share * scale, text=typeset(amount(share, "share"))) for share in (0, 0.25, 0.5, 0.75, 1.0)]
+    stems = "".join(_stem(mark, scale, height_px) for mark in marks)
     chart = plot(
-        "".join(drawing),
+        stems + "".join(drawing),
         label=label,
         x_ticks=log_ticks(low, high, unit),
         y_ticks=shares_axis,
-        height_px=240,
-        over="".join(over),
+        height_px=height_px,
+        over="".join(map(_words, marks)),
         tip=tip,
     )
     entries = [(name, f"c{number + 1}", DASHES[number]) for number, (name, _) in enumerate(kept)]
-    return figure(title, (legend(entries) if len(kept) > 1 else "") + chart, note=note)
+    known = "" if marks else _table(kept, unit)
+    return figure(title, (legend(entries) if len(kept) > 1 else "") + chart + known, note=note)
 
 
 def _along(values: Any, low: float, high: float) -> NDArray[np.float64]:  # noqa: ANN401 - a number or an array
@@ -92,7 +97,84 @@ def _dot(x: float, y: float, colour: int) -> str:
     return f'<path class="dot c{colour}" d="M{SPAN * x:.1f} {SPAN * (1 - y):.1f}h.01"/>'
 
 
-def _mark(text: str, at: float, row: int, colour: int) -> str:
-    """Words at the foot of a line: right of it, where the curve does not come, else left; each in a row of its own."""
-    side = f"right:{100 * (1 - at):.2f}%" if at > 0.72 else f"left:{100 * at:.2f}%"
-    return f'<span class="mark c{colour}" style="{side};bottom:{6 + 20 * row}px">{escape(typeset(text))}</span>'
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Mark:
+    """Words of a percentile above the plot, at the upper end of a stem.
+
+    Attributes
+    ----------
+    text, colour : words, and number of the line from 1
+    at, share : place of the percentile along the axis and its height, from 0 to 1
+    row : rows above the plot, from 0
+    """
+
+    text: str
+    colour: int
+    at: float
+    share: float
+    row: int = 0
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the words stand left of the stem, where the plot has more room."""
+        return self.at >= 0.5
+
+    def extent_px(self, width_px: float) -> tuple[float, float]:
+        """Left and right end of the words in a plot of a width, no narrower than on a screen."""
+        own = _CHARACTER_PX * len(self.text) + _FRAME_PX
+        stem = self.at * width_px
+        return (stem - own, stem) if self.is_left else (stem, stem + own)
+
+
+def _marks(kept: Sequence[tuple[str, NDArray[np.float64]]], low: float, high: float, unit: str) -> list[_Mark]:
+    """The percentiles of all lines, each in a row in which it covers neither words nor stems of others.
+
+    Two that are apart in the narrowest plot are apart in a wider one too: ends of words move with their stems.
+    """
+    found = []
+    for number, (_, values) in enumerate(kept):
+        for name, share in _MARKS:
+            value = float(np.quantile(values, share))
+            at = float(_along(value, low, high))
+            found.append(_Mark(text=f"{name} {amount(value, unit)}", colour=number + 1, at=at, share=share))
+    placed: list[_Mark] = []
+    for mark in sorted(found, key=lambda one: (abs(one.at - 0.5), one.share)):  # outer stems pass inner words
+        rows = range(1 + max((one.row for one in placed), default=-1))
+        tried = (replace(mark, row=row) for row in rows)
+        placed.append(next((one for one in tried if _is_free(one, placed)), replace(mark, row=len(rows))))
+    return placed
+
+
+def _is_free(mark: _Mark, placed: Sequence[_Mark]) -> bool:
+    left, right = mark.extent_px(_NARROWEST_PX)
+    for other in placed:
+        first, last = other.extent_px(_NARROWEST_PX)
+        if other.row == mark.row and first < right and left < last:
+            return False
+        upper, (begin, end) = (other, (left, right)) if other.row > mark.row else (mark, (first, last))
+        if other.row != mark.row and begin < upper.at * _NARROWEST_PX < end:
+            return False
+    return True
+
+
+def _stem(mark: _Mark, scale: float, height_px: int) -> str:
+    top = height_px - _PLOT_PX - _ROW_PX * (mark.row + 1)
+    start = f"{SPAN * mark.at:.1f} {SPAN * (1 - mark.share * scale):.1f}"
+    return f'<path class="stem c{mark.colour}" d="M{start}V{SPAN * top / height_px:.1f}"/>'
+
+
+def _words(mark: _Mark) -> str:
+    side = f"right:{100 * (1 - mark.at):.2f}%" if mark.is_left else f"left:{100 * mark.at:.2f}%"
+    bottom = _PLOT_PX + _ROW_PX * mark.row
+    return f'<span class="mark c{mark.colour}" style="{side};bottom:{bottom}px">{escape(typeset(mark.text))}</span>'
+
+
+def _table(kept: Sequence[tuple[str, NDArray[np.float64]]], unit: str) -> str:
+    head = "".join(f"<th>{name}</th>" for name, _ in _MARKS)
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td>"
+        + "".join(f"<td>{escape(typeset(amount(float(np.quantile(values, at)), unit)))}</td>" for _, at in _MARKS)
+        + "</tr>"
+        for name, values in kept
+    )
+    return f'<div class="wide"><table><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>'

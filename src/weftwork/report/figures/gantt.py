@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
     from weftwork.report.culprit_marks import FaultTime
     from weftwork.report.pipeline import Pipeline, PipelineRow
+    from weftwork.report.pipeline_ranks import RowRanks
 
-__all__ = ["KIND_NAMES", "gantt", "kind_legend", "packed"]
+__all__ = ["KIND_NAMES", "gantt", "kind_legend", "packed", "row_names"]
 
 KIND_NAMES: Final = {
     "forward": "forward",
@@ -65,6 +67,8 @@ def gantt(
     *,
     faults: Sequence[FaultTime] = (),
     culprits: Sequence[bool] = (),
+    ranks: Sequence[RowRanks] = (),
+    has_anchors: bool = False,
 ) -> str:
     """Draw the rows.
 
@@ -74,11 +78,14 @@ def gantt(
     totals : ps by kind of an average rank, for the legend
     faults : bands from when to when each was at work
     culprits : of each row, whether it is to blame; nothing where none is
+    ranks : of each row, which ranks it stands for, and whether it is a straggler
+    has_anchors : whether links of the page lead to the rows
     """
     rows = pipeline.rows
     row_px = int(np.clip(_HEIGHT_PX // len(rows), *_ROW_PX))
     span = max(pipeline.end_ps - pipeline.start_ps, 1)
-    names = [_name(pipeline, row) for row in rows]
+    names = row_names(pipeline)
+    slow = [f" (\u00d7{one.factor:g})" if one.factor != 1 else "" for one in ranks] or [""] * len(rows)
     blamed = [bool(culprits) and culprits[place] for place in range(len(rows))]
     shown = [one for one in faults if one.start_ps < pipeline.end_ps]
     top_px = _TOP_PX if shown else 0
@@ -90,16 +97,16 @@ def gantt(
         "top": top_px,
         "faults": [_band(pipeline, one, span / _TICKS) for one in shown],
         "rows": [
-            f"{name}: rank {row.rank}{_others(row)}{f', {TO_BLAME}' if is_blamed else ''}"
-            for name, row, is_blamed in zip(names, rows, blamed, strict=True)
+            f"{name}: {_told(row, ranks[place] if ranks else None)}{f', {TO_BLAME}' if blamed[place] else ''}"
+            for place, (name, row) in enumerate(zip(names, rows, strict=True))
         ],
         "kinds": [KIND_NAMES[kind] for kind in KINDS],
         "passes": PASSES,
     }
-    marked = f' class="culprit" title="{TO_BLAME}"'
+    anchors = [f' id="row-{place}"' if has_anchors else "" for place in range(len(rows))]
     labels = "".join(
-        f'<span{marked if is_blamed else ""} style="height:{row_px}px">{escape(name)}</span>'
-        for name, is_blamed in zip(names, blamed, strict=True)
+        f'<span{anchor}{_marked(is_blamed, factor)} style="height:{row_px}px">{escape(name + factor)}</span>'
+        for name, anchor, is_blamed, factor in zip(names, anchors, blamed, slow, strict=True)
     )
     said = escape(
         f"{plural(len(rows), 'row')} over {amount(span, 'ps')}. Ctrl and wheel, or plus and minus, zoom; arrows move."
@@ -151,16 +158,29 @@ def _bands(pipeline: Pipeline, faults: Sequence[FaultTime]) -> str:
     return "".join(made)
 
 
-def _name(pipeline: Pipeline, row: PipelineRow) -> str:
-    """What a row is called: the stage, its job where there are several, its rank where a stage has several."""
-    same = [one for one in pipeline.rows if (one.job, one.stage) == (row.job, row.stage)]
-    job = f"{row.job} " if len({one.job for one in pipeline.rows}) > 1 else ""
-    rank = f", rank {row.rank}" if len(same) > 1 else ""
-    return f"{job}stage {row.stage}{rank}"
+def row_names(pipeline: Pipeline) -> list[str]:
+    """What each row is called: the stage, its job where there are several, its rank where a stage has several."""
+    has_jobs = len({row.job for row in pipeline.rows}) > 1
+    rows = Counter((row.job, row.stage) for row in pipeline.rows)
+    return [
+        f"{f'{row.job} ' if has_jobs else ''}stage {row.stage}"
+        f"{f', rank {row.rank}' if rows[row.job, row.stage] > 1 else ''}"
+        for row in pipeline.rows
+    ]
 
 
-def _others(row: PipelineRow) -> str:
-    return f" and {row.ranks - 1:,} that did the same" if row.ranks > 1 else ""
+def _marked(is_blamed: bool, slow: str) -> str:  # noqa: FBT001 - one of a kind
+    if is_blamed:
+        return f' class="culprit" title="{TO_BLAME}"'
+    return ' class="straggler" title="a straggler"' if slow else ""
+
+
+def _told(row: PipelineRow, ranks: RowRanks | None) -> str:
+    """Which rank a row shows, and for which ranks it stands."""
+    if ranks is None:
+        return f"rank {row.rank}"
+    slow = "" if ranks.factor == 1 else f", computes {ranks.factor:g} times longer"
+    return f"{ranks.rank} stands for {ranks.stands_for}{slow}"
 
 
 def kind_legend(totals: Mapping[str, float]) -> str:

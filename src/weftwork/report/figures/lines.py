@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from weftwork.report.figures.axes import Tick
 
-__all__ = ["Curve", "Moment", "curves", "time_ticks"]
+__all__ = ["Curve", "Moment", "curves", "mark_moments", "time_ticks"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ def curves(
         ],
     }
     peaks = "; ".join(f"{c.name}: at most {amount(float(np.max(c.values, initial=0)), unit)}" for c in found)
-    bands, lines, words = _moments(moments)
+    bands, lines, words = mark_moments(moments)
     chart = plot(
         bands + "".join(drawing) + lines,
         label=f"{title}. {peaks}",
@@ -116,7 +116,7 @@ def curves(
     return legend([(c.name, f"c{first_colour + n}", DASHES[n]) for n, c in enumerate(found)]) + chart
 
 
-def _moments(moments: Sequence[Moment]) -> tuple[str, str, str]:
+def mark_moments(moments: Sequence[Moment]) -> tuple[str, str, str]:
     """Bands below the curves, lines above them, and the words."""
     kinds = ["moment culprit" if moment.is_culprit else "moment" for moment in moments]
     lines = "".join(

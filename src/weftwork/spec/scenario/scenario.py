@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import BaseModel, PrivateAttr
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.folder import is_path
 from weftwork.base.plain_file import read_plain
 from weftwork.base.user_code import UserCode
 from weftwork.spec.device import Record
@@ -30,6 +31,7 @@ from weftwork.spec.scenario.kinds import (
     Choice,
     DeviceKind,
     FileName,
+    NameOrFile,
     OfferKind,
     PolicyChoiceKind,
     Section,
@@ -55,7 +57,7 @@ from weftwork.spec.scenario.workload import CollectiveSection, EngineSection, Tr
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show, write_tree
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 
-__all__ = ["LATER", "Scenario", "dump", "load", "loads", "rows"]
+__all__ = ["LATER", "Scenario", "dump", "files_of", "load", "loads", "rows"]
 
 # Sections that are no part of one run.
 LATER = {
@@ -402,17 +404,24 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
     )
 
 
-def dump(scenario: Scenario, *, is_kept: Callable[[str], bool] | None = None) -> str:
+def dump(
+    scenario: Scenario,
+    *,
+    is_kept: Callable[[str], bool] | None = None,
+    name_file: Callable[[str, str], str] | None = None,
+) -> str:
     """Write the complete scenario as YAML, with all defaults and all that is derived; `loads` reads it back equal.
 
-    Keys that mean nothing for this scenario are left out. Files are absolute paths.
+    Keys that mean nothing for this scenario are left out. Files are absolute paths unless ``name_file`` names them.
 
     Parameters
     ----------
     scenario : that was read
     is_kept : whether a key such as ``fabric.radix`` or ``faults`` is written; all are by default
+    name_file : from a key and its file to the name that is written; a name without ``/`` and ``.py`` is one of the
+        catalogue
     """
-    tree = _section_tree(scenario)
+    tree = _section_tree(scenario, "", name_file or _as_it_is)
     if is_kept is None:
         return write_tree(tree)
     kept: dict[str, Any] = {}
@@ -425,7 +434,23 @@ def dump(scenario: Scenario, *, is_kept: Callable[[str], bool] | None = None) ->
     return write_tree(kept)
 
 
-def _section_tree(section: BaseModel) -> dict[str, Any]:
+def files_of(scenario: Scenario) -> dict[str, str]:
+    """Every file that a scenario names, by its key, such as ``jobs.0.model``; absolute paths."""
+    found: dict[str, str] = {}
+
+    def note(key: str, file: str) -> str:
+        found[key] = file
+        return file
+
+    _section_tree(scenario, "", note)
+    return found
+
+
+def _as_it_is(_: str, file: str) -> str:
+    return file
+
+
+def _section_tree(section: BaseModel, path: str, name_file: Callable[[str, str], str]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     described_rows = rows_of(type(section))
     field_of = {described.key: name for name, described in described_rows.items()}
@@ -434,29 +459,45 @@ def _section_tree(section: BaseModel) -> dict[str, Any]:
         deciding = selector(described)
         means_nothing = deciding is not None and not applies(described, getattr(section, field_of[deciding]))
         if value is not None and value != () and not means_nothing:
-            tree[described.key] = _written(described, value)
+            tree[described.key] = _written(described, value, f"{path}{described.key}", name_file)
         if isinstance(described.kind, OfferKind):
-            tree |= _section_tree(getattr(section, OPTIONS))
+            tree |= _section_tree(getattr(section, OPTIONS), path, name_file)
     return tree
 
 
-def _written(described: KeyRow, value: Any) -> Any:  # noqa: ANN401 - whatever the row holds
+def _written(
+    described: KeyRow,
+    value: Any,  # noqa: ANN401 - whatever the row holds
+    path: str,
+    name_file: Callable[[str, str], str],
+) -> Any:  # noqa: ANN401 - what YAML has for it
     kind = described.kind
     if isinstance(kind, Section):
-        return _section_tree(value)
+        return _section_tree(value, f"{path}.", name_file)
     if isinstance(kind, SectionList):
-        return [_section_tree(item) for item in value]
+        return [_section_tree(item, f"{path}.{place}.", name_file) for place, item in enumerate(value)]
     if isinstance(kind, PolicyChoiceKind):
-        return _policy_tree(value)
+        return _policy_tree(value, path, name_file)
     if isinstance(kind, DeviceKind):
         return _device_tree(kind, value)
-    return kind.write(value)
+    written = kind.write(value)
+    return name_file(path, written) if isinstance(written, str) and _names_file(kind, written) else written
 
 
-def _policy_tree(choice: PolicyChoice) -> str | dict[str, Any]:
+def _names_file(kind: Any, text: str) -> bool:  # noqa: ANN401 - the kind of any row
+    """Whether a resolved word is the path of a file and not a name of a catalogue."""
+    if isinstance(kind, FileName):
+        return text not in kind.names
+    if isinstance(kind, NameOrFile):
+        return bool(kind.endings) and (text.endswith(kind.endings) or "/" in text)
+    return isinstance(kind, OfferKind) and is_path(text)
+
+
+def _policy_tree(choice: PolicyChoice, path: str, name_file: Callable[[str, str], str]) -> str | dict[str, Any]:
+    label = choice.label if choice.file is None else name_file(path, choice.file)
     if not choice.parameters:
-        return choice.label
-    return {"name" if choice.name is not None else "file": choice.label, **choice.parameters}
+        return label
+    return {"file" if is_path(label) else "name": label, **choice.parameters}
 
 
 def _device_tree(kind: DeviceKind, choice: DeviceChoice) -> str | dict[str, Any]:
@@ -472,7 +513,7 @@ def _field_tree(rows: Mapping[str, KeyRow], fields: Mapping[str, Any]) -> dict[s
         if isinstance(kind, Section):
             tree[rows[name].key] = _field_tree(device_rows(kind.model), value)
         else:
-            tree[rows[name].key] = _written(rows[name], value)
+            tree[rows[name].key] = _written(rows[name], value, rows[name].key, _as_it_is)
     return tree
 
 

@@ -43,8 +43,8 @@ def who_stopped(prepared: Prepared, execution: Execution, tables: Mapping[str, p
         what = "credits" if prepared.transport.link_credits else "pauses"
         text = f"locked {plural(cycle, 'port')} in a circle of {what}"
         return _stopped("setting", "flow_control", "transport.flow_control", text)
-    waits = tables["waits"].select(["stopped_by", "where", "since_ps"]).to_pylist()
-    dead = {mark for row in waits if row["where"] is not None for mark in (row["where"], row["since_ps"])}
+    waits = tables["waits"].select(["stopped_by", "place", "since_ps"]).to_pylist()
+    dead = {mark for row in waits if row["place"] is not None for mark in (row["place"], row["since_ps"])}
     down = _down(prepared, execution)
     if down and (dead or (execution.outcome.complete and (not waits or _is_lost_at_faults(execution)))):
         name, at_ps = next((one for one in down if not dead.isdisjoint(one)), down[-1])

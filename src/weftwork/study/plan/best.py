@@ -13,6 +13,8 @@ from weftwork.spec.scenario.scenario import dump
 from weftwork.spec.scenario.yaml_tree import write_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from weftwork.study.plan.search import Search
 
 __all__ = ["MOST", "sweep_of_best"]
@@ -21,7 +23,7 @@ MOST: Final = 5  # chosen: plans that a table beside other keys still shows on o
 _ALWAYS: Final = frozenset({"schema", "name", "engine.fidelity"})
 
 
-def sweep_of_best(found: Search) -> str:
+def sweep_of_best(found: Search, *, name_file: Callable[[str, str], str] | None = None) -> str:
     """Write the best plans as one scenario with a section ``sweep``.
 
     The fastest comes first.
@@ -32,6 +34,7 @@ def sweep_of_best(found: Search) -> str:
     Parameters
     ----------
     found : with one plan at least
+    name_file : as of `weftwork.spec.scenario.scenario.dump`
 
     Returns
     -------
@@ -42,6 +45,6 @@ def sweep_of_best(found: Search) -> str:
     def is_kept(path: str) -> bool:
         return path in _ALWAYS or path.startswith("training.") or found.scenario.is_set(path)
 
-    text = dump(found.winner, is_kept=is_kept)
+    text = dump(found.winner, is_kept=is_kept, name_file=name_file)
     plans = [{f"training.{key}": one.candidate.keys[key] for key in searched} for one in found.best[:MOST]]
     return text + write_tree({"sweep": {"list": plans}}) if searched else text

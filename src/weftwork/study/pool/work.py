@@ -19,7 +19,7 @@ from weftwork.base.errors import CodeError, ConfigError, EngineError
 from weftwork.store.runs import open_run
 from weftwork.study.pool.point import scenario_of
 from weftwork.study.prepare.shared_parts import share
-from weftwork.study.run.run import run_scenario
+from weftwork.study.run.run import run_beside
 
 if TYPE_CHECKING:
     from weftwork.study.pool.point import PoolPoint
@@ -93,7 +93,7 @@ def run_point(point: PoolPoint, folder: Path) -> PoolOutcome:
         if scenario is None:
             text = f"{point.file}, or a file that it names, has changed since the sweep began; start a new one"
             return PoolOutcome(point=point.place, end="refused", reason=text)
-        run_scenario(scenario, out=folder, what_if=point.what_if)
+        run_beside(scenario, folder, what_if=point.what_if)
     except ConfigError as error:
         if _is_full(error.__cause__):
             return PoolOutcome(point=point.place, end="full", reason=str(folder.parent))

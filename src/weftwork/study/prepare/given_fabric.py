@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.scenario.scenario import Scenario
 
-__all__ = ["FILE", "GivenFabric", "placed", "with_fabric"]
+__all__ = ["FILE", "GivenFabric", "with_fabric"]
 
 FILE: Final = "fabric.json"
 
@@ -59,9 +59,3 @@ def with_fabric(
     section = {"fabric": json.dumps({"file": FILE})}
     later = frozenset({"fabric.file"})  # written with the run's folder
     return read_scenario(file, {**(overrides or {}), **section}, user_code=user_code, later_files=later), given
-
-
-def placed(scenario: Scenario, folder: Path) -> Scenario:
-    """The scenario with its fabric's file in the run folder."""
-    section = scenario.fabric.model_copy(update={"file": str(folder.absolute() / FILE)})
-    return scenario.model_copy(update={"fabric": section})

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Difference", "NumberPair", "compare"]
 
+_DIGITS = 12  # chosen: tells two files apart
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
@@ -57,6 +59,7 @@ def compare(first: Run, second: Run) -> Comparison:
     first, second : runs that were written; the second is measured against the first
     """
     keys_a, keys_b = _flat(yaml.safe_load(first.scenario)), _flat(yaml.safe_load(second.scenario))
+    _tell_files_apart(keys_a, keys_b, _hashes(first), _hashes(second))
     differences = tuple(
         Difference(key=key, first=keys_a.get(key), second=keys_b.get(key))
         for key in [*keys_a, *(key for key in keys_b if key not in keys_a)]
@@ -70,6 +73,27 @@ def compare(first: Run, second: Run) -> Comparison:
         numbers=numbers,
         is_same_result=digest is not None and digest == second.provenance.get("digest"),
     )
+
+
+def _hashes(run: Run) -> dict[str, str]:
+    """Hash of each file of the user's own, by its key."""
+    files = run.provenance.get("files")
+    return {
+        key: str(one["hash"])
+        for key, one in (files.items() if isinstance(files, dict) else ())
+        if isinstance(one, dict) and "hash" in one
+    }
+
+
+def _tell_files_apart(
+    keys_a: dict[str, str], keys_b: dict[str, str], hashes_a: dict[str, str], hashes_b: dict[str, str]
+) -> None:
+    """Put the hash behind the name of a file that has one name and two contents; run folders name their own copies."""
+    for key in hashes_a.keys() & hashes_b.keys():
+        at = key if key in keys_a else f"{key}.file"  # of a policy with parameters
+        if hashes_a[key] != hashes_b[key] and at in keys_a and keys_a[at] == keys_b.get(at):
+            keys_a[at] += f" (SHA-256 {hashes_a[key][:_DIGITS]})"
+            keys_b[at] += f" (SHA-256 {hashes_b[key][:_DIGITS]})"
 
 
 def _pair(name: str, a: dict[str, Any] | None, b: dict[str, Any] | None) -> NumberPair:

@@ -16,6 +16,7 @@ from weftwork.engine.outcome import EVENT_KINDS, SERIES_KINDS
 from weftwork.engine.packet_input import DROP_REASONS
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.spec.scenario.choices import PATTERNS
+from weftwork.store.tables import table_schema
 from weftwork.study.prepare.calibrated import calibration_of
 from weftwork.study.results.assumptions import assumptions
 from weftwork.study.results.collective_times import collective_times
@@ -149,7 +150,7 @@ def _routing(prepared: Prepared) -> str:
     }
     ways = [rules[section.routing]] if section.routing in rules else []
     if section.engineering is not None:
-        ways.append(f"paths planned by {section.engineering.scheme}")
+        ways.append(f"paths planned by {Path(section.engineering.scheme).name}")
     return ", ".join([*ways, *([f"{len(section.pinned)} pinned"] if section.pinned else [])])
 
 
@@ -221,18 +222,14 @@ def table(name: str, columns: Mapping[str, Any]) -> pa.Table:
     """A table of `weftwork.spec.result` from its columns."""
     import pyarrow as pa
 
-    types = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
-    fields = [
-        pa.field(c.name, types[c.type], nullable=c.optional, metadata={"unit": c.unit, "text": c.text})
-        for c in TABLES[name]
-    ]
+    schema = table_schema(name)
     arrays = []
-    for field in fields:
+    for field in schema:
         column = columns[field.name]
         if not isinstance(column, pa.Array):
             column = pa.array(column if len(column) else [], field.type, from_pandas=field.nullable)
         arrays.append(column.cast(field.type))
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def words(names: Sequence[str], index: NDArray[Any]) -> pa.Array:
@@ -346,7 +343,7 @@ def _series(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[
     return {
         "at_ps": series["at_ps"],
         "kind": _words(series["kind"], [*SERIES_KINDS, *of_state]),
-        "where": _words(place, [*of_flows, *names]),
+        "place": _words(place, [*of_flows, *names]),
         "value": series["value"],
     }
 

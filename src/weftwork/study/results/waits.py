@@ -191,7 +191,7 @@ class _Waits:
             "missing": int(wait["missing"]),
             "blocked_by": blocked_by,
             "stopped_by": None if cause is None else cause.word,
-            "where": None if cause is None else cause.where,
+            "place": None if cause is None else cause.where,
             "since_ps": None if cause is None else cause.since_ps,
         }
         for name in ("peer", "channel", "ordinal", "size_bytes"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,20 +14,30 @@ from weftwork.base.caveat import caveats_to_json
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.memory import peak_memory_bytes
 from weftwork.base.version import VERSION
-from weftwork.spec.scenario.scenario import Scenario, dump
-from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
+from weftwork.spec.scenario.scenario import Scenario
+from weftwork.store.folder_lock import held
+from weftwork.store.runs import (
+    Run,
+    fresh_folder,
+    new_folder,
+    refuse_existing,
+    write_beside,
+    write_files,
+    write_run,
+    write_run_set,
+)
 from weftwork.study.answer.of_seeds import answer_of_seeds
 from weftwork.study.answer.worlds import EXTENTS, Extent
 from weftwork.study.prepare.calibrated import calibration_of
 from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
-from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
+from weftwork.study.prepare.given_fabric import GivenFabric, with_fabric
 from weftwork.study.prepare.prepare import located, prepare, read_scenario
 from weftwork.study.results.planned_paths import planned_origin, planned_pins
 from weftwork.study.results.results import Results, results
 from weftwork.study.run.captured_link import CapturedLink, capture_request, refuse_capture, written_capture
 from weftwork.study.run.execute import Execution, Progress, execute
 from weftwork.study.run.interrupts import Interrupt, interrupts
-from weftwork.study.run.own_files import own_files
+from weftwork.study.run.kept_files import FILES, KeptFiles, kept_files
 from weftwork.study.run.seeds import mean_numbers
 
 if TYPE_CHECKING:
@@ -37,16 +47,17 @@ if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
     from weftwork.study.prepare.prepared import Prepared
 
-__all__ = ["MAX_SEED", "run_scenario"]
+__all__ = ["MAX_SEED", "run_beside", "run_scenario"]
 
-CALIBRATION_FILE = "calibration.toml"
 MAX_SEED = 2**31 - 1  # as engine.seed allows
+_LONGEST_NAME = 60  # chosen: the name of the folder holds all of it
 
 
 def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
     scenario: str | Path | Scenario,
     *,
     out: str | Path | None = None,
+    name: str | None = None,
     seed: int | None = None,
     seeds: int = 1,
     what_if: Extent = "auto",
@@ -64,6 +75,7 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
     ----------
     scenario : a file, or one that was read
     out : folder to write, which must not exist; by default ``runs/<name>-<time>``
+    name : of the run, in place of the scenario's; `weftwork.open_run` finds a run in ``runs`` by it
     seed : in place of the scenario's
     seeds : how many runs, with this seed and those that follow; the result then holds means and 95 % intervals
     what_if : which other worlds are simulated besides, without a suspect or with what one could buy: ``auto``: those
@@ -85,7 +97,7 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
     CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
     UsageError : an argument has another type
     """
-    _want_types(scenario, out, seed, seeds, what_if, overrides)
+    _want_types(scenario, out, name, seed, seeds, what_if, overrides)
     if isinstance(scenario, Scenario) and not user_code:
         raise UsageError("user_code=False is for a file: a scenario that was read has run its Python files already")
     if isinstance(scenario, Scenario) and overrides:
@@ -106,29 +118,102 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
         raise ConfigError(scenario.source, [Mistake(path="engine.seed", text=text)])
     if capture is not None:
         refuse_capture(scenario, capture)
+    if name is not None:
+        scenario = _named(scenario, name)
     folder = new_folder(scenario.name) if out is None else Path(out)
     refuse_existing(folder)
-    if given is not None:
-        scenario = placed(scenario, folder)
+    files = kept_files(scenario, without=frozenset() if given is None else frozenset({"fabric.file"}))
+    own = _Own(files=files, fabric=given, name=name)
     with interrupts() as interrupt:
         if seeds == 1:
-            return _run_one(_with_seed(scenario, first), folder, interrupt, progress, given, what_if, capture)
-        return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress, given, what_if, capture)
+            return _run_one(_with_seed(scenario, first), folder, interrupt, progress, own, what_if, capture)
+        return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress, own, what_if, capture)
 
 
-def _want_types(scenario: object, out: object, seed: object, seeds: object, what_if: object, overrides: object) -> None:
+def run_beside(scenario: Scenario, folder: Path, *, what_if: Extent) -> Run:
+    """Run a point of a sweep; the user's files lie once beside the folders of all points.
+
+    Parameters
+    ----------
+    scenario : that was read
+    folder : to write, which must not exist
+    what_if : as of `run_scenario`
+
+    Raises
+    ------
+    ConfigError, CodeError : as `run_scenario`
+    """
+    refuse_existing(folder)
+    own = _Own(files=kept_files(scenario, is_shared=True), fabric=None, name=None, is_beside=True)
+    write_beside(folder.parent / FILES, own.files.contents())
+    with interrupts() as interrupt:
+        return _run_one(scenario, folder, interrupt, None, own, what_if, None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Own:
+    """What is the user's own in a run folder.
+
+    Attributes
+    ----------
+    files : that the scenario names
+    fabric : built in Python; None: none
+    name : of the run, where it was given; None: none
+    is_beside : whether the files lie beside the folder and not in it
+    """
+
+    files: KeptFiles
+    fabric: GivenFabric | None
+    name: str | None
+    is_beside: bool = False
+
+    def beside(self) -> _Own:
+        """The same for a folder beside which the files lie."""
+        return replace(self, files=replace(self.files, root=f"../{FILES}"), is_beside=True)
+
+    def scenario_text(self, scenario: Scenario) -> str:
+        """The scenario, its files named from the run folder."""
+        place = f"../{FABRIC_FILE}" if self.is_beside else FABRIC_FILE
+        return self.files.scenario_text(scenario, {} if self.fabric is None else {"fabric.file": place})
+
+    def contents(self) -> dict[str, bytes]:
+        """The files by their names in the folder."""
+        found = {f"{FILES}/{name}": content for name, content in self.files.contents().items()}
+        return found | ({} if self.fabric is None else {FABRIC_FILE: self.fabric.text.encode()})
+
+    def origin(self) -> dict[str, Any]:
+        """What the provenance says of it."""
+        return {
+            **({} if self.name is None else {"name": self.name}),
+            **({} if self.fabric is None else {"fabric": f"given in Python, kept as {FABRIC_FILE}"}),
+            "files": self.files.provenance(),
+        }
+
+
+def _named(scenario: Scenario, name: str) -> Scenario:
+    """The scenario under another name."""
+    if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
+        text = f"found {ascii(name)[:60]}, wanted 1 to {_LONGEST_NAME} printable characters such as my-run"
+        raise ConfigError(scenario.source, [Mistake(path="--name", text=text)])
+    return scenario.model_copy(update={"name": name})
+
+
+def _want_types(
+    scenario: object, out: object, name: object, seed: object, seeds: object, what_if: object, overrides: object
+) -> None:
     """Refuse what a type checker would have refused, before it fails somewhere inside."""
     is_text = isinstance(overrides, Mapping) and all(isinstance(t, str) for item in overrides.items() for t in item)
-    for name, value, is_right, wanted in (
+    for key, value, is_right, wanted in (
         ("scenario", scenario, isinstance(scenario, (str, Path, Scenario)), "a path or a Scenario"),
         ("out", out, out is None or isinstance(out, (str, Path)), "a path or None"),
+        ("name", name, name is None or isinstance(name, str), "text or None"),
         ("seed", seed, seed is None or type(seed) is int, "an int or None"),
         ("seeds", seeds, type(seeds) is int, "an int"),
         ("what_if", what_if, what_if in EXTENTS, " or ".join(EXTENTS)),
         ("overrides", overrides, overrides is None or is_text, "a mapping of dotted keys to YAML text"),
     ):
         if not is_right:
-            raise UsageError(f"found {name}={ascii(value)[:60]}, wanted {wanted}")
+            raise UsageError(f"found {key}={ascii(value)[:60]}, wanted {wanted}")
 
 
 def _with_seed(scenario: Scenario, seed: int) -> Scenario:
@@ -142,7 +227,7 @@ def _run_one(
     folder: Path,
     interrupt: Interrupt,
     progress: Callable[[Progress], None] | None,
-    given: GivenFabric | None,
+    own: _Own,
     what_if: Extent,
     capture: CapturedLink | None,
 ) -> Run:
@@ -156,7 +241,7 @@ def _run_one(
         interrupt.check()
 
     try:
-        prepared = prepare(scenario, fabric=None if given is None else given.fabric)
+        prepared = prepare(scenario, fabric=None if own.fabric is None else own.fabric.fabric)
         prepared_at_s = time.perf_counter()
         request = None if capture is None else capture_request(prepared, capture)
         execution = execute(prepared, on_progress, what_if=what_if, capture=request)
@@ -167,18 +252,19 @@ def _run_one(
         execution = replace(execution, interrupted=True)
     found = _found(prepared, execution, interrupt)
     interrupt.keep()
-    files: dict[str, str | Iterable[bytes]] = {} if given is None else {FABRIC_FILE: given.text}
+    kept = {} if own.is_beside else own.contents()
+    files: dict[str, str | Iterable[bytes]] = {name: [content] for name, content in kept.items()}
     files |= planned_pins(prepared)
     calibration = calibration_of(scenario)
-    files |= {} if calibration is None else {CALIBRATION_FILE: calibration.text}
     captured: dict[str, Any] = {}
     if capture is not None:
         captured["capture"], files[capture.file] = written_capture(prepared, execution.outcome, capture)
     provenance = _provenance(prepared, found.status) | {
-        **_origin(given),
+        **own.origin(),
+        "notes": [*scenario.notes, *own.files.notes()],
         **captured,
         **planned_origin(prepared),
-        **_calibration_origin(calibration),
+        **_calibration_origin(calibration, own.files),
         "caveats": caveats_to_json(found.caveats),
         "digest": found.digest,
         "started": started.isoformat(timespec="seconds"),
@@ -194,7 +280,7 @@ def _run_one(
     }
     return write_run(
         folder,
-        scenario=dump(scenario),
+        scenario=own.scenario_text(scenario),
         about=found.about,
         summary=found.summary,
         answer=found.answer,
@@ -219,22 +305,18 @@ def _found(prepared: Prepared, execution: Execution, interrupt: Interrupt) -> Re
     return results(replace(prepared, scenario=scenario), replace(execution, interrupted=True))
 
 
-def _calibration_origin(calibration: Calibration | None) -> dict[str, Any]:
-    """Which constants a run had; their file is kept beside it, whatever becomes of the user's."""
+def _calibration_origin(calibration: Calibration | None, files: KeptFiles) -> dict[str, Any]:
+    """Which constants a run had, and which copy of their file it keeps."""
     if calibration is None:
         return {}
     known = {
         "file": calibration.file,
         "hash": calibration.digest,
-        "kept_as": CALIBRATION_FILE,
+        "kept_as": files.provenance()["calibration"]["kept_as"],
         "constants": dict(calibration.values),
         "fitted_on": {key: str(value) for key, value in calibration.fitted_on.items()},
     }
     return {"calibration": known}
-
-
-def _origin(given: GivenFabric | None) -> dict[str, str]:
-    return {} if given is None else {"fabric": f"given in Python, kept as {FABRIC_FILE}"}
 
 
 def _run_several(
@@ -243,13 +325,14 @@ def _run_several(
     folder: Path,
     interrupt: Interrupt,
     progress: Callable[[Progress], None] | None,
-    given: GivenFabric | None,
+    own: _Own,
     what_if: Extent,
     capture: CapturedLink | None,
 ) -> Run:
     started = datetime.now(UTC)
     clock = time.perf_counter()
     runs: list[Run] = []
+    calibration = calibration_of(scenario)
 
     def write_set(where: Path) -> None:
         statuses = [run.status for run in runs]
@@ -257,12 +340,11 @@ def _run_several(
         whole = [run for run in runs if run.status != "interrupted"] or runs
         common = runs[0].provenance
         provenance = {
-            **{
-                key: common[key]
-                for key in ("weftwork", "schema", "engine", "policies", "files", "caveats", "notes", "machine")
-            },
-            **({"calibration": common["calibration"]} if "calibration" in common else {}),
-            **_origin(given),
+            **{key: common[key] for key in ("weftwork", "schema", "engine", "policies", "caveats", "machine")},
+            # a file may change during a later seed
+            "notes": list(dict.fromkeys(note for run in runs for note in run.provenance["notes"])),
+            **({} if calibration is None else _calibration_origin(calibration, own.files)),
+            **own.origin(),
             "status": status,
             "seeds": [run.provenance["seed"] for run in whole],
             "seeds_wanted": len(seeds),
@@ -273,7 +355,7 @@ def _run_several(
         answers = [run.answer for run in whole if run.answer is not None]
         write_run_set(
             where,
-            scenario=dump(scenario),
+            scenario=own.scenario_text(scenario),
             about=runs[0].about,
             numbers=numbers,
             answer=answer_of_seeds(answers, numbers),
@@ -283,22 +365,28 @@ def _run_several(
     def run(place: int, where: Path) -> Run:
         told = _part(progress, place, len(seeds))
         return _run_one(
-            _with_seed(scenario, seeds[place]), where / f"seed-{seeds[place]}", interrupt, told, given, what_if, capture
+            _with_seed(scenario, seeds[place]),
+            where / f"seed-{seeds[place]}",
+            interrupt,
+            told,
+            own.beside(),
+            what_if,
+            capture,
         )
 
     with fresh_folder(folder) as fresh:
         runs.append(run(0, fresh))
-        if given is not None:
-            (fresh / FABRIC_FILE).write_text(given.text, encoding="utf-8")
+        write_files(fresh, own.contents())
         write_set(fresh)
     runs[0] = Run(folder / runs[0].path.name)
     try:
-        for place in range(1, len(seeds)):
-            if interrupt.is_wanted:
-                break
-            interrupt.let_go()
-            runs.append(run(place, folder))
-            write_set(folder)
+        with held(folder):
+            for place in range(1, len(seeds)):
+                if interrupt.is_wanted:
+                    break
+                interrupt.let_go()
+                runs.append(run(place, folder))
+                write_set(folder)
     except KeyboardInterrupt:
         if interrupt.is_wanted:
             raise  # the second Ctrl-C; the seeds that have finished are there
@@ -330,8 +418,6 @@ def _provenance(prepared: Prepared, status: str) -> dict[str, Any]:
             kind: {"name": policy.name, "hash": policy.hash, "parameters": dict(policy.values)}
             for kind, policy in prepared.policies.items()
         },
-        "files": own_files(scenario),
-        "notes": list(scenario.notes),
         "machine": {
             "system": platform.platform(),
             "processor": platform.machine(),

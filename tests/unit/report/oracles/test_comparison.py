@@ -222,7 +222,7 @@ def test_the_distributions_of_both(pair: Pair) -> None:
         for name, run in zip("AB", pair[:2], strict=True):
             values = columns(run.path, "flows")[column].astype(float)
             line = f"{name}: {run.path.name}"
-            half, most = told(chart.label, f"{line}: p50 {{}}, p99 {{}}")
+            half, _, most = told(chart.label, f"{line}: p50 {{}}, p95 {{}}, p99 {{}}")
             at = np.quantile(values[~np.isnan(values)], [0.5, 0.99])
             assert wrong([("p50", half, at[0]), ("p99", most, at[1])]) == []
             shares = [value_of(text) for text in chart.lines[line]]
@@ -256,7 +256,7 @@ def over_time(run: Run) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
     gap = np.divide(links["frames"] * GAP_BYTES, links["bytes"], out=np.zeros(len(wire)), where=links["bytes"] > 0)
     up = np.tile(np.diff(edges).astype(float), (len(wire), 1))
     events = columns(run.path, "events")
-    for event, where, what, at in zip(*(events[one] for one in ("event", "where", "detail", "at_ps")), strict=True):
+    for event, where, what, at in zip(*(events[one] for one in ("event", "place", "detail", "at_ps")), strict=True):
         if event == "fault":  # a link that goes down and stays down, which is all that happens here
             assert what == "down"
             up[links["link"] == where] *= np.clip((at - edges[:-1]) / np.diff(edges), 0.0, 1.0)

@@ -113,11 +113,11 @@ class Trained:
         return sum(ps for kind, ps in self.spent_ps(job).items() if kind in EXPOSED)
 
     def is_bound(self, job: str, case: str) -> bool:
-        (text,) = (row["text"] for row in self.what_if if (row["job"], row["case"]) == (job, case))
+        (text,) = (row["text"] for row in self.what_if if (row["job"], row["change"]) == (job, case))
         return str(text).startswith("a bound")
 
     def cases(self, job: str) -> dict[str, float]:
-        return {row["case"]: float(row["iteration_ps"]) for row in self.what_if if row["job"] == job}
+        return {row["change"]: float(row["iteration_ps"]) for row in self.what_if if row["job"] == job}
 
 
 def _records(run: Run, name: str) -> list[tuple[list[str], list[Any]]]:
@@ -355,8 +355,9 @@ def test_how_many_flows_the_network_carries(trained: Trained) -> None:
     busy = found.mean((found.flows > 0).astype(float), low, high)
     total = found.mean(found.together, low, high)
     text = section(trained.page, "traffic").text
+    whose = "the job has" if len(set(trained.activities["job"].tolist())) == 1 else "the jobs have"
     flows, entropy, size = told(
-        text, "While communicating, the job has {} concurrent flows on the network (entropy {} bits). "
+        text, f"While communicating, {whose} {{}} concurrent flows on the network (entropy {{}} bits). "
         "An average byte is part of a flow of {}."
     )  # fmt: skip
     pairs: Shown = [
@@ -426,7 +427,7 @@ def hold_tiers(page: str, found: dict[str, NDArray[Any]]) -> None:
             "most in a step": (sent / length)[mine].max() * 8 * PS,
         }
         if np.isfinite(entropy[sent > 0]).any():
-            wanted["entropy, bit"] = (entropy * sent)[told_].sum() / sent[told_].sum() if told_.any() else None
+            wanted["entropy, bits"] = (entropy * sent)[told_].sum() / sent[told_].sum() if told_.any() else None
         assert set(shown[arrow(name)]) == {"tier", *wanted}
         pairs += [(f"{name} {what}", shown[arrow(name)][what], value) for what, value in wanted.items()]
         rates = dict(zip(found["at_ps"][every].tolist(), (sent * 8 * PS / length)[every].tolist(), strict=True))

@@ -78,7 +78,7 @@ def known(run: Run) -> set[str]:
     for row in run.table("what_if").to_pylist():
         found |= {amount(row["iteration_ps"], "ps")}
         change = 100 * (row["iteration_ps"] / jobs[row["job"]]["iteration_ps"] - 1)
-        found |= {f"{change:+.3g} %", *NUMBER.findall(row["case"])}
+        found |= {f"{change:+.3g} %", *NUMBER.findall(row["change"])}
     for row in run.collectives.to_pylist():  # who had its result last is a column of this table alone
         if row["last_rank"] is not None:
             found |= {str(row["last_rank"]), amount(row["end_ps"] - row["first_end_ps"], "ps")}
@@ -168,7 +168,7 @@ def told_by(document: dict[str, Any], run: Run) -> set[str]:
     """Numbers in words that stand in the folder: what ran, what suspects and other worlds are called, and notes."""
     words = [*document["about"].values(), *run.provenance.get("notes", [])]
     words += [one["text"] for one in document["answer"]["others"]]
-    words += [row["case"] for row in run.table("what_if").to_pylist()]
+    words += [row["change"] for row in run.table("what_if").to_pylist()]
     return {number for text in words for number in NUMBER.findall(plain(typeset(text)))}
 
 

@@ -137,7 +137,8 @@ def test_a_run_prints_an_interval_and_keeps_the_file(tmp_path: Path) -> None:
     assert "5 to 95 % of the calibration" in three_lines(run)[0]
     assert run.about["calibrated"].startswith("matmul_efficiency 0.6; fitted on 30 rows of rows.csv (my.toml)")
     text = (tmp_path / "my.toml").read_text(encoding="utf-8")
-    assert (tmp_path / "run" / "calibration.toml").read_text(encoding="utf-8") == text
+    assert run.provenance["calibration"]["kept_as"] == "files/my.toml"
+    assert (tmp_path / "run" / "files" / "my.toml").read_text(encoding="utf-8") == text
     assert run.provenance["calibration"]["hash"] == read_calibration(tmp_path / "my.toml").digest
     again = weftwork.run(tmp_path / "run" / "scenario.yaml", out=tmp_path / "again", what_if="none")
     assert again.provenance["digest"] == run.provenance["digest"]

@@ -99,7 +99,7 @@ def test_a_suspect_that_one_can_buy_is_simulated_once_and_told_in_both_places(tm
     cases = [world.case for world, _, _ in found.worlds]
     assert len(cases) == len(set(cases))
     told = weftwork.results(run, found)
-    (row,) = (row for row in told.tables["what_if"].to_pylist() if row["case"] == NO_OVERSUBSCRIPTION)
+    (row,) = (row for row in told.tables["what_if"].to_pylist() if row["change"] == NO_OVERSUBSCRIPTION)
     (tried,) = (one for one in (told.answer.culprit, *told.answer.others) if one.name == "oversubscription")
     assert tried.how == "simulated"
     assert told.answer.took.seconds is not None
@@ -122,7 +122,7 @@ def test_a_world_that_cannot_be_is_a_note_of_the_answer(training: Prepared, monk
     assert [world.case for world, _ in found.refused] == ["infinitely fast NVLink"]
     told = weftwork.results(training, found)
     assert "what_if.infinitely fast NVLink" in told.caveats
-    assert "infinitely fast NVLink" not in told.tables["what_if"]["case"].to_pylist()
+    assert "infinitely fast NVLink" not in told.tables["what_if"]["change"].to_pylist()
 
 
 @pytest.mark.parametrize("work", [1, 4_000_000, 10**9])

@@ -119,7 +119,7 @@ def test_events_add_up_to_the_links_and_the_counters(run: Run) -> None:
         ("mark", "marks"),
         ("drop at port", "drops"),
     ):
-        found = {row["where"]: row["count"] for row in events if row["event"] == event and row["at_ps"] is None}
+        found = {row["place"]: row["count"] for row in events if row["event"] == event and row["at_ps"] is None}
         wanted = {name: count for name, count in zip(links["name"], links[column].tolist(), strict=True) if count}
         assert found == wanted, event
     assert {f"drop_{reason}": count for reason, count in total(run, "drop").items()} == {
@@ -161,7 +161,7 @@ def test_samples_carry_the_names_of_what_they_are_of(run: Run) -> None:
     pairs = columns(run.path, "flows")["queue_pair"]
     wanted = {("queue_bytes", "leaf0->spine1")}
     wanted |= {(kind, f"{pairs[flow]:.0f}") for flow in (1, 5) for kind in ("rate_bps", "window_bytes")}
-    assert {(row["kind"], row["where"]) for row in series} == wanted
+    assert {(row["kind"], row["place"]) for row in series} == wanted
     assert all(row["at_ps"] % 7_000_000 == 0 for row in series)
     assert max(row["at_ps"] for row in series) <= numbers(run)["simulated_ps"]
 

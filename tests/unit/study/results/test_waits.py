@@ -41,7 +41,7 @@ def test_a_dead_link_under_a_collective_is_the_root(tmp_path: Path, fidelity: st
     run = run_of(tmp_path, f"{COLLECTIVE}{DEAD}engine: {{fidelity: {fidelity}}}\n")
     assert run.status == "stuck"
     stopped = [row for row in rows(run) if row["stopped_by"] is not None]
-    assert {(row["stopped_by"], row["where"], row["since_ps"]) for row in stopped} == {
+    assert {(row["stopped_by"], row["place"], row["since_ps"]) for row in stopped} == {
         ("dead link", "host3-leaf0", 50_000_000)
     }
     assert all(3 in (row["rank"], row["peer"]) and row["operation"] == "all-reduce" for row in stopped)

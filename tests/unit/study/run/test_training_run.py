@@ -47,7 +47,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
 
 
 def cases(run: Run, job: str = "training") -> dict[str, int]:
-    return {row["case"]: row["iteration_ps"] for row in run.table("what_if").to_pylist() if row["job"] == job}
+    return {row["change"]: row["iteration_ps"] for row in run.table("what_if").to_pylist() if row["job"] == job}
 
 
 def iteration_ps(run: Run) -> float:
@@ -90,7 +90,7 @@ def test_other_worlds_are_faster(ask: Ask) -> None:
     assert set(found) == {"infinite network", "no bubble", "perfect overlap"} | bought
     assert all(value <= iteration_ps(run) for value in found.values())
     assert found["infinite network"] < min(found[name] for name in bought)
-    how = {row["case"]: row["text"] for row in run.table("what_if").to_pylist()}
+    how = {row["change"]: row["text"] for row in run.table("what_if").to_pylist()}
     assert {name for name, text in how.items() if text == "simulated again"} == bought | {"infinite network"}
 
 

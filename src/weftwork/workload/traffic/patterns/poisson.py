@@ -8,6 +8,7 @@ Leaves out: pairs that prefer near hosts, arrivals in bursts.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -105,6 +106,6 @@ PATTERN: Final = Pattern(
         queue_pairs=keys.flows,
         payload_bytes=round(keys.flows * load_sizes(keys.sizes).mean_bytes),
     ),
-    words=lambda keys, _: f"{plural(keys.flows, 'flow')} at a load of {keys.load:g}, sizes of {keys.sizes}",
+    words=lambda keys, _: f"{plural(keys.flows, 'flow')} at a load of {keys.load:g}, sizes of {Path(keys.sizes).name}",
     source="Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192",
 )

@@ -1,0 +1,106 @@
+"""The tables of a run folder: one Parquet file for each table with rows, read with the names of today.
+
+The provenance has the number of rows of every table, so that a table without a file is known to be empty.
+Leaves out: what the columns mean (`weftwork.spec.result`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.spec.result import FORMER_NAMES, TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import duckdb
+    import pyarrow as pa
+
+__all__ = ["create_views", "is_known_empty", "read_table", "table_file", "table_schema"]
+
+_SQL = {"int64": "bigint", "float64": "double", "string": "varchar"}
+
+
+def table_file(folder: Path, name: str) -> Path:
+    """File of a table in the folder of a run."""
+    return folder / f"{name}.parquet"
+
+
+def table_schema(name: str) -> pa.Schema:
+    """Schema of a table, with the unit and the sentence of each column."""
+    import pyarrow as pa
+
+    types = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
+    return pa.schema(
+        pa.field(c.name, types[c.type], nullable=c.optional, metadata={"unit": c.unit, "text": c.text})
+        for c in TABLES[name]
+    )
+
+
+def is_known_empty(provenance: Mapping[str, Any], name: str) -> bool:
+    """Whether a run says that a table of it has no rows; folders of an older format have a file for each table."""
+    rows = provenance.get("tables")
+    return isinstance(rows, dict) and rows.get(name) == 0
+
+
+def read_table(folder: Path, name: str) -> pa.Table:
+    """Read a table; columns of an older folder get the names of today.
+
+    Raises
+    ------
+    ConfigError : the file is damaged
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = table_file(folder, name)
+    try:
+        found = pq.read_table(file)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(file, error) from error
+    former = FORMER_NAMES.get(name, {})
+    return found.rename_columns([former.get(column, column) for column in found.column_names])
+
+
+def create_views(database: duckdb.DuckDBPyConnection, folder: Path, provenance: Mapping[str, Any]) -> None:
+    """Create a view for each table of a run; columns of an older folder get the names of today.
+
+    Parameters
+    ----------
+    database : that gets the views
+    folder : of the run
+    provenance : of the run, which says which tables are empty
+
+    Raises
+    ------
+    ConfigError : a file is damaged
+    """
+    import duckdb
+
+    for name in TABLES:
+        file = table_file(folder, name)
+        if not file.is_file():
+            if is_known_empty(provenance, name):
+                nothing = ", ".join(f"null::{_SQL[column.type]} as {column.name}" for column in TABLES[name])
+                database.execute(f"create view {name} as select {nothing} where false")
+            continue
+        source = f"read_parquet('{str(file).replace(chr(39), 2 * chr(39))}')"
+        former = FORMER_NAMES.get(name, {})
+        try:
+            columns = database.sql(f"from {source}").columns if former else []
+            chosen = "*"
+            if any(column in former for column in columns):
+                chosen = ", ".join(f"{_quoted(column)} as {_quoted(former.get(column, column))}" for column in columns)
+            database.execute(f"create view {name} as select {chosen} from {source}")  # noqa: S608 - all names are quoted
+        except duckdb.Error as error:
+            raise _unreadable(file, error) from error
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _unreadable(file: Path, error: Exception) -> ConfigError:
+    return ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")])

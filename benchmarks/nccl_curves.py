@@ -19,7 +19,7 @@ from typing import Final
 from weftwork.base.clock import SECOND_PS
 from weftwork.data.measured import measured
 from weftwork.hardware.catalogue import node
-from weftwork.report.figures.cards import BLUE, CARD, FONT, GRID, INK, QUIET, VERMILION
+from weftwork.report.figures.cards import BLUE, CARD, DARK_STYLE, FONT, GRID, INK, QUIET, VERMILION
 from weftwork.study.validation.network_fit import OPERATIONS, P5_FITTED, p5_figures, signed_errors
 from weftwork.workload.collectives.call import bus_bandwidth_factor
 from weftwork.workload.collectives.closed_form import GroupShape, alone
@@ -113,6 +113,7 @@ def figure() -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{escape(FONT)}">',
         f"<title>{title}: bus bandwidth by size, nine curves</title>",
+        DARK_STYLE,
         f'<rect width="{WIDTH}" height="{height}" rx="8" fill="{CARD}" stroke="{GRID}"/>',
         _text(24, 36, title, size=17, weight=600),
         _text(24, 58, "bus bandwidth in GB/s, by size of the operation; both axes are logarithmic", fill=QUIET),

@@ -1,8 +1,8 @@
 """Sphinx: MyST pages in the furo theme. Built by `.ci/run docs`, where a warning is an error.
 
-Commands on the pages run while they are built (`_ext/weftwork_commands.py`), and what the program knows as rows is read
-from it (`_ext/weftwork_rows.py`), so the build needs Weftwork installed. Neither the build nor a page loads anything
-from the network.
+Commands on the pages run while they are built (`_ext/weftwork_commands.py`), and so do notebooks (`notebooks`, by
+myst-nb). What the program knows as rows is read from it (`_ext/weftwork_rows.py`). So the build needs Weftwork
+installed. Neither the build nor a page loads anything from the network.
 """
 
 import sys
@@ -17,9 +17,18 @@ author = "The Weftwork authors"
 project_copyright = "the Weftwork authors"
 version = release = VERSION
 
-extensions = ["built_pages", "mathml", "myst_parser", "rest_of_folder", "weftwork_commands", "weftwork_rows"]
+extensions = [
+    "built_pages", "mathml", "myst_nb", "narrow_pages", "rest_of_folder", "themed_pictures", "weftwork_commands",
+    "weftwork_rows",
+]  # fmt: skip
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+nb_execution_mode = "force"  # notebooks run in each build, as commands of pages do
+nb_execution_in_temp = True
+nb_execution_show_tb = True  # of a cell that fails; the failure itself is a warning
+nb_execution_timeout = 300  # chosen: seconds; ten times what a cell takes on a busy machine
+nb_merge_streams = True
+nb_output_stderr = "remove-warn"  # what a cell says on standard error is a warning
 exclude_patterns = ["_build"]
 nitpicky = True  # a reference that leads nowhere is a warning
 html_theme = "furo"
@@ -27,6 +36,7 @@ html_title = f"Weftwork {VERSION}"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["weftwork.css"]
+html_js_files = ["frames.js"]
 html_favicon = "_static/mark.svg"
 html_copy_source = False
 html_show_sphinx = False

@@ -1,4 +1,4 @@
-/// What every file of the Python face uses; bindings*.cpp are the only files that include nanobind.
+/// Common parts of the Python face. Only bindings*.cpp include nanobind.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -1,5 +1,5 @@
-/// Every record that crosses between Python and the core, described once: name of its dtype in Python, fields, offsets.
-/// `rows` and `table` take no other record; the module exports the descriptions, and a test holds the dtypes to them.
+/// Records between Python and the core: dtype name in Python, fields and offsets. `rows` and `table` take no other
+/// record; the module exports the descriptions, and a test holds the dtypes to them.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -33,6 +33,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+from themed_pictures import themed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +48,6 @@ _LOGGER = logging.getLogger(__name__)
 WIDTH = 80  # chosen: columns of a block beside the navigation on a small laptop
 _OPTION = re.compile(r" (?=--?[a-z])")
 _WALL = re.compile(r"(?<=packet-hops) in [0-9.,]+ m?s\b")
-_IDS = re.compile(r'\b(id="|url\(#|href="#)')  # of an SVG, made unlike those of another one in the same page
 
 
 class _Page(SphinxDirective):
@@ -86,13 +86,12 @@ class _Page(SphinxDirective):
         return [self.block("\n".join(lines), "text")] if lines else []
 
     def pictures(self, folder: Path) -> list[nodes.Node]:
-        """The SVG that `picture` names, if it is given; its ids are made unlike those of others in the page."""
+        """The SVG that `picture` names, if it is given, in the theme of the page."""
         if "picture" not in self.options:
             return []
         svg = (folder / self.options["picture"]).read_text(encoding="utf-8")
-        prefix = f"picture{self.env.new_serialno('weftwork-picture')}-"
-        own = _IDS.sub(lambda match: match[1] + prefix, svg)
-        return [nodes.raw("", f'<figure class="weftwork-picture">{own}</figure>', format="html")]
+        shown = themed(svg, self.env.new_serialno("weftwork-picture"))
+        return [nodes.raw("", f"<figure>{shown}</figure>", format="html")]
 
     def wrong(self, text: str) -> None:
         """Warn at this directive."""

@@ -124,8 +124,8 @@ def _policies(kind: str) -> Callable[[], Iterator[str]]:
             ([f"[{_code(e.name)}](#{page}-{e.name})", _cell(e.text), _cell(e.source)] for e in entries),
         )
         needs: dict[str, Any] = {choice.name: choice for choice in choices(kind)}
-        some = " What some variant of it needs is told." if any(one.variants for one in needs.values()) else ""
-        yield f"What each of them needs, as `weftwork list {page}` prints it.{some}\n"
+        some = " It marks the needs of single variants." if any(one.variants for one in needs.values()) else ""
+        yield f"The table lists what each of them needs, as `weftwork list {page}` prints it.{some}\n"
         yield from _table(
             ["name", "needs of switches", "needs of NICs", "variants"],
             (

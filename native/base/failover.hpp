@@ -1,4 +1,4 @@
-/// Which NIC ports a queue pair uses once some have failed: one rule for both engines.
+/// Failover of NIC ports: one rule for both engines.
 /// Source: docs/models/packet-engine.md, "Instants", FAILOVER. Leaves out: when they change (packet/failover.hpp,
 /// flow/instants.hpp).
 #pragma once

@@ -1,4 +1,4 @@
-/// The identity of a flow, all messages of one (source, destination, channel), and what follows from it.
+/// The identity of a flow, which is all messages of one (source, destination, channel).
 /// Source: docs/models/packet-engine.md, "Entropy" and "Hash"; the same bits as weftwork.engine.outcome.flow_identity.
 #pragma once
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// Entropies that the plan gives to queue pairs, so that they take a pinned way; the rest draw theirs.
+/// Pinned entropies of queue pairs; other queue pairs draw theirs.
 /// Source: docs/models/packet-engine.md, "Entropy". Leaves out: which way an entropy stands for (routes).
 #pragma once
 #include <algorithm>

@@ -1,4 +1,4 @@
-/// What the streams of a job still wait for where a run ends: one row for each thing that is not complete.
+/// Waits of a job's streams at the end of a run: one row for each incomplete thing.
 /// Source: docs/models/packet-engine.md, "Waits"; weftwork.engine.waits has the words.
 #pragma once
 #include <cstdint>

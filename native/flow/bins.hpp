@@ -1,5 +1,5 @@
-/// Amounts over time in bins that double in length whenever there would be too many: a course of a run whose end
-/// nobody knows beforehand. What is spread evenly over some time is split among the bins that it touches.
+/// Amounts over time in bins that double in length when there are too many. The end of the run is not known beforehand.
+/// What is spread evenly over some time is split among the bins that it touches.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,5 @@
-/// Whole collectives: calls of one communicator go one after the other, each when all its participants have posted it.
+/// Whole collectives: the calls of one communicator run one after the other. Each starts when all its participants have
+/// posted it.
 /// Source: weftwork.spec.job.Collect.
 #pragma once
 #include <utility>

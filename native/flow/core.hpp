@@ -1,4 +1,4 @@
-/// The critical core: what is left of a job whose paths do not fold.
+/// The critical core: the part of a job whose paths do not fold.
 ///
 /// Replicas are sets of ranks that meet others in large groups only. The slowest of them, guessed from rates at which
 /// everything is active, are run one by one; all others go in lockstep, as their typical members do. Ranks and

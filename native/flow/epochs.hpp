@@ -1,4 +1,4 @@
-/// Epochs of a run: between two changes of routes, or of the NIC ports that ranks use, paths stay as they are.
+/// Epochs of a run: times between two changes of routes or NIC ports, with constant paths.
 /// All of them are known before the run, so that a job is folded once for all: links have a copy for each epoch, an
 /// activity crosses those of every epoch, and a partition that is equitable over all of them is so in each.
 /// Meaning: docs/models/flow-engine-folding.md, "Faults".

@@ -1,4 +1,4 @@
-/// A whole run of the fluid engine on starts that are known beforehand: what benchmarks time and tests compare.
+/// A whole run of the fluid engine with known starts, for benchmarks and tests.
 /// Leaves out: anything that depends on a completion (the executor).
 #pragma once
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// From a job on a fabric to the network that the executor runs: folded where that is exact, a critical core where it
-/// is not and the job is too large, else as it is. Meaning: docs/models/flow-engine-folding.md.
+/// From a job on a fabric to the network of the executor: folded, a critical core, or as it is. It is folded if that is
+/// exact; the core is for jobs that are too large otherwise. Meaning: docs/models/flow-engine-folding.md.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// Faults as the flow engine sees them: capacities that change, and new paths once routes or NIC ports follow.
+/// Faults in the flow engine: changes of capacities, then of paths. Paths change once routes or NIC ports follow.
 /// Links of a bundle carry alike, so that the slowest holds back all: packets that are sprayed over it wait for it.
 /// What is in flight on a link that is down stands still until routes know of it. Source: docs/models/flow-engine.md,
 /// "Faults".

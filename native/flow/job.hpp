@@ -1,4 +1,4 @@
-/// What the graph of a job is made from: arrays of the flow engine's input, borrowed.
+/// Input of a job's graph: borrowed arrays of the flow engine's input.
 #pragma once
 #include <cstdint>
 #include <span>

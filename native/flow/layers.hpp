@@ -1,4 +1,4 @@
-/// Layers of routes: which ways a flow between two switches has besides all shortest paths, and where they lead.
+/// Layers of routes: paths between two switches besides the shortest paths.
 /// Source: docs/models/packet-engine.md, "Route". Tables come from weftwork.topology.layers.
 /// Leaves out: how ways are found; port selections that choose a layer by a packet's word.
 #pragma once

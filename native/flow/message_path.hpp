@@ -1,4 +1,4 @@
-/// How a message gets from one end to the other: the links that it shares with others, and what a lone one takes.
+/// The path of a message: its shared links, and the time of a lone message.
 /// Source: docs/models/flow-engine.md, "Time of a message".
 #pragma once
 #include <algorithm>

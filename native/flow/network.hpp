@@ -1,4 +1,4 @@
-/// What the executor runs: actors, their connections and communicators, and the activities that share links.
+/// The network of the executor: actors, connections, communicators, and activities on links.
 /// Unfolded, an actor is a rank and a link is a link; folded, both are cells of equal ones (flow/fold.hpp); in the
 /// critical core an actor is a cell of ranks in lockstep (flow/core.hpp). The executor need not know which.
 /// Meaning: docs/models/flow-engine-folding.md.

@@ -1,6 +1,6 @@
-/// From a graph and a partition of it to what the executor runs: a cell of links is one link, a cell of activities one
-/// activity, a cell of ranks one actor. With the identity as partition, the graph itself. (The cells of an equitable
-/// partition: Godsil and Royle, Algebraic Graph Theory, 2001, section 9.3.)
+/// From a graph and a partition to the network of the executor: one link, activity or actor per cell. With the identity
+/// as partition, the graph itself. (The cells of an equitable partition: Godsil and Royle, Algebraic Graph Theory,
+/// 2001, section 9.3.)
 ///
 /// A cell of activities A puts weight W(A, L) = sum of its weights on the links of L / |L| on the one link that stands
 /// for L: by equitability every link of L carries just that when every activity of A runs at rate 1.

@@ -1,5 +1,5 @@
-/// Weighted max-min sharing by progressive filling, from scratch: what rates are at one instant. The engine itself
-/// keeps rates up to date (flow/fluid.hpp); this serves to choose a critical core and to check. The words are those of
+/// Weighted max-min sharing by progressive filling, from scratch: the rates at one instant. The engine itself keeps
+/// rates up to date (flow/fluid.hpp); this serves to choose a critical core and to check. The words are those of
 /// flow/records.hpp; a variable is one activity. Source: Bertsekas and Gallager, Data Networks, 1992, section 6.5.2,
 /// with weights.
 #pragma once

@@ -1,4 +1,4 @@
-/// What a run leaves behind: what the time of each actor went to, and what was communicated when.
+/// Records of a run: the use of each actor's time, and all communication.
 #pragma once
 #include <unordered_map>
 

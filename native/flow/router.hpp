@@ -1,4 +1,4 @@
-/// Which links a flow between two NIC ports crosses, and how long its bytes take over them.
+/// Links of a flow between two NIC ports, and the time of its bytes over them.
 ///   spray          every switch splits evenly over all its candidates; hops are bundles of links that carry alike
 ///   hashed         one path: the ports that the packet engine's ECMP takes for the same flow
 ///   weighted       one path: the ports that the packet engine's WCMP takes for the same flow

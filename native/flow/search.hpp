@@ -1,5 +1,5 @@
-/// Hops over live links from every switch to one attachment, found by search and kept: for destinations that the
-/// tiers of a fabric do not know (a fabric without tiers, or what a dead link hides).
+/// Hops over live links from every switch to one attachment, found by search and kept. They are for destinations that
+/// the tiers of a fabric do not know (a fabric without tiers, or destinations that a dead link hides).
 ///   shortest  all paths of the least number of hops
 ///   up-down   never down and then up: where anything leads down to the attachment, the shortest ways down; else up to
 ///             where the fewest hops are left

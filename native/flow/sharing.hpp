@@ -1,5 +1,5 @@
-/// Who shares what: constraints, variables, the bottleneck of each variable and the service counters that time the
-/// activities. The words are explained in `records.hpp`.
+/// Sharing of links: constraints, variables, bottlenecks, and service counters that time activities. The words are
+/// explained in `records.hpp`.
 /// Leaves out: which rates are right (`sweep.hpp`, `filling.hpp`), and when to ask (`fluid.hpp`).
 /// Invariants at rest: an enabled variable has exactly one bottleneck among its constraints, is in that constraint's
 /// `bound_variables` and in the `elements` of each of its constraints; its rate is the share of its bottleneck; `load`,

@@ -1,4 +1,4 @@
-/// What the SEND, RECEIVE and COLLECT rows of each program mean, once for each meaning, and whom they name.
+/// Meanings of the SEND, RECEIVE and COLLECT rows of each program, once each, and their peers.
 /// Source of the rules: weftwork.spec.job.Peer and docs/models/packet-engine.md, "Peers and sizes".
 #pragma once
 #include <algorithm>

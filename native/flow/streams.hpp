@@ -1,4 +1,4 @@
-/// What the operations of programs do in the flow engine.
+/// Operations of programs in the flow engine.
 #pragma once
 #include "base/programs.hpp"
 #include "flow/calls.hpp"

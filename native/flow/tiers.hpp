@@ -1,5 +1,5 @@
-/// What routes follow from in a fabric of tiers, without a table for each destination: which leaves lie below a switch.
-/// A fabric is tiered where links between switches join neighbouring tiers, servers hang on tier 1, two switches of one
+/// Routes of a fabric of tiers, without a table for each destination. They follow from the leaves below each switch. A
+/// fabric is tiered where links between switches join neighbouring tiers, servers hang on tier 1, two switches of one
 /// tier have the same leaves below them or none in common, and all parents of a switch reach the same tiers above. Then
 /// the shortest paths go straight up until the leaf is below and straight down, and every port upwards is a candidate.
 /// Source: folded Clos as Al-Fares et al., SIGCOMM 2008, doi:10.1145/1402958.1402967; topology/routing.py finds the

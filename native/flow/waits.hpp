@@ -1,5 +1,5 @@
-/// What the streams of a job still wait for, from the state in which a run of the flow engine ends. Where ranks are
-/// folded a row is of the rank that stands for those that are alike.
+/// Waits of a job's streams at the end of a run of the flow engine. Where ranks are folded a row is of the rank that
+/// stands for those that are alike.
 /// Source: docs/models/flow-engine.md.
 #pragma once
 #include <algorithm>

@@ -1,4 +1,4 @@
-/// What a node has to do on its own: a heap of (instant, kind, identity). Entries may be stale; who set them knows.
+/// The agenda of a node: a heap of (instant, kind, identity). Entries may be stale; who set them knows.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// The buffer of a switch: what each (ingress port, class) holds of it, and whether another packet finds room.
-/// Counters over-estimate, since departures are lazy; checks that pass are exact all the same (departures).
+/// The buffer of a switch: held bytes by (ingress port, class), and room for further packets. Counters over-estimate,
+/// since departures are lazy; checks that pass are exact all the same (departures).
 /// Source of the dynamic threshold: Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998, doi:10.1109/90.664262.
 #pragma once
 #include "packet/state.hpp"

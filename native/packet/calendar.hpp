@@ -1,4 +1,4 @@
-/// Which nodes have something to do in which window, without a scan of all of them.
+/// The calendar: nodes with work in each window, without a scan of all nodes.
 /// A ring of 1,024 windows holds a bitmap of nodes each; what lies further ahead waits in a heap.
 /// Invariant: a node with an event in window w is scheduled for w before w begins.
 #pragma once

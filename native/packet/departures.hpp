@@ -1,8 +1,8 @@
-/// What leaves a switch, and when: scheduling of classes, marks and telemetry at departure, pauses that end.
-/// Departures are lazy: a port is brought up to date only where somebody looks at it. That stays exact because the
-/// checks of the shared buffer are one-sided: counters over-estimate, and only if a check would fire is the whole
-/// switch brought up to date and checked again. While an ingress is paused every departure may resume it, and with
-/// credits between links each returns some, so then the switch is kept up to date in order of time and port.
+/// Departures of a switch: scheduling of classes, marks and telemetry, ends of pauses. Departures are lazy: a port is
+/// brought up to date only where somebody looks at it. That stays exact because the checks of the shared buffer are
+/// one-sided: counters over-estimate, and only if a check would fire is the whole switch brought up to date and checked
+/// again. While an ingress is paused every departure may resume it, and with credits between links each returns some,
+/// so then the switch is kept up to date in order of time and port.
 #pragma once
 #include "base/random.hpp"
 #include "packet/buffer.hpp"

@@ -1,4 +1,4 @@
-/// Why a run stops early.
+/// Reasons of an early end of a run.
 #pragma once
 #include <stdexcept>
 #include <string>

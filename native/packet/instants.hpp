@@ -1,5 +1,4 @@
-/// Faults and what follows from them at given instants: links down, up, slower or lossy, slow hosts, other routes, and
-/// queue pairs that change ports.
+/// Faults and their consequences at given instants: states of links, slow hosts, routes, ports of queue pairs.
 #pragma once
 #include "packet/failover.hpp"
 #include "packet/switch.hpp"

@@ -1,4 +1,4 @@
-/// What a job's messages, receives and programs hold.
+/// Records of a job's messages, receives and programs.
 #pragma once
 #include <cstdint>
 

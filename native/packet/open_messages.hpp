@@ -1,5 +1,5 @@
-/// Messages of a queue pair at its receiver where each is delivered once it is whole, whatever came before it: how many
-/// packets of each have not arrived. Source: docs/models/packet-engine.md, "Order".
+/// Incomplete messages of a queue pair at a receiver that delivers out of order: missing packets of each. Source:
+/// docs/models/packet-engine.md, "Order".
 /// Leaves out: which RECEIVE a delivered message completes (job).
 #pragma once
 #include <algorithm>

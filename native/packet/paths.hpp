@@ -1,4 +1,4 @@
-/// Which egress ports the packets of each queue pair took, and what was queued ahead of them: every k-th data packet is
+/// Egress ports of the packets of each queue pair, and the bytes queued ahead of them. Every k-th data packet is
 /// counted, retransmissions included. Not part of the model: nothing here is read back.
 #pragma once
 #include <algorithm>

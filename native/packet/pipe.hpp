@@ -1,5 +1,5 @@
-/// What a NIC port puts on the line: flow-control frames, then control packets, then the data packet of the queue pair
-/// whose turn it is. A packet is filled where it waits for its arrival: in the stream of its port and traffic class.
+/// Output of a NIC port: flow-control frames, then control packets, then one queue pair's data packet. Queue pairs take
+/// turns. A packet is filled where it waits for its arrival: in the stream of its port and traffic class.
 /// Source: IBTA vol. 1, chapter 9.7 (reliable connections), as docs/models/packet-engine.md states it.
 #pragma once
 #include <algorithm>

@@ -1,4 +1,4 @@
-/// What a port, a traffic class at a port, and a switch hold. Records that a packet touches are kept small and apart
+/// Records of ports, of their traffic classes, and of switches. Records that a packet touches are kept small and apart
 /// from those that it does not.
 #pragma once
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// What the operations of programs do in the packet engine: queue pairs open, messages are posted and claimed.
+/// Operations of programs in the packet engine: queue pairs open, messages are posted and claimed.
 #pragma once
 #include "base/programs.hpp"
 #include "packet/receiver.hpp"

@@ -1,4 +1,4 @@
-/// What a NIC port and the two ends of a queue pair hold.
+/// Records of a NIC port and of both ends of a queue pair.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
-/// What a run records for whoever looks at it: samples over time, events and paths where asked for, and counters. Not
-/// part of the model: nothing that a packet meets depends on it.
+/// Recordings of a run: samples over time, requested events and paths, and counters. Not part of the model: nothing
+/// that a packet meets depends on it.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,4 @@
-/// What comes back to a sender, and what does not: ACKs and NAKs, go-back-N or selective repeat, trims, CNPs, credits,
-/// and the retransmission timer.
+/// Recovery of a sender: ACKs and NAKs, go-back-N or selective repeat, trims, CNPs, credits, timer.
 /// Source: IBTA vol. 1, chapter 9.7 (reliable connections), as docs/models/packet-engine.md states it.
 #pragma once
 #include <algorithm>

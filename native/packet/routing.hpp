@@ -1,4 +1,4 @@
-/// By which port a packet leaves a switch: the ports towards its target that are up, and who chooses among them.
+/// The choice of a packet's port at a switch, among the live ports towards its target.
 /// Source: docs/models/packet-engine.md, "Route". Leaves out: what happens to the packet at that port (admission).
 #pragma once
 #include "packet/port_selection.hpp"

@@ -1,4 +1,4 @@
-/// Who sends next by a NIC port: queue pairs have slots and take turns. One that may send as far as window, credits and
+/// Scheduling of a NIC port: queue pairs have slots and take turns. One that may send as far as window, credits and
 /// data are concerned is ready, or paced until its rate lets it go on; pauses of its traffic class are asked last.
 /// Source: docs/models/packet-engine.md. Leaves out: what a packet carries (pipe), and what comes back (recovery).
 #pragma once

@@ -1,4 +1,4 @@
-/// What a sender under selective repeat knows of its packets: which ones the receiver keeps, and which are lost.
+/// Sender state of selective repeat: packets kept by the receiver, and lost packets.
 /// Source: docs/models/packet-engine.md, "Selective repeat". Exists only for queue pairs that have lost something.
 /// Leaves out: bytes, see recovery.
 #pragma once

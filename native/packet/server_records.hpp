@@ -1,4 +1,4 @@
-/// What the links inside a server hold: lanes of messages, and the two ends of a rank's NVLink and PCIe.
+/// Records of the links inside a server: lanes of messages, and both ends of NVLink and PCIe.
 #pragma once
 #include <cstdint>
 #include <vector>

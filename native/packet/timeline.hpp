@@ -1,4 +1,4 @@
-/// What every port did, in bins of time: the counters are compared at the end of each bin, and only what moved is kept.
+/// Activity of every port in bins of time, from counters at the end of each bin. Only counters that moved are kept.
 /// Bins begin short and double whenever more than asked for would be kept, so that a run of any length has a timeline
 /// of a fixed size. Not part of the model: nothing here is read back. Leaves out: what happens inside a bin;
 /// `queue_bytes` is the queue at its end, the larger one where bins were merged.

@@ -1,4 +1,4 @@
-/// What the streams of a job still wait for, from the state in which a run of the packet engine ends.
+/// Waits of a job's streams at the end of a run of the packet engine.
 /// Source: docs/models/packet-engine.md, "Waits".
 #pragma once
 #include <span>

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from weftwork.base import version
+from weftwork.base import above, version
 
 TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all the rest
 if TYPE_CHECKING:
     from typing import Any
 
     from weftwork.base.errors import ConfigError, EngineError, PolicyError, UsageError, WeftworkError
+    from weftwork.cli.surface import compare, report
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.store.runs import Run, open_run
     from weftwork.study.prepare.prepare import prepare, read_scenario
-    from weftwork.study.results.compare import compare
     from weftwork.study.results.results import results
     from weftwork.study.run.execute import execute
     from weftwork.study.run.run import run_scenario as run
@@ -33,6 +33,7 @@ __all__ = [
     "open_run",
     "prepare",
     "read_scenario",
+    "report",
     "results",
     "run",
 ]
@@ -46,7 +47,7 @@ _HOMES = {
     "Scenario": ("weftwork.spec.scenario.scenario", "Scenario"),
     "UsageError": ("weftwork.base.errors", "UsageError"),
     "WeftworkError": ("weftwork.base.errors", "WeftworkError"),
-    "compare": ("weftwork.study.results.compare", "compare"),
+    "compare": ("weftwork.cli.surface", "compare"),
     "execute": ("weftwork.study.run.execute", "execute"),
     "open_run": ("weftwork.store.runs", "open_run"),
     "prepare": ("weftwork.study.prepare.prepare", "prepare"),
@@ -55,13 +56,27 @@ _HOMES = {
     "run": ("weftwork.study.run.run", "run_scenario"),
 }
 
+# Functions of a higher floor that a lower one offers under its own name.
+above.FUNCTIONS.update(
+    {
+        "HTML of Prepared": "weftwork.cli.notebook:prepared_html",
+        "HTML of Run": "weftwork.report.notebook:run_html",
+        "HTML of RunComparison": "weftwork.report.notebook:comparison_html",
+        "HTML of Scenario": "weftwork.report.notebook:scenario_html",
+        "HTML of SweepResult": "weftwork.report.notebook:sweep_html",
+        "report": "weftwork.cli.surface:report",
+    }
+)
+
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    from importlib import import_module
+
+    if name == "report":  # a package that can be called, see its docstring
+        return import_module("weftwork.report")
     if name not in _HOMES:
         message = f"module 'weftwork' has no attribute {name!r}"
         raise AttributeError(message)
-    from importlib import import_module
-
     module, attribute = _HOMES[name]
     return getattr(import_module(module), attribute)
 

@@ -20,7 +20,8 @@ SIZES_BYTES = (0, 10_000, 100_000, 1_000_000, 10_000_000)  # bounds of the table
 # What `visible` leaves out, each by its element: scales of charts; what is written below a chart on how it was drawn;
 # what the run was made from; what nobody sees. Reasons of slow flows are estimates from a timeline, which
 # oracles/test_messages.py computes again: they are the words directly in an item of a list.
-_SCALES, _HOW_DRAWN, _ORIGIN, _UNSEEN = {"yt", "xt", "scale"}, {"note"}, "provenance", {"script", "style"}
+_SCALES, _HOW_DRAWN, _UNSEEN = {"yt", "xt", "scale"}, {"note"}, {"script", "style"}
+_ORIGIN = {"provenance", "notes"}
 _REASONS = ("slow", "li")
 
 
@@ -39,14 +40,16 @@ def visible(page: Element, inside: str = "") -> list[tuple[Element, str]]:
             continue
         where = one.attributes.get("id", "") if one.tag == "section" else inside
         kinds = set(one.attributes.get("class", "").split())
-        if where != _ORIGIN and one.tag not in _UNSEEN and not kinds & (_SCALES | _HOW_DRAWN):
+        if where not in _ORIGIN and one.tag not in _UNSEEN and not kinds & (_SCALES | _HOW_DRAWN):
             found += visible(one, where)
     return found
 
 
 def counted(run: Run, page: Element) -> set[str]:
     """How numbers that follow from the tables are written on a page."""
-    return _activities(run) | _tiers(run) | _links(run) | _flows(run) | _jobs(run) | _slow_flows(run, page)
+    return (
+        _activities(run) | _tiers(run) | _links(run) | _flows(run) | _jobs(run) | _slow_flows(run, page) | _victims(run)
+    )
 
 
 def _as_in_a_scenario(value: float, quantity: QuantityKind) -> str:
@@ -128,6 +131,26 @@ def _jobs(run: Run) -> set[str]:
     rows = run.table("jobs").to_pylist()
     shares = {amount(row[name], "share") for row in rows for name in ("mfu", "exposed_share", "bubble_share")}
     return shares | {amount(row["iteration_ps"], "ps") for row in rows}
+
+
+def _victims(run: Run) -> set[str]:
+    """What flows lost to others, what jobs lost to each other, and what rows of the pipeline waited."""
+    flows = run.query("select * from flows where fct_ps is not null and ideal_fct_ps is not null").to_pylist()
+    found = {amount(1 - row["ideal_fct_ps"] / row["fct_ps"], "share") for row in flows}
+    found |= {amount(row[name], "ps") for row in flows for name in ("fct_ps", "ideal_fct_ps")}
+    whole = {row["job"]: row["iteration_ps"] for row in run.table("jobs").to_pylist() if row["iteration_ps"]}
+    for row in run.query("select * from what_if where change = 'alone'").to_pylist():
+        lost = whole.get(row["job"], 0) - row["iteration_ps"]
+        found |= {amount(lost, "ps"), amount(lost / whole[row["job"]], "share")} if row["job"] in whole else set()
+    waits = run.query(
+        "select job, sum(case when kind = 'skew' then end_ps - start_ps else 0 end)::bigint as skew, "
+        "sum(case when kind = 'bubble' then end_ps - start_ps else 0 end)::bigint as bubble "
+        "from segments group by job, stage, rank"
+    ).to_pylist()
+    for row in waits:
+        for ps in (row["skew"], row["bubble"], row["skew"] + row["bubble"]):
+            found |= {amount(ps, "ps"), amount(ps / whole[row["job"]], "share")} if row["job"] in whole else set()
+    return found
 
 
 def _slow_flows(run: Run, page: Element) -> set[str]:

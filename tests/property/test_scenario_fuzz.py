@@ -28,8 +28,9 @@ from weftwork.spec.scenario.kinds import (
     Whole,
 )
 from weftwork.spec.scenario.rows import KeyRow
-from weftwork.spec.scenario.scenario import Scenario, dump, load, loads, rows
+from weftwork.spec.scenario.scenario import Scenario, load, loads, rows
 from weftwork.spec.scenario.schema import json_schema
+from weftwork.spec.scenario.written import dump
 
 KNOWN = {
     "congestion_control": ("dcqcn", "fixed-window"),

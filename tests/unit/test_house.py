@@ -79,8 +79,12 @@ def test_the_old_name_is_nowhere() -> None:
 
 def test_the_public_surface_is_one_screen_and_complete() -> None:
     assert weftwork.__all__ == sorted(weftwork.__all__)
-    assert len(weftwork.__all__) <= 20
+    assert len(weftwork.__all__) <= 18
     assert [name for name in weftwork.__all__ if not hasattr(weftwork, name)] == []
+    assert dir(weftwork) == weftwork.__all__
+    page = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+    names = re.findall(r"^\| `weftwork\.(\w+)", page, re.MULTILINE)
+    assert sorted(names) == weftwork.__all__
 
 
 def test_every_table_of_other_people_is_in_the_notice() -> None:

@@ -121,3 +121,10 @@ def both(server: str, client: str, port: int) -> list[str]:
 def is_listening(port: int) -> bool:
     """Whether a process takes requests on a port of 127.0.0.1."""
     return f"@weftwork-rdma/127.0.0.1/listen/{port}\n" in Path("/proc/net/unix").read_text(encoding="utf-8")
+
+
+def test_comparing_six_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow("compare.md", tmp_path, monkeypatch)
+    page = (tmp_path / "runs" / "llama-1to1-and-5-more.html").read_text(encoding="utf-8")
+    assert "6 runs compared: llama-3-8b and qwen3-30b-a3b" in page
+    assert str(tmp_path) not in page

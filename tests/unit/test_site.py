@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("myst_parser", reason="Sphinx and MyST come with the extra 'docs'")
+pytest.importorskip("myst_nb", reason="Sphinx and MyST come with the extra 'docs'")
 pytestmark = pytest.mark.extra
 
 EXTENSIONS = Path(__file__).parents[2] / "docs" / "_ext"
@@ -20,8 +20,10 @@ def built(tmp_path: Path) -> Built:
     """Build a site of one page; gives what Sphinx said and the page as HTML, empty where the build failed."""
     (tmp_path / "conf.py").write_text(
         f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\nhtml_math_renderer = 'mathml'\n"
-        "extensions = ['built_pages', 'mathml', 'myst_parser', 'weftwork_commands', 'weftwork_rows']\n"
-        "myst_enable_extensions = ['dollarmath']\n",
+        "extensions = ['built_pages', 'mathml', 'myst_nb', 'weftwork_commands', 'weftwork_rows']\n"
+        "myst_enable_extensions = ['dollarmath']\n"
+        "nb_execution_mode = 'force'\nnb_execution_in_temp = True\nnb_execution_show_tb = True\n"
+        "exclude_patterns = ['built', 'jupyter_execute']\n",
         encoding="utf-8",
     )
 
@@ -49,6 +51,38 @@ def test_a_claim_that_the_output_does_not_hold_fails_the_build(built: Built) -> 
 def test_a_command_that_fails_fails_the_build(built: Built) -> None:
     told, _ = built("```{weftwork} topology nothing.json\n```")
     assert "ended with exit code 2" in told
+
+
+NOTEBOOK = """---
+file_format: mystnb
+kernelspec: {name: python3}
+---
+# A notebook
+
+```{code-cell} ipython3
+import weftwork
+weftwork.read_scenario({"fabric": {"radix": 4}, "traffic": {"pattern": "%s"}})
+```
+"""
+
+
+def test_a_notebook_shows_what_its_cells_gave_and_a_cell_that_fails_fails_the_build(
+    built: Built, tmp_path: Path
+) -> None:
+    notebook = tmp_path / "notebook.md"
+    index = "```{toctree}\nnotebook\n```"
+    notebook.write_text(NOTEBOOK % "permutation", encoding="utf-8")
+    told, page = built(index)
+    assert "WARNING: " not in told.replace("[IPKernelApp] WARNING", "")
+    assert page
+    shown = (tmp_path / "built" / "notebook.html").read_text(encoding="utf-8")
+    assert 'class="weftwork"' in shown
+    assert "<summary>traffic</summary>" in shown
+    notebook.write_text(NOTEBOOK % "permutatoin", encoding="utf-8")
+    told, page = built(index)
+    assert "ConfigError" in told
+    assert "permutatoin" in told
+    assert page == ""
 
 
 def test_rows_come_from_the_program_with_headings_of_their_own(built: Built) -> None:

@@ -1,7 +1,8 @@
-"""A catalogue: rows by name out of a TOML file, in which every figure carries its source and whether it was verified.
+"""A catalogue of devices, read from a TOML file.
 
-The file is read when the first row is asked for. A figure that nobody publishes is marked ``chosen: why`` in place of a
-source, one that was not checked against its source has ``verified = false``; both reach the user by `Row.caveats`.
+Rows are found by name. Every figure carries its source and whether it was verified. The file is read when the first row
+is asked for. A figure that nobody publishes is marked ``chosen: why`` in place of a source, one that was not checked
+against its source has ``verified = false``; both reach the user by `Row.caveats`.
 Leaves out: the catalogue of policies, where a row is a Python file.
 """
 
@@ -45,12 +46,15 @@ class Figure:
 
     @property
     def unit(self) -> str:
-        """The unit that the key ends in; empty for counts and ratios."""
+        """Unit of the figure, from the ending of its key.
+
+        Empty for counts and ratios.
+        """
         return _UNITS.get(self.key.rpartition("_")[2], "") if "_" in self.key else ""
 
     @property
     def standing(self) -> Literal["verified", "unverified", "chosen"]:
-        """How far it can be trusted, in one word."""
+        """Standing of the figure in one word."""
         if self.source.startswith("chosen:"):
             return "chosen"
         return "verified" if self.verified else "unverified"
@@ -65,13 +69,13 @@ class Figure:
 
     @property
     def words(self) -> str:
-        """The value and how far it can be trusted, in one line."""
+        """The value and its standing, in one line."""
         if self.standing == "chosen":
             return f"{self.text}, {self.source}"
         return f"{self.text}, {self.standing} ({self.source})"
 
     def caveat(self, owner: str) -> Caveat | None:
-        """What a user should know of it; None where it is verified.
+        """Caveat of the figure; None if the figure is verified.
 
         Parameters
         ----------
@@ -84,24 +88,24 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A device: its name, what it is, and its figures by key."""
+    """A device: name, description, and figures by key."""
 
     name: str
     title: str
     figures: Mapping[str, Figure]
 
     def value(self, key: str) -> Any:  # noqa: ANN401 - number, text or bool, as the key says
-        """The value of a figure; KeyError where the row has none of that key."""
+        """The value of a figure; KeyError if the row has no such key."""
         return self.figures[key].value
 
     def caveats(self) -> dict[str, Caveat]:
-        """What a user should know: the figures that are not verified, by ``name.key``."""
+        """Caveats of all figures that are not verified, by ``name.key``."""
         found = (figure.caveat(self.name) for figure in self.figures.values())
         return caveats_by_subject(caveat for caveat in found if caveat is not None)
 
 
 class Catalogue(Mapping[str, Row]):
-    """Rows by name, read from ``path`` when first needed.
+    """Rows by name, read from ``path`` at first use.
 
     Parameters
     ----------
@@ -128,7 +132,7 @@ class Catalogue(Mapping[str, Row]):
         return len(self._rows)
 
     def find(self, name: str, *, path: str) -> Row:
-        """The row of a name that a user wrote.
+        """Find the row of a name that a user wrote.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a user should know of a result: a figure nobody has verified, a choice, an approximation.
+"""Caveats of a result: unverified figures, choices and approximations.
 
 Leaves out: how caveats are worded for people (`weftwork.report`); mistakes, which are errors.
 """
@@ -26,7 +26,7 @@ _FIELDS: Final = ("subject", "kind", "text")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Caveat:
-    """One thing that a user should know.
+    """One caveat of a result.
 
     Parameters
     ----------
@@ -41,17 +41,19 @@ class Caveat:
 
 
 def caveats_by_subject(caveats: Iterable[Caveat]) -> dict[str, Caveat]:
-    """Caveats as they are handed on; of two about one subject the later holds."""
+    """Caveats by subject; the last caveat of a subject wins."""
     return {caveat.subject: caveat for caveat in caveats}
 
 
 def caveats_to_json(caveats: Mapping[str, Caveat]) -> list[dict[str, str]]:
-    """Caveats as files hold them."""
+    """Caveats as a list of JSON records."""
     return [{name: getattr(caveat, name) for name in _FIELDS} for caveat in caveats.values()]
 
 
 def caveats_of(document: Mapping[str, Any], source: str) -> dict[str, Caveat]:
-    """Caveats of a file: a list of records; in older files a mapping ``facts`` of texts, which become notes.
+    """Read the caveats of a file.
+
+    They are a list of records. Older files have a mapping ``facts`` of texts, which become notes.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""Simulated time: an int64 count of picoseconds, and the one rule by which bytes become time.
+"""Simulated time in picoseconds, and the time that bytes take on a line.
 
-At 400 Gb/s a byte takes exactly 20 ps, so rounding never decides who comes first; int64 lasts 106 days.
+Times are int64 counts. One rule turns bytes into time. At 400 Gb/s a byte takes exactly 20 ps, so rounding never
+decides who comes first; int64 lasts 106 days.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ NEVER_PS = (2**63 - 1) // 4
 
 
 def whole_ps(time_ps: float) -> int:
-    """Round a duration to simulated time, of which there is no more than `NEVER_PS`.
+    """Round a duration to simulated time, at most `NEVER_PS`.
 
     Examples
     --------
@@ -27,7 +28,7 @@ def whole_ps(time_ps: float) -> int:
 
 
 def serialisation_ps(size_bytes: int, rate_bps: int) -> int:
-    """Time that ``size_bytes`` occupy a line of ``rate_bps``, rounded up to the next picosecond.
+    """Time that ``size_bytes`` occupy a line, rounded up to a picosecond.
 
     Both engines, pacing and the closed forms use this rule; Python's integers make the product exact.
 

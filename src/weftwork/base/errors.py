@@ -1,4 +1,4 @@
-"""The errors of Weftwork, as one tree split by who is at fault.
+"""The errors of Weftwork, as one tree split by cause.
 
 ``ConfigError`` is the user's, ``UsageError`` the caller's, ``CodeError`` the author's of a Python file that a scenario
 names (``PolicyError`` where it is a policy), ``PeerError`` the other end's and ``EngineError`` ours. A stage collects
@@ -30,7 +30,7 @@ class WeftworkError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mistake:
-    """One mistake in an input: where it is, what was found, what is allowed and the nearest fix.
+    """One mistake in an input: place, found value, allowed values, nearest fix.
 
     Parameters
     ----------
@@ -52,7 +52,9 @@ class Mistake:
 
 
 class ConfigError(WeftworkError):
-    """The user's input is wrong. Carries every mistake of the stage that found it.
+    """The user's input is wrong.
+
+    The error carries every mistake that the stage found.
 
     Parameters
     ----------
@@ -72,7 +74,7 @@ class ConfigError(WeftworkError):
 
 
 def _rows(mistakes: tuple[Mistake, ...]) -> list[str]:
-    """A line for each mistake, in columns; a text of several lines stays in its column."""
+    """Format mistakes as aligned lines; later lines of a text keep its column."""
     where = [f"line {m.line}" if m.line is not None else "" for m in mistakes]
     where_width = max((len(w) for w in where), default=0)
     path_width = max((len(m.path) for m in mistakes), default=0)
@@ -86,13 +88,14 @@ def _rows(mistakes: tuple[Mistake, ...]) -> list[str]:
 
 
 class UsageError(WeftworkError):
-    """The caller of a Python function passed something that it does not take."""
+    """A Python function was called with a wrong argument."""
 
 
 class CodeError(WeftworkError):
-    """A Python file of the user's own is wrong: it does not load, or what it offers failed. Names the file and line.
+    """A user's Python file is wrong: it does not load, or its code failed.
 
-    As text it names a file below the current folder by its path from there, as the user does.
+    The message names the file and the line. As text it names a file below the current folder by its path from there, as
+    the user does.
 
     Parameters
     ----------
@@ -130,4 +133,4 @@ class PeerError(WeftworkError):
 
 
 class EngineError(WeftworkError):
-    """Weftwork itself is wrong: an invariant of an engine does not hold. Please report it."""
+    """Weftwork has a bug: an invariant of an engine is broken. Please report it."""

@@ -1,4 +1,4 @@
-"""A flow's identity: its source, destination and channel in one number of 64 bits.
+"""Identity of a flow: source, destination and channel in 64 bits.
 
 Source: `docs/models/packet-engine.md`, section Packets; `native/base/flow_identity.hpp` packs the same.
 Leaves out: what is in it; `weftwork.spec.job` has ranks and channels.
@@ -17,7 +17,9 @@ Number = TypeVar("Number", int, NDArray[np.int64])
 
 
 def flow_identity(source: Number, destination: Number, channel: Number) -> Number:
-    """Return the identity; its order is that of source, destination, channel.
+    """Return the identity.
+
+    Identities sort by source, then destination, then channel.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""A folder that is a catalogue: each of its files is a choice and offers one record as a constant.
+"""A folder as a catalogue: each file is a choice.
 
-Listing the names imports nothing; a file is imported when its record is asked for, and nothing registers itself. A
-user's own file comes through the same door, by its path. Leaves out: policies, whose files are compiled and so checked
-more closely (`weftwork.policies.load`).
+Each file offers one record as a constant. Listing the names imports nothing; a file is imported when its record is
+asked for, and nothing registers itself. A user's own file comes through the same door, by its path. Leaves out:
+policies, whose files are compiled and so checked more closely (`weftwork.policies.load`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ W = TypeVar("W")
 
 
 def is_path(text: str) -> bool:
-    """Whether a word of a scenario is the path of a file and not a name of a catalogue."""
+    """Whether a word of a scenario is a path, not a catalogue name."""
     return text.endswith(".py") or "/" in text
 
 
 class Folder(Mapping[str, T], Generic[T]):
-    """Records by name: the name of a file, with ``-`` for ``_``.
+    """Records by name: the file's name, with ``-`` for ``_``.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Folder(Mapping[str, T], Generic[T]):
 
     @cached_property
     def paths(self) -> Mapping[str, Path]:
-        """File of each name, by sorted names."""
+        """Files by name, sorted."""
         root, *below = self.package.split(".")
         folder = Path(str(files(root))).joinpath(*below)
         return {
@@ -77,13 +77,16 @@ class Folder(Mapping[str, T], Generic[T]):
         return len(self.paths)
 
     def text(self, label: str) -> str:
-        """First line of the docstring of a file: what the choice is, in a sentence. Imports nothing."""
+        """First line of a file's docstring, which describes the choice.
+
+        Imports nothing.
+        """
         path = Path(label) if is_path(label) else self.paths[label]
         tree = ast.parse(path.read_text(encoding="utf-8"))
         return (ast.get_docstring(tree) or "").split("\n", 1)[0]
 
     def load(self, label: str) -> T:
-        """Return the record of a name of the catalogue, or of the file of a user's own at a path.
+        """Return the record of a catalogue name or of a user's file.
 
         Raises
         ------
@@ -94,7 +97,10 @@ class Folder(Mapping[str, T], Generic[T]):
 
     @contextmanager
     def blaming(self, label: str) -> Iterator[None]:
-        """Call what a record offers inside this: what a user's own file then raises names its file and line."""
+        """Context that blames errors of a user's file on its file and line.
+
+        Call what a record offers inside this context.
+        """
         if not is_path(label):
             yield
             return
@@ -102,7 +108,7 @@ class Folder(Mapping[str, T], Generic[T]):
             yield
 
     def want(self, label: str, found: object, wanted: type[W], what: str) -> W:
-        """Return what a file made, if it is of the wanted class.
+        """Return the object that a file made, if it has the wanted class.
 
         Raises
         ------
@@ -119,7 +125,9 @@ class Folder(Mapping[str, T], Generic[T]):
         return CodeError(str(path), line, text)
 
     def check_fields(self, path: Path, tree: ast.Module) -> None:
-        """Refuse a file whose record has unknown fields, or lacks some; before the file is run.
+        """Refuse a file whose record has unknown or missing fields.
+
+        This check comes before the file is run.
 
         Raises
         ------

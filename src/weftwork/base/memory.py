@@ -1,4 +1,4 @@
-"""How much memory this process may use, and quantities of memory in words.
+"""The memory limit of this process, and memory sizes in words.
 
 The limit is the least of the machine's memory, the limits of the process's control groups and those that ``ulimit``
 set. Source: the Linux kernel's documentation, cgroup-v2 (``memory.max``), cgroup-v1/memory
@@ -26,7 +26,7 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryLimit:
-    """So many bytes, and who sets the limit, in words."""
+    """A memory limit in bytes, and who set it, in words."""
 
     limit_bytes: int
     owner: str
@@ -36,7 +36,7 @@ class MemoryLimit:
 
 
 def memory_limit(root: Path = _ROOT) -> MemoryLimit:
-    """Find the least limit that holds for this process.
+    """Find the lowest memory limit of this process.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def memory_limit(root: Path = _ROOT) -> MemoryLimit:
 
 
 def peak_memory_bytes() -> int:
-    """The most memory that this process has had.
+    """Peak memory of this process in bytes.
 
     It is the kernel's ``VmHWM``, proc(5): what getrusage(2) tells counts the process from which this one was started.
     """
@@ -60,7 +60,7 @@ def peak_memory_bytes() -> int:
 
 
 def memory_words(size_bytes: float) -> str:
-    """Write a quantity of memory for people.
+    """Format a memory size for people.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def memory_words(size_bytes: float) -> str:
 
 
 def _cgroups(root: Path) -> Iterator[int]:
-    """Limits of the control groups that this process is in, and of those around them."""
+    """Memory limits of this process's control groups and of their parents."""
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
         if controllers and "memory" not in controllers.split(","):
@@ -88,7 +88,7 @@ def _cgroups(root: Path) -> Iterator[int]:
 
 
 def _lines(path: Path) -> list[str]:
-    """Lines of a file of the kernel's; none where it does not have the file, or not for everybody."""
+    """Lines of a kernel file; empty if the file is missing or not readable."""
     try:
         return path.read_text(encoding="ascii").splitlines()
     except OSError:
@@ -96,7 +96,10 @@ def _lines(path: Path) -> list[str]:
 
 
 def _process_limits() -> Iterator[tuple[int, str]]:
-    """Limits of ulimit, less what is reserved and not used: thread stacks and the like, which no run grows."""
+    """Limits of ulimit, less memory that is reserved but not used.
+
+    Thread stacks are such memory; no run grows them.
+    """
     for kind, field, name in (
         (resource.RLIMIT_AS, "VmSize", "ulimit -v"),
         (resource.RLIMIT_DATA, "VmData", "ulimit -d"),
@@ -110,6 +113,6 @@ def _process_limits() -> Iterator[tuple[int, str]]:
 
 
 def _status_bytes() -> dict[str, int]:
-    """Sizes of this process by the kernel's names."""
+    """Memory sizes of this process, by the kernel's names."""
     lines = (line.split() for line in _lines(Path("/proc/self/status")))
     return {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines if words[-1] == "kB"}

@@ -1,4 +1,7 @@
-"""The nearest right spelling of a wrong word, for the hint that ends an error message."""
+"""The nearest correct spelling of a wrong word.
+
+It is the hint at the end of an error message.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _CUTOFF = 0.6  # chosen: difflib's own default; below it suggestions look random
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
-    """Return the choice that ``word`` most likely meant, or None where nothing is near.
+    """Return the choice nearest to ``word``, or None if none is near.
 
     Case and the difference between ``_``, ``-`` and a space do not count.
 
@@ -39,7 +42,7 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
 
 
 def turned_round(link: str, links: Container[str]) -> str | None:
-    """Return the link that ``link`` names by its ends in the other order, or None.
+    """Return the link whose ends ``link`` names in reverse order, or None.
 
     Examples
     --------

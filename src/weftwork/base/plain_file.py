@@ -1,4 +1,7 @@
-"""Read a file, and nothing that only looks like one: to open a FIFO waits for a writer, and a device may never end."""
+"""Read regular files only.
+
+Opening a FIFO waits for a writer, and a device may never end.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _KINDS: Final = {
 
 
 def read_plain(path: Path, most_bytes: int | None = None) -> bytes:
-    """Return what is in a file.
+    """Return the content of a regular file.
 
     Parameters
     ----------
@@ -39,7 +42,7 @@ def read_plain(path: Path, most_bytes: int | None = None) -> bytes:
 
 
 def read_ends(path: Path, size_bytes: int) -> tuple[bytes, bytes]:
-    """Return the first and the last bytes of a file, ``size_bytes`` of each or what there is.
+    """Return the first and last ``size_bytes`` of a file, or fewer.
 
     Raises
     ------

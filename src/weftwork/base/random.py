@@ -1,7 +1,7 @@
-"""Randomness that belongs to an identity: a draw is a hash of who draws and why, never of order.
+"""Randomness by identity: a draw hashes who draws and why.
 
-One more flow or probe changes no other flow's luck. The native engine computes the same bits, in
-``native/base/random.hpp``.
+The order of draws never matters. One more flow or probe changes no other flow's luck. The native engine computes the
+same bits, in ``native/base/random.hpp``.
 Source: the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014, doi:10.1145/2660193.2660195) over a linear
 combination of three words with odd constants.
 """
@@ -22,7 +22,7 @@ _K3 = 0x94D049BB133111EB
 
 
 class Stream(IntEnum):
-    """What a draw is for; two purposes never share a draw."""
+    """Purpose of a draw; two purposes never share a draw."""
 
     TRAFFIC = 1
     START = 2
@@ -59,7 +59,7 @@ def mix(a: int, b: int, c: int) -> int:
 
 
 def draw(seed: int, stream: int, flow: int, packet: int, place: int) -> int:
-    """64 random bits of one identity.
+    """Draw 64 random bits for one identity.
 
     Parameters
     ----------
@@ -96,7 +96,10 @@ def draws(seed: int, stream: int, flows: NDArray[np.integer], packet: int, place
 
 
 def uniform(bits: int) -> float:
-    """Map 64 random bits to a float in [0, 1), exactly as the native engine does."""
+    """Map 64 random bits to a float in [0, 1).
+
+    The native engine does exactly the same.
+    """
     return (bits >> 11) * (1.0 / 9007199254740992.0)
 
 

@@ -1,4 +1,4 @@
-"""The call that makes the record of a plug-in, held to the fields of the record before the file is run.
+"""Check the call that makes a plug-in's record, before the file runs.
 
 Python stops at the first wrong field and names the line on which the call begins. This check finds all wrong fields at
 once, each with its own line. Leaves out: the values of the fields, which only the run of the file knows; and a record
@@ -23,7 +23,9 @@ __all__ = ["check_record_call"]
 def check_record_call(
     path: Path, tree: ast.Module, constant: str, records: Iterable[type], error: type[CodeError] = CodeError
 ) -> None:
-    """Refuse unknown and missing fields of the record that a file assigns to a constant.
+    """Refuse unknown and missing fields of a file's record.
+
+    The file assigns the record to a constant.
 
     Parameters
     ----------
@@ -54,7 +56,7 @@ def check_record_call(
 
 
 def _call_of(tree: ast.Module, constant: str) -> ast.Call | None:
-    """The call whose result the last assignment of a constant at the top of a file takes."""
+    """The call that last assigns a constant at the top of a file."""
     found = None
     for node in tree.body:
         targets: list[Any] = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
@@ -64,7 +66,10 @@ def _call_of(tree: ast.Module, constant: str) -> ast.Call | None:
 
 
 def _record_of(call: ast.Call, tree: ast.Module, records: Iterable[type]) -> Any:  # noqa: ANN401 - a dataclass, or None
-    """The record that a call names, as the file has imported it; ``Topology[Keys](...)`` names ``Topology``."""
+    """The record class that a call names, as imported by the file.
+
+    ``Topology[Keys](...)`` names ``Topology``.
+    """
     callee = call.func.value if isinstance(call.func, ast.Subscript) else call.func
     by_name = {record.__name__: record for record in records}
     if isinstance(callee, ast.Attribute):  # of a module

@@ -1,9 +1,9 @@
-"""Ctrl-C and SIGTERM: how a program ends within a second, wherever it is, and leaves nothing half-written behind.
+"""Ctrl-C and SIGTERM: end a program within a second.
 
-A signal raises `Stopped`, a KeyboardInterrupt, in the main thread. Where something is worth keeping, the first signal
-is a wish instead, which the work looks at. C code keeps Python from raising, so a thread watches too: what has not
-ended by itself in time is ended, after the unfinished files are removed (docs/decisions/0022). Imports little, so that
-a program can be stopped while it loads the rest.
+Nothing half-written stays behind. A signal raises `Stopped`, a KeyboardInterrupt, in the main thread. Where something
+is worth keeping, the first signal is a wish instead, which the work looks at. C code keeps Python from raising, so a
+thread watches too: what has not ended by itself in time is ended, after the unfinished files are removed
+(docs/decisions/0022). Imports little, so that a program can be stopped while it loads the rest.
 Leaves out: C code that holds the interpreter's lock, which keeps the thread waiting; SIGHUP and SIGQUIT, which end a
 process as ever; threads other than the main one, where Python delivers no signals.
 """
@@ -37,7 +37,7 @@ _STILL_WRITING = b"weftwork: stopped; what was done is being written. Ctrl-C aga
 
 
 class Stopped(KeyboardInterrupt):
-    """Somebody has asked the program to end.
+    """A signal has asked the program to end.
 
     Parameters
     ----------
@@ -50,7 +50,10 @@ class Stopped(KeyboardInterrupt):
 
 
 class _State:
-    """What this process knows of stopping; signals are of a process, so there is one."""
+    """The stop state of this process.
+
+    Signals belong to a process, so there is one state.
+    """
 
     def __init__(self) -> None:
         self.heard: int | None = None  # number of the first signal
@@ -60,11 +63,11 @@ class _State:
         self.files: dict[Path, None] = {}  # unfinished files and folders
 
     def begin(self) -> None:
-        """Forget what an earlier program in this process has heard."""
+        """Forget signals of an earlier program in this process."""
         self.heard, self.is_raised, self.is_put_off, self.is_keeping = None, False, False, False
 
     def signal(self) -> int | None:
-        """Number of the signal that was heard, if any."""
+        """Number of the received signal, if any."""
         return self.heard
 
 
@@ -73,7 +76,7 @@ state = _State()
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
-    """Remove a file or folder where the body fails, is interrupted, or is ended with the program.
+    """Remove a file or folder if the body fails, or is stopped.
 
     Parameters
     ----------
@@ -90,7 +93,9 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 def stoppable(command: Callable[[], int], *, is_program: bool) -> int:
-    """Call a command that a signal ends within a second, and return its exit code: 128 + the signal's number after one.
+    """Call a command that a signal can end within a second.
+
+    Returns its exit code: 128 + the signal's number after a signal.
 
     Parameters
     ----------
@@ -141,7 +146,9 @@ def stoppable(command: Callable[[], int], *, is_program: bool) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process now: remove what is unfinished, end its children, and go; nothing more is written.
+    """End the process now: remove unfinished files and end its children.
+
+    Nothing more is written.
 
     Parameters
     ----------
@@ -158,7 +165,7 @@ def leave(code: int) -> NoReturn:
 
 
 def _tell(number: int) -> None:
-    """Write out what is buffered, and say on standard error which signal has ended the program."""
+    """Flush the output, and report the signal on standard error."""
     for stream, text in ((sys.stdout, ""), (sys.stderr, f"stopped by {signal.Signals(number).name}\n")):
         with suppress(OSError, ValueError):  # whoever read has gone, as Ctrl-C ends all of a pipe; or it is closed
             if stream is not None:
@@ -167,7 +174,10 @@ def _tell(number: int) -> None:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    """Handle a signal: raise once, so that a second one does not disturb the tidying up that the first one began."""
+    """Handle a signal: raise once.
+
+    A second signal does not disturb the clean-up that the first signal began.
+    """
     if state.heard is None:
         state.heard = number
     if state.is_raised:
@@ -180,7 +190,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 def _is_in_loading(frame: FrameType | None) -> bool:
-    """Whether a native library is being loaded: Python code that it calls then must not raise.
+    """Whether a native library is loading, so that Python must not raise.
 
     DuckDB's ends the process by an abort where it does (nanobind, ``enum_create``).
     """
@@ -193,7 +203,9 @@ def _is_in_loading(frame: FrameType | None) -> bool:
 
 
 def _watch(reader: int) -> None:
-    """End the process where it has not ended in time after a signal; send a signal again that was put off.
+    """End a process that does not stop in time after a signal.
+
+    A signal that was put off is sent again.
 
     Parameters
     ----------
@@ -228,7 +240,7 @@ def _say(text: bytes) -> None:
 
 
 def _next(reader: int, wait_s: float | None) -> int | None:
-    """The next of `SIGNALS`, 0 where none came in time, None at the end."""
+    """Wait for the next of `SIGNALS`: 0 after the timeout, None at the end."""
     while select.select([reader], [], [], wait_s)[0]:
         told = os.read(reader, 1)
         if not told:
@@ -239,7 +251,7 @@ def _next(reader: int, wait_s: float | None) -> int | None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder that may have got its final name, and into which somebody may still write."""
+    """Remove a file or folder that others may still rename or write."""
     import shutil
 
     for _ in range(3):

@@ -1,8 +1,8 @@
-"""Quantities as people write them, ``400Gbps``, ``2MiB``, ``1.5us``, ``20m``, to and from the units of Weftwork.
+"""Quantities with units, such as ``400Gbps`` or ``1.5us``: parsing and formatting.
 
-Text with units is parsed at the edge and nowhere else. Prefixes: SI (1,000), and IEC 80000-13 for ``Ki``, ``Mi``,
-``Gi``, ``Ti`` (1,024). Case counts, since ``b`` is a bit and ``B`` a byte, ``m`` a thousandth and ``M`` a million; only
-``k`` and ``K`` are the same.
+Results are in the base units of Weftwork. Text with units is parsed at the edge and
+nowhere else. Prefixes: SI (1,000), and IEC 80000-13 for ``Ki``, ``Mi``, ``Gi``, ``Ti`` (1,024). Case counts, since
+``b`` is a bit and ``B`` a byte, ``m`` a thousandth and ``M`` a million; only ``k`` and ``K`` are the same.
 Leaves out: compound units (``1h30m``), signs (no quantity here is negative) and thousands separators.
 """
 
@@ -33,7 +33,7 @@ _LONGEST = 64  # chosen: longer text is no quantity; keeps the arithmetic small 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QuantityKind:
-    """A kind of quantity and the units in which people write it.
+    """A kind of quantity and its units.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ class QuantityKind:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, for an error message."""
+        """Allowed texts, for an error message."""
         bare = ", or a number of bytes" if self.bare else ""
         units = ", ".join(self.preferred)
         return f"{self.article_name} such as {self.examples[0]} or {self.examples[1]} (units {units}){bare}"
 
 
 class UnitError(WeftworkError, ValueError):
-    """A text is not a quantity of the kind that was asked for.
+    """A text is not a quantity of the expected kind.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ LENGTH = QuantityKind(
 
 
 def parse_quantity(quantity: QuantityKind, text: str) -> int | float:
-    """Turn text with a unit into a number of base units, exactly.
+    """Parse text with a unit into a number of base units, exactly.
 
     Parameters
     ----------
@@ -234,7 +234,9 @@ def _nearest_unit(quantity: QuantityKind, unit: str) -> str | None:
 
 
 def format_quantity(quantity: QuantityKind, value: float) -> str:
-    """Write a number of base units as the shortest text that `parse_quantity` reads back to the same number.
+    """Format a number of base units as the shortest exact text.
+
+    `parse_quantity` reads the text back to the same number.
 
     Examples
     --------
@@ -260,7 +262,10 @@ def format_quantity(quantity: QuantityKind, value: float) -> str:
 
 
 def _plain_number(value: Fraction) -> str:
-    """Write decimal digits without an exponent; 28 at most, so that the caller compares where it must be exact."""
+    """Format a decimal without an exponent, at 28 digits at most.
+
+    The caller compares where the value must be exact.
+    """
     if value.denominator == 1:
         return str(value.numerator)
     text = format(Decimal(value.numerator) / Decimal(value.denominator), "f")

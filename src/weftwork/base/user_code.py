@@ -1,7 +1,8 @@
-"""A Python file of a user's own: read, parsed and imported, with whatever is wrong told by file and line.
+"""Read, parse and import a user's Python file.
 
-Policies, topologies, traffic patterns, collective algorithms and transports all come through this door. What it imports
-runs with all rights of the user; `UserCode` says which files a reader of scenarios may bring here.
+Errors name the file and the line. Policies, topologies, traffic patterns, collective algorithms and transports all come
+through this door. What it imports runs with all rights of the user; `UserCode` says which files a reader of scenarios
+may bring here.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TOO_DEEP = "nested too deeply to be read; write it as several statements"
 
 
 class UserCode(Enum):
-    """Which Python files that a scenario names are run when it is read."""
+    """Permission to run Python files that a scenario names."""
 
     RUN = auto()  # all of them
     TOPOLOGY = auto()  # that of fabric.topology alone; the others are left unread, and keys that may be theirs unjudged
@@ -38,12 +39,15 @@ class UserCode(Enum):
 
 
 def is_in_package(path: Path) -> bool:
-    """Whether a file lies in Weftwork's own package, behind all links: a link in the package may lead out of it."""
+    """Whether a file lies in Weftwork's package, after resolving links.
+
+    A link in the package may lead out of it.
+    """
     return path.resolve().is_relative_to(PACKAGE)
 
 
 def text_of(path: Path, error: type[CodeError] = CodeError) -> str:
-    """Return the text of a file, its lines ended as on Unix.
+    """Return the text of a file with Unix line ends.
 
     Raises
     ------
@@ -79,7 +83,7 @@ def parsed(path: Path, source: str, error: type[CodeError] = CodeError) -> ast.M
 
 
 def imported(path: Path, source: str, error: type[CodeError] = CodeError) -> ModuleType:
-    """Make the module of a text that was parsed; a changed text is a new module.
+    """Import a parsed text as a module; a changed text is a new module.
 
     Raises
     ------
@@ -104,7 +108,7 @@ def imported(path: Path, source: str, error: type[CodeError] = CodeError) -> Mod
 
 @contextmanager
 def blaming(path: Path, error: type[CodeError] = CodeError) -> Iterator[None]:
-    """Turn what a file of a user's own raises into an error that names its file and line.
+    """Turn an exception of a user's file into an error with file and line.
 
     Errors that Weftwork raises on purpose, such as a `ConfigError` of the file itself, pass unchanged.
     """
@@ -118,7 +122,7 @@ def blaming(path: Path, error: type[CodeError] = CodeError) -> Iterator[None]:
 
 
 def line_of_constant(tree: ast.Module, name: str) -> int:
-    """Return the line on which a file assigns a constant; 1 where it does not."""
+    """Return the line that assigns a constant, or 1."""
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
@@ -127,5 +131,5 @@ def line_of_constant(tree: ast.Module, name: str) -> int:
 
 
 def text_digest(*parts: str) -> str:
-    """SHA-256 of some texts, in hexadecimal."""
+    """SHA-256 of several texts, in hexadecimal."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

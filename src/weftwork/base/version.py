@@ -1,3 +1,6 @@
-"""The version of Weftwork: the one place that states it. The build (pyproject.toml, CMakeLists.txt) reads this line."""
+"""The version of Weftwork, stated only here.
+
+The build (pyproject.toml, CMakeLists.txt) reads the line below.
+"""
 
 VERSION = "0.1.0"

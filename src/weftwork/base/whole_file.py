@@ -1,5 +1,6 @@
-"""Files that are whole or not there: written under a temporary name in the same folder, then renamed.
+"""Files that are either complete or absent.
 
+They are written under a temporary name in the same folder, then renamed.
 Leaves out: what a loss of power does to files that the system has not yet written out.
 """
 
@@ -16,7 +17,9 @@ __all__ = ["temporary_beside", "write_whole"]
 
 
 def temporary_beside(path: Path, name: str = "") -> Path:
-    """A name for what becomes a file or folder; it begins with a dot and ends in ``.unfinished``.
+    """A temporary name for a file or folder being written.
+
+    It begins with a dot and ends in ``.unfinished``.
 
     Parameters
     ----------
@@ -27,7 +30,7 @@ def temporary_beside(path: Path, name: str = "") -> Path:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file in UTF-8; whatever happens, its name holds all of the text, or what was there before.
+    """Write a file in UTF-8 completely, or leave the old file as it was.
 
     A link stays one and its target is replaced. What is no file, such as ``/dev/stdout``, is written as it is.
 

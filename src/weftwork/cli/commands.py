@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from weftwork.base.version import VERSION
+from weftwork.cli import completed
 from weftwork.cli.commands_fabric import cost_command, design_command
 from weftwork.cli.commands_measured import calibrate_command, validate_command
+from weftwork.cli.commands_reference import explain_command, list_command, new_command, schema_command
 from weftwork.cli.commands_runs import runs
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
 from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
@@ -33,7 +34,6 @@ app = typer.Typer(
     help="Plan, simulate and operate the network that trains large models.",
     epilog=TRUST,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -44,6 +44,23 @@ app.add_typer(runs, name="runs")
 
 # lists are named here: `weftwork.cli.list` hides the built-in once it is imported, and typer reads annotations later
 Tuned = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenarios that are tuned together, YAML files.")]
+Compared = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN...", help="Run folders, two or more; others of a workload are measured against the first."
+    ),
+]
+Reported = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN...",
+        help="Run folder, or several to compare them; or one folder of weftwork plan, design, sweep, cross or tune.",
+    ),
+]
+Prices = Annotated[
+    str | None,
+    typer.Option(help="Price book of the fabrics compared: a name or a file; see weftwork cost.", show_default=False),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -65,10 +82,14 @@ class WhatIf(StrEnum):
 @app.callback(invoke_without_command=True)
 def _weftwork(
     *,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and its commit, and stop.", is_eager=True)
+    ] = False,
 ) -> None:
     if version:
-        typer.echo(VERSION)
+        from weftwork.base.commit import version_text
+
+        typer.echo(f"weftwork {version_text()}")
         raise typer.Exit
 
 
@@ -132,8 +153,14 @@ def _plan(  # noqa: PLR0913 - the options, all by name
         Path | None,
         typer.Argument(help="Scenario; keys of training that it does not give are searched.", show_default=False),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Without FILE: model of the catalogue, or a config.json.")] = None,
-    node: Annotated[str | None, typer.Option(help="Without FILE: server of the catalogue, such as dgx-h100.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Without FILE: model of the catalogue, or a config.json.", autocompletion=completed.models),
+    ] = None,
+    node: Annotated[
+        str | None,
+        typer.Option(help="Without FILE: server of the catalogue, such as dgx-h100.", autocompletion=completed.nodes),
+    ] = None,
     gpus: Annotated[int | None, typer.Option(help="Without FILE: how many GPUs.")] = None,
     global_batch: Annotated[
         int | None, typer.Option(help="Without FILE: sequences of an iteration; 4 Mi tokens by default.")
@@ -248,15 +275,26 @@ def _cross(  # noqa: PLR0913 - the options, all by name
             "--control",
             metavar="NAME",
             help="A control, or a Python file of your own; may be repeated. all by default.",
+            autocompletion=completed.controls,
         ),
     ] = None,
     path_selections: Annotated[
         list[str] | None,
-        typer.Option("--path-selection", metavar="NAME", help="A balancer at the NIC, likewise."),
+        typer.Option(
+            "--path-selection",
+            metavar="NAME",
+            help="A balancer at the NIC, likewise.",
+            autocompletion=completed.path_selections,
+        ),
     ] = None,
     port_selections: Annotated[
         list[str] | None,
-        typer.Option("--port-selection", metavar="NAME", help="A balancer at the switch, likewise."),
+        typer.Option(
+            "--port-selection",
+            metavar="NAME",
+            help="A balancer at the switch, likewise.",
+            autocompletion=completed.port_selections,
+        ),
     ] = None,
     workloads: Annotated[
         list[str] | None,
@@ -347,7 +385,12 @@ def _tune(  # noqa: PLR0913 - the options, all by name
 @app.command("collective", epilog=TRUST)
 def _collective(  # noqa: PLR0913 - the options, all by name
     *,
-    operation: Annotated[str, typer.Argument(help="Such as all-reduce; see `weftwork explain collective.operation`.")],
+    operation: Annotated[
+        str,
+        typer.Argument(
+            help="Such as all-reduce; see `weftwork explain collective.operation`.", autocompletion=completed.operations
+        ),
+    ],
     gpus: Annotated[int | None, typer.Option(help="How many take part; all of the fabric by default.")] = None,
     sizes: Annotated[str, typer.Option(help="FROM:TO, or a list with commas.")] = "1MiB:256MiB",
     factor: Annotated[int, typer.Option(help="From one size to the next of a range.")] = 2,
@@ -427,29 +470,7 @@ def _topology(  # noqa: PLR0913 - the options, all by name
     )
 
 
-@app.command("new")
-def _new(
-    *,
-    kind: Annotated[
-        str,
-        typer.Argument(
-            help="congestion-control, path-selection, port-selection, collective, topology, traffic, transport, "
-            "or recipe."
-        ),
-    ],
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="Of the files, such as my_cc: a name of Python without suffix. Of a recipe its name in weftwork list "
-            "recipe."
-        ),
-    ],
-    as_json: Json = False,
-) -> None:
-    """Write a file of your own to begin with and a scenario that runs it, or the scenario of a public recipe."""
-    from weftwork.cli.new import new_file
-
-    new_file(kind, name, as_json=as_json)
+app.command("new")(new_command)
 
 
 @app.command("import")
@@ -465,7 +486,12 @@ def _import(
         int | None, typer.Option("--gpus", "--world-size", help="In place of what the launcher says.")
     ] = None,
     node: Annotated[
-        str | None, typer.Option(help="Server; see `weftwork list node`. By default dgx-h100.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Server; see `weftwork list node`. By default dgx-h100.",
+            show_default=False,
+            autocompletion=completed.nodes,
+        ),
     ] = None,
     variables: Annotated[
         list[str] | None,
@@ -501,23 +527,20 @@ def _test(
 @app.command("compare")
 def _compare(
     *,
-    first: Annotated[Path, typer.Argument(help="Run folder, or the name of a run in runs.")],
-    second: Annotated[Path, typer.Argument(help="Run folder that is measured against the first.")],
+    runs: Compared,
+    prices: Prices = None,
     as_json: Json = False,
 ) -> None:
-    """Show two runs side by side: what differs."""
-    from weftwork.cli.compare import compare_runs
+    """Show runs side by side: what came of what differs, and which fabric is worth its price."""
+    from weftwork.cli.compare import compare
 
-    compare_runs(first, second, as_json=as_json)
+    compare(runs, prices=prices, as_json=as_json)
 
 
 @app.command("report")
 def _report(
     *,
-    first: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Run folder, or one of weftwork plan, design, sweep or tune.")
-    ],
-    second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another run, to compare with it.")] = None,
+    runs: Reported,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -526,13 +549,14 @@ def _report(
             help="File to write, .html or .json (a trace for Perfetto); by default <run>.html beside the run.",
         ),
     ] = None,
+    prices: Prices = None,
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a run, two runs compared, a sweep, a tuning, a search for plans or a design."""
+    """Write a page about a run, runs compared, a sweep, a tuning, a search for plans or a design."""
     from weftwork.cli.report import report
 
-    report(first, second, out=out, is_opened=is_opened, as_json=as_json)
+    report(runs, out=out, prices=prices, is_opened=is_opened, as_json=as_json)
 
 
 app.command("cost", epilog=TRUST)(cost_command)
@@ -555,36 +579,6 @@ def _rdma_decode(
     decode(file, limit=limit, is_noted=is_noted, as_json=as_json)
 
 
-@app.command("list")
-def _list(
-    *,
-    kind: Annotated[
-        str | None, typer.Argument(help="Such as model or congestion_control; without it, the kinds.")
-    ] = None,
-    with_sources: Annotated[bool, typer.Option("--sources", help="Say where each comes from.")] = False,
-    as_json: Json = False,
-) -> None:
-    """List what there is to choose from."""
-    from weftwork.cli.list import list_kind
-
-    list_kind(kind, as_json=as_json, with_sources=with_sources)
-
-
-@app.command("explain")
-def _explain(
-    *,
-    key: Annotated[str | None, typer.Argument(help="Such as training.tensor; without it, the sections.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Say what a key of a scenario means, with unit and default."""
-    from weftwork.cli.explain import explain
-
-    explain(key, as_json)
-
-
-@app.command("schema")
-def _schema() -> None:
-    """Print the JSON Schema of a scenario, for editors."""
-    from weftwork.cli.schema import schema
-
-    schema()
+app.command("list")(list_command)
+app.command("explain")(explain_command)
+app.command("schema")(schema_command)

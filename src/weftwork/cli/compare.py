@@ -1,122 +1,173 @@
-"""``weftwork compare``: two runs side by side."""
+"""``weftwork compare``: runs side by side, the verdict first."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
+from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
+from weftwork.cli.compare_tables import (
+    BESIDE,
+    difference_table,
+    fabric_table,
+    number_tables,
+    places_words,
+    print_table,
+    run_table,
+)
 from weftwork.cli.console import console
 from weftwork.report.answer import finished
+from weftwork.report.comparison_words import (
+    changed_numbers,
+    comparison_verdict,
+    has_prices_apart,
+    joined,
+    price_doubts,
+)
+from weftwork.report.design_folder import is_design
 from weftwork.report.three_lines import LABELS, three_lines
-from weftwork.report.words import amount, change, label
-from weftwork.store.runs import open_run
-from weftwork.study.results.compare import Comparison, NumberPair, compare
+from weftwork.store.crossings import is_crossing
+from weftwork.store.runs import Run, open_run
+from weftwork.store.sweeps import is_sweep
+from weftwork.store.tunings import is_tuning
+from weftwork.study.results.compare_runs import compare_runs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from weftwork.store.runs import Run
+    from weftwork.spec.comparison import RunComparison
 
-__all__ = ["compare_runs", "headline"]
+__all__ = ["compare", "open_runs"]
 
-_SAME = 0.0005  # a change that rounds to 0.0 %
+_BLAMED: Final = 6  # chosen: lines about culprits; the table has them all
 
 
-def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
-    """Print what differs between two runs.
+def compare(folders: Sequence[Path], *, prices: str | None, as_json: bool) -> None:
+    """Print what differs between runs, and what came of it.
 
     Parameters
     ----------
-    first, second : run folders
+    folders : of runs, two at least; the others of a workload are measured against its first
+    prices : name of a shipped price book, or the path of another
     as_json : one JSON object instead of words
 
     Raises
     ------
-    ConfigError : one of them is no run
+    ConfigError : fewer than two, some are no runs, or the price book is wrong; with all mistakes
     """
-    runs = open_run(first), open_run(second)
-    found = compare(*runs)
+    runs = open_runs(folders, least=2)
+    found = compare_runs(runs, prices=prices)
     if as_json:
-        paths = {"first": str(first), "second": str(second)}
-        ended = {f"{name}_status": run.status for name, run in zip(paths, runs, strict=True)}
-        blamed = {f"{name}_culprit": _culprit(run) for name, run in zip(paths, runs, strict=True)}
-        typer.echo(json.dumps({**paths, **ended, **blamed, **asdict(found)}, indent=2))
+        typer.echo(json.dumps(_document(folders, runs, found), indent=2))
         return
     out = console()
-    for run in runs:
+    for run, row in zip(runs, found.runs, strict=True):
         if not run.is_complete:
             done, counted = finished(run)
             seeds = f", {done} of {plural(counted, 'seed')} finished" if run.seeds else ""
-            out.print(Text(f"{run.path} is {run.status}{seeds}: its numbers are partial"))
-    is_whole = all(done == counted for done, counted in map(finished, runs))
-    out.print(Text(headline(found, is_whole=is_whole)))
-    for name, run in zip(("first", "second"), runs, strict=True):
-        if culprit := three_lines(run)[2]:
-            out.print(Text(f"{LABELS[2]} in the {name}: {culprit}"), soft_wrap=True)
+            out.print(Text(f"{row.label} is {run.status}{seeds}: its numbers are partial"), soft_wrap=True)
+    for text in comparison_verdict(found):
+        out.print(Text(text), soft_wrap=True)
+    for text in _blamed(runs, found):
+        out.print(Text(text), soft_wrap=True)
+    print_table(out, run_table(out, found))
+    if fabrics := fabric_table(found):
+        print_table(out, fabrics)
+    if not has_prices_apart(found):
+        for text in price_doubts(found):
+            out.print(Text(text), soft_wrap=True)
     if found.differences:
-        out.print()
-        out.print(_difference_table(found))
-    changed = [pair for pair in found.numbers if pair.first != pair.second]
+        print_table(out, difference_table(found))
+    changed, alone = changed_numbers(found)
     if changed:
+        for table in number_tables(out, found, changed):
+            print_table(out, table)
         out.print()
-        out.print(_number_table(changed))
-        out.print()
-        out.print(Text(f"{plural(len(found.numbers) - len(changed), 'other number is', 'other numbers are')} equal"))
+        same = len(found.numbers) - len(changed) - alone
+        told = f"; {plural(alone, 'number is', 'numbers are')} of one workload alone" if alone else ""
+        out.print(Text(f"{plural(same, 'other number is', 'other numbers are')} equal{told}"))
 
 
-def _culprit(run: Run) -> dict[str, Any] | None:
-    """The culprit as JSON."""
-    return None if run.answer is None else asdict(run.answer.culprit)
+def open_runs(folders: Sequence[Path], *, least: int = 1) -> list[Run]:
+    """Open runs, and refuse all that are none at once.
+
+    Parameters
+    ----------
+    folders : of runs
+    least : how many there have to be
+
+    Raises
+    ------
+    ConfigError : with a mistake for every folder that is no run, and one where they are too few
+    """
+    mistakes: list[Mistake] = []
+    runs: list[Run] = []
+    for folder in folders:
+        if several := _several(folder):
+            mistakes.append(Mistake(path=str(folder), text=several))
+            continue
+        try:
+            runs.append(open_run(folder))
+        except ConfigError as error:
+            if len(folders) == 1 == least:
+                raise
+            mistakes += [
+                Mistake(path=str(folder if one.path == "run" else folder / one.path), text=one.text, fix=one.fix)
+                for one in error.mistakes
+            ]
+    if len(folders) < least:
+        found = f"found {plural(len(folders), 'run')}, wanted {least} or more"
+        mistakes.append(Mistake(path="RUN", text=f"{found}; one run alone is shown by: weftwork report RUN"))
+    if mistakes:
+        raise ConfigError("command line", mistakes)
+    return runs
 
 
-def headline(found: Comparison, *, is_whole: bool, second: str = "The second") -> str:
-    """Say in a sentence which run was faster; ``is_whole`` where both delivered everything."""
-    if found.is_same_result:
-        return "The results are equal to the bit."
-    if not is_whole:
-        return "The completion times cannot be compared, since not every run finished."
-    known = {pair.name: pair for pair in found.numbers if pair.change is not None}
-    # what the answers of both begin with
-    names = ("iteration_ps", "collective_duration_ps", "completion_ps")
-    pair = next((known[name] for name in names if name in known), None)
-    if pair is None or pair.change is None:
-        return "The completion times cannot be compared."
-    times = f"{amount(pair.second, pair.unit)} against {amount(pair.first, pair.unit)}"
-    if abs(pair.change) < _SAME:
-        return f"Both took as long: {times}."
-    if pair.change >= 1:
-        return f"{second} took {amount(1 + pair.change, 'ratio')} times as long: {times}{_clear(pair)}."
-    direction = "more" if pair.change > 0 else "less"
-    return f"{second} took {amount(abs(pair.change), 'share')} {direction} time: {times}{_clear(pair)}."
+def _several(folder: Path) -> str:
+    """Why the folder of a sweep and the like is not compared; empty for any other."""
+    kinds = ((is_sweep, "a sweep"), (is_crossing, "a crossing"), (is_tuning, "a tuning"), (is_design, "a design"))
+    what = next((name for is_one, name in kinds if is_one(folder)), "")
+    inside = f", such as one of those in {folder / 'runs'}" if (folder / "runs").is_dir() else ""
+    return f"is {what}, which is not compared; wanted the folder of a run{inside}" if what else ""
 
 
-def _clear(pair: NumberPair) -> str:
-    if pair.is_clear is None:
-        return ""
-    return ", beyond what seeds explain" if pair.is_clear else ", within what seeds explain"
+def _document(folders: Sequence[Path], runs: Sequence[Run], found: RunComparison) -> dict[str, Any]:
+    """The comparison as JSON takes it."""
+    document = asdict(found)
+    rows = [
+        {"run": str(folder), **row, "answer_culprit": None if run.answer is None else asdict(run.answer.culprit)}
+        for folder, run, row in zip(folders, runs, document["runs"], strict=True)
+    ]
+    for row in rows:
+        _per_gpu(row["fabric"])
+    return {"verdict": comparison_verdict(found), "price_notes": price_doubts(found), **document, "runs": rows}
 
 
-def _difference_table(found: Comparison) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("scenario", "first", "second"):
-        table.add_column(name)
-    for difference in found.differences:
-        table.add_row(difference.key, difference.first or "-", difference.second or "-")
-    return table
+def _per_gpu(fabric: dict[str, Any] | None) -> None:
+    """Put dollars of a GPU into a fabric that has a price."""
+    if fabric is not None and fabric["price_usd"] is not None:
+        fabric["price_per_gpu_usd"] = {end: value / fabric["gpus"] for end, value in fabric["price_usd"].items()}
 
 
-def _number_table(pairs: list[NumberPair]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("number")
-    for name in ("first", "second", "change"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for pair in pairs:
-        told = "-" if pair.change is None else change(pair.change)
-        table.add_row(label(pair.name), amount(pair.first, pair.unit), amount(pair.second, pair.unit), told)
-    return table
+def _blamed(runs: Sequence[Run], found: RunComparison) -> list[str]:
+    """A line for each culprit, with the runs in which it is to blame."""
+    of: dict[str, list[int]] = {}
+    for place, run in enumerate(runs):
+        if culprit := three_lines(run)[2]:
+            of.setdefault(culprit, []).append(place)
+    if len(of) > _BLAMED:
+        return []
+    return [f"{LABELS[2]} in {_whose(found, places)}: {culprit}" for culprit, places in of.items()]
+
+
+def _whose(found: RunComparison, places: Sequence[int]) -> str:
+    """Runs by their names, or, with many of them, by their numbers in the table."""
+    if len(found.runs) <= BESIDE:
+        return joined([found.runs[place].label for place in places])
+    return f"{'run' if len(places) == 1 else 'runs'} {places_words([place + 1 for place in places])}"

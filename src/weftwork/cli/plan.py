@@ -34,7 +34,7 @@ from weftwork.report.plan_words import (
     plan_verdict,
 )
 from weftwork.report.words import amount
-from weftwork.spec.scenario.scenario import dump
+from weftwork.spec.scenario.written import dump
 from weftwork.store.runs import fresh_folder, new_folder, refuse_existing, write_files
 from weftwork.study.plan.best import MOST, sweep_of_best
 from weftwork.study.plan.confirm import confirm

@@ -1,53 +1,105 @@
-"""``weftwork report``: a page of a run, of two, of a sweep, a tuning, a crossing, a search or a design; or a trace."""
+"""``weftwork report``: a page of one run or several, of a sweep, tuning, crossing, search or design; or a trace."""
 
 from __future__ import annotations
 
 import json
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.text import Text
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.whole_file import write_whole
-from weftwork.cli.compare import headline
+from weftwork.cli.compare import open_runs
 from weftwork.cli.console import console
-from weftwork.report.answer import finished
 from weftwork.report.design_folder import is_design, open_design
 from weftwork.report.plan_words import PLAN_FILE, open_plan
 from weftwork.report.words import amount
 from weftwork.store.crossings import is_crossing, read_crossing
 from weftwork.store.named_runs import folder_of
-from weftwork.store.runs import open_run
 from weftwork.store.sweeps import is_sweep, read_command, read_result
 from weftwork.store.tunings import is_tuning, read_tuning
 
 if TYPE_CHECKING:
     from weftwork.store.runs import Run
 
-__all__ = ["report"]
+__all__ = ["WrittenReport", "report", "write_report"]
 
 PAGE: Final = "page.html"  # in the folder of a sweep, a tuning or a search
 _KINDS: Final = {".html": "page", ".htm": "page", ".json": "trace"}
 
 
-def report(first: Path, second: Path | None, *, out: Path | None, is_opened: bool, as_json: bool) -> None:
+def report(
+    folders: Sequence[Path], *, out: Path | None, is_opened: bool, as_json: bool, prices: str | None = None
+) -> None:
     """Write a page and say where it is.
 
     Parameters
     ----------
-    first, second : run folders; the second is measured against the first; or the folder of a sweep, a tuning, a
-        crossing, a search for plans or a design alone
-    out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``, or
-        ``page.html`` in the folder of the sweep or the search; a name that ends in ``.json`` is for a trace, any other
-        suffix than ``.html`` is refused
+    folders : of runs, which are compared where they are several; or the folder of a sweep, a tuning, a crossing, a
+        search for plans or a design alone
+    out : file to write; by default ``<run>.html`` beside the first run's folder, ``<first>-<second>.html`` of two,
+        ``<first>-and-5-more.html`` of six, or ``page.html`` in the folder of the sweep or the search; a name that ends
+        in ``.json`` is for a trace, any other suffix than ``.html`` is refused
     is_opened : show it in a browser
     as_json : one JSON object instead of words
+    prices : name of a shipped price book, or the path of another, for the fabrics of several runs
+
+    Raises
+    ------
+    ConfigError : one of them is no run or damaged, the file cannot be written, or its suffix is another
+    """
+    written = write_report(folders, out=out, prices=prices)
+    if as_json:
+        typer.echo(json.dumps(written.document(), indent=2))
+    else:
+        console().print(Text(f"{written.kind}: {written.file} ({amount(written.size_bytes, 'B')})"), soft_wrap=True)
+        for run in written.runs:
+            if not run.is_complete:
+                console().print(Text(f"note: {run.path} is {run.status}; its numbers are partial"), soft_wrap=True)
+    if is_opened:
+        webbrowser.open(written.file.absolute().as_uri())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WrittenReport:
+    """A page or a trace that was written.
+
+    Attributes
+    ----------
+    kind : ``page`` or ``trace``
+    file : the file
+    size_bytes : its size
+    runs : the runs that it is about; empty for the folder of a sweep and the like
+    of, folder : kind and folder of such a folder; empty and None for runs
+    """
+
+    kind: str
+    file: Path
+    size_bytes: int
+    runs: tuple[Run, ...] = ()
+    of: str = ""
+    folder: Path | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The same as JSON takes it."""
+        found: dict[str, Any] = {self.kind: str(self.file), "size_bytes": self.size_bytes}
+        if self.folder is not None:
+            return {**found, self.of: str(self.folder)}
+        return {**found, "runs": [str(run.path) for run in self.runs], "status": [run.status for run in self.runs]}
+
+
+def write_report(folders: Sequence[Path], *, out: Path | None = None, prices: str | None = None) -> WrittenReport:
+    """Write the page of a run, of several that are compared, or of the folder of a sweep and the like.
+
+    Parameters
+    ----------
+    folders, out, prices : as in `report`
 
     Raises
     ------
@@ -55,27 +107,18 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
     """
     from weftwork.report.page import run_page
 
-    first = folder_of(first)
-    several = _several(first)
+    several = _several(folder_of(folders[0])) if len(folders) == 1 else None
     if several is not None:
-        _report_several(several, second, out=out, is_opened=is_opened, as_json=as_json)
-        return
-    runs = [open_run(path) for path in (first, second) if path is not None]
+        return _written_several(several, out)
+    runs = open_runs(folders)
+    if len(runs) == 1 and prices is not None:
+        text = "is for runs that are compared; the price of one fabric is told by: weftwork cost"
+        raise ConfigError("command line", [Mistake(path="--prices", text=text)])
     file = out if out is not None else _beside(runs)
     kind = _kind(file)
-    page = run_page if len(runs) == 1 else _comparison
-    size_bytes = _written(file, _trace(runs) if kind == "trace" else page(*runs))
-    if as_json:
-        found = {kind: str(file), "size_bytes": size_bytes, "runs": [str(run.path) for run in runs],
-                 "status": [run.status for run in runs]}  # fmt: skip
-        typer.echo(json.dumps(found, indent=2))
-    else:
-        console().print(Text(f"{kind}: {file} ({amount(size_bytes, 'B')})"), soft_wrap=True)
-        for run in runs:
-            if not run.is_complete:
-                console().print(Text(f"note: {run.path} is {run.status}; its numbers are partial"), soft_wrap=True)
-    if is_opened:
-        webbrowser.open(file.absolute().as_uri())
+    text = _trace(runs) if kind == "trace" else run_page(runs[0]) if len(runs) == 1 else _comparison(runs, prices)
+    size_bytes = _written(file, text)
+    return WrittenReport(kind=kind, file=file, size_bytes=size_bytes, runs=tuple(runs))
 
 
 def _kind(file: Path) -> str:
@@ -171,27 +214,19 @@ def _plan(folder: Path) -> _Several:
     return _Several(folder=folder, kind="plan", page=page)
 
 
-def _report_several(one: _Several, second: Path | None, *, out: Path | None, is_opened: bool, as_json: bool) -> None:
+def _written_several(one: _Several, out: Path | None) -> WrittenReport:
     """Write the page of such a folder again, from what it holds."""
     file = one.folder / PAGE if out is None else out
-    if second is not None:
-        text = f"{one.folder} is a {one.kind}, which is not compared; wanted one folder"
-        raise ConfigError(str(second), [Mistake(path="RUN", text=text)])
     if _kind(file) == "trace":
         raise ConfigError(str(one.folder), [Mistake(path="--out", text="a trace is of one run; wanted a .html file")])
-    size_bytes = _written(file, one.page())
-    if as_json:
-        typer.echo(json.dumps({"page": str(file), "size_bytes": size_bytes, one.kind: str(one.folder)}, indent=2))
-    else:
-        console().print(Text(f"page: {file} ({amount(size_bytes, 'B')})"), soft_wrap=True)
-    if is_opened:
-        webbrowser.open(file.absolute().as_uri())
+    return WrittenReport(kind="page", file=file, size_bytes=_written(file, one.page()), of=one.kind, folder=one.folder)
 
 
 def _beside(runs: list[Run]) -> Path:
     """Beside the folder of the first run, since a run folder is written once."""
-    folder = runs[0].path.resolve()
-    return folder.parent / f"{'-'.join(run.path.resolve().name for run in runs)}.html"
+    first, *others = [run.path.resolve() for run in runs]
+    behind = f"-{others[0].name}" if len(others) == 1 else f"-and-{len(others)}-more" if others else ""
+    return first.parent / f"{first.name}{behind}.html"
 
 
 def _trace(runs: list[Run]) -> str:
@@ -205,16 +240,8 @@ def _trace(runs: list[Run]) -> str:
     return written.getvalue()
 
 
-def _comparison(first: Run, second: Run) -> str:
+def _comparison(runs: Sequence[Run], prices: str | None) -> str:
     from weftwork.report.page_comparison import comparison_page
-    from weftwork.study.results.compare import compare
+    from weftwork.study.results.compare_runs import compare_runs
 
-    found = compare(first, second)
-    is_whole = all(done == counted for done, counted in map(finished, (first, second)))
-    return comparison_page(
-        first,
-        second,
-        headline=headline(found, is_whole=is_whole, second="B"),
-        differences=found.differences,
-        numbers=found.numbers,
-    )
+    return comparison_page(runs, compare_runs(runs, prices=prices))

@@ -1,1 +1,1 @@
-"""Floor 2: other people's measurements, with source and licence."""
+"""Floor 2: published measurements, with source and licence."""

@@ -1,4 +1,4 @@
-"""The tables of other people's measurements that come with Weftwork, as Arrow tables.
+"""Published measurements that come with Weftwork, as Arrow tables.
 
 Source: `weftwork/data/published/README.md` names each table's source, NOTICE its terms.
 Leaves out: distributions of flow sizes, which `weftwork.workload.traffic.sizes` reads.
@@ -23,7 +23,7 @@ _FLOW_SIZES = "flow_sizes_"
 
 
 def measured_names() -> tuple[str, ...]:
-    """Names of the tables, in alphabetical order.
+    """Names of the tables, sorted.
 
     Examples
     --------

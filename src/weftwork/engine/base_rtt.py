@@ -1,5 +1,6 @@
-"""The longest base RTT of a fabric: of any two NIC ports, over the paths of first candidates, without queues.
+"""The longest base RTT between any two NIC ports of a fabric.
 
+It is over the paths of first candidates, without queues.
 Source: `docs/models/packet-engine.md`, section Base RTT. Leaves out: routes that come later.
 """
 
@@ -23,9 +24,10 @@ _DELIVER: Final = -2  # RouteTable.group_of: this node is the attachment
 
 
 def fabric_base_rtt_ps(engine_input: PacketInput) -> int:
-    """Longest round trip of a full packet and its ACK between two NIC ports that reach each other; 0 where none do.
+    """Longest base RTT between two connected NIC ports; 0 without any.
 
-    Ports with the same switch, rates and delays are alike, so that one of them stands for all.
+    The round trip is that of a full packet and its ACK. Ports with the same switch, rates and delays are alike, so that
+    one of them stands for all.
 
     Parameters
     ----------
@@ -62,7 +64,10 @@ def fabric_base_rtt_ps(engine_input: PacketInput) -> int:
 def _seconds(
     kinds: NDArray[np.int64], nic: NDArray[np.int64], first: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """A second port of each kind that has several, so that pairs of one kind are looked at too."""
+    """A second port of each kind with several ports.
+
+    Pairs of one kind are then looked at too.
+    """
     rest = np.delete(np.arange(len(nic)), first)
     _, again = np.unique(kinds[rest], axis=0, return_index=True)
     found: NDArray[np.int64] = nic[rest[again]] if (counts > 1).any() else nic[:0]
@@ -89,7 +94,7 @@ def _one_way_ps(
     size_bytes: NDArray[np.int64],
     hop_bytes: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Time of each pair, 0 without a route, and the switches passed."""
+    """One-way time of each pair, 0 without a route, and passed switches."""
     table = engine_input.routes[0]
     total_ps = np.zeros(len(origin), np.int64)
     hops = np.zeros(len(origin), np.int64)

@@ -1,6 +1,7 @@
-"""What is captured of a run: the frames that start at chosen ports, the same from both packet engines.
+"""Captured frames of a run: those that start at chosen ports.
 
-A frame counts at the instant when its first bit leaves the port, so that a frame that its link loses is captured too.
+They are the same from both packet engines. A frame counts at the instant when its first bit leaves the port, so that a
+frame that its link loses is captured too.
 Leaves out: bytes of headers, which the packet engines do not have.
 """
 
@@ -19,7 +20,7 @@ __all__ = ["CaptureRequest", "earliest"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaptureRequest:
-    """Which frames are captured.
+    """Ports and frame limit of a capture.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ class CaptureRequest:
 
 
 def earliest(request: CaptureRequest, rows: NDArray[np.void]) -> tuple[NDArray[np.void], int]:
-    """Merge what each port has kept.
+    """Merge the captured frames of all ports by time.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Arrays as the native core borrows them."""
+"""Arrays in the form that the native core borrows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ __all__ = ["column"]
 
 
 def column(array: NDArray[Any]) -> NDArray[Any]:
-    """One dimension, contiguous: numbers as they are, records as their bytes, whose layout ``_native.records`` tells.
+    """A contiguous, one-dimensional array.
+
+    Numbers stay as they are; records become bytes, whose layout ``_native.records`` tells.
 
     Parameters
     ----------

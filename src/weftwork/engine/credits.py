@@ -1,5 +1,6 @@
-"""Credits between links: how many bytes each lane may have under way, from the buffer behind it and its length.
+"""Credits between links: bytes in flight of each lane.
 
+They follow from the buffer behind the lane and its length.
 Source: `docs/models/packet-engine.md`, section Credits between links; lanes and credits as InfiniBand has them (IBTA
 vol. 1, 7.9).
 Leaves out: how credits come back, which the engines do.
@@ -29,7 +30,7 @@ __all__ = ["port_credits"]
 def port_credits(
     fabric: Fabric, transport: Transport, classes: int, delay_ps: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], list[Mistake]]:
-    """Room of each lane by the port that receives, and what is too small for them.
+    """Buffer of each lane by receiving port, and too small buffers.
 
     Parameters
     ----------

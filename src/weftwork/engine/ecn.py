@@ -1,5 +1,6 @@
-"""ECN thresholds of every port: what its switch was given, else in proportion to the rate of its link.
+"""ECN thresholds of every port.
 
+A port has those of its switch, else thresholds in proportion to its rate.
 Source: alibaba-edu/High-Precision-Congestion-Control, simulation/run.py (`weftwork.spec.device.Ecn`).
 Leaves out: links that a fault degrades: a switch is configured for the rate that the link should have.
 """
@@ -22,7 +23,9 @@ __all__ = ["least_unmarked_bytes", "threshold_mistakes", "thresholds_bytes"]
 
 
 def thresholds_bytes(fabric: Fabric) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Kmin and kmax of every port; 0 at hosts, whose NICs mark nothing.
+    """Kmin and kmax of every port.
+
+    Hosts have 0, as their NICs mark nothing.
 
     Returns
     -------
@@ -40,9 +43,9 @@ def thresholds_bytes(fabric: Fabric) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def least_unmarked_bytes(fabric: Fabric) -> list[int]:
-    """The shortest queue above which a port of each kind of switch marks: its kmin, or its kmax where pmax is 0.
+    """The shortest queue above which a port marks, by kind of switch.
 
-    Of a kind without links it is what the switch was given.
+    It is the port's kmin, or its kmax if pmax is 0. Of a kind without links it is what the switch was given.
     """
     ports = fabric.ports
     kmin, kmax = thresholds_bytes(fabric)
@@ -56,7 +59,10 @@ def least_unmarked_bytes(fabric: Fabric) -> list[int]:
 
 
 def threshold_mistakes(fabric: Fabric) -> list[Mistake]:
-    """Find a threshold that was given and contradicts the other one, which follows the rate of the port."""
+    """Find a given threshold that contradicts a derived threshold.
+
+    The derived threshold follows the rate of the port.
+    """
     ports = fabric.ports
     kmin, kmax = thresholds_bytes(fabric)
     wrong = np.flatnonzero(kmin > kmax)

@@ -1,5 +1,6 @@
-"""The hash by which a switch spreads packets over ports: chosen header fields, a digest of them, the final number.
+"""The hash by which a switch spreads packets over ports.
 
+It takes chosen header fields to a digest, and the digest to the final number.
 Source: CRC polynomials of IEEE 802.3 (crc32), RFC 3720 appendix B.4 (crc32c) and ITU-T V.41 (crc16-ccitt), here without
 inversion at either end, as hash units use them; `docs/models/packet-engine.md`, section Hash, decides the rest.
 Leaves out: fields that a packet of this model does not vary, such as VLAN and DSCP.
@@ -42,14 +43,14 @@ _FIVE_TUPLE: Final = sum(field for field, _ in _PLACES[:5])  # which lie togethe
 
 
 def address(port: int) -> int:
-    """IPv4 address of the NIC port with this id."""
+    """IPv4 address of a NIC port."""
     return FIRST_ADDRESS + port
 
 
 def field_bytes(
     *, fields: int, source_port: int, destination_port: int, entropy: int, in_port: int, destination_qp: int
 ) -> bytes:
-    """The chosen fields of a packet's headers, big-endian, one after the other.
+    """The chosen fields of a packet's headers, big-endian, in sequence.
 
     Parameters
     ----------
@@ -74,7 +75,9 @@ def field_bytes(
 
 
 def digest(algorithm: int, seed: int, data: bytes) -> int:
-    """Digest of the fields; a seed is what a CRC starts from.
+    """Digest of the fields.
+
+    The seed is the start value of a CRC.
 
     Parameters
     ----------
@@ -101,7 +104,7 @@ def digest(algorithm: int, seed: int, data: bytes) -> int:
 
 
 def final_hash(algorithm: int, seed: int, offset: int, data: bytes) -> int:
-    """What a port selection sees: the digest without its lowest ``offset`` bits."""
+    """Hash for a port selection: the digest without ``offset`` low bits."""
     return digest(algorithm, seed, data) >> offset
 
 

@@ -1,5 +1,6 @@
-"""Headroom of a lossless ingress: room for what still arrives after the switch has asked for a pause.
+"""Headroom of a lossless ingress.
 
+It is room for bytes that still arrive after the switch has asked for a pause.
 Source: IEEE 802.1Qbb-2011, annex O, which adds up the same parts; here they are the delays of this model, where a
 packet's place is taken when it is whole. Leaves out: the response time of a MAC (two pause quanta in annex O), since a
 pause works here at the instant at which it arrives, and cells (a packet takes its exact size).
@@ -15,7 +16,10 @@ __all__ = ["full_frame_bytes", "headroom_bytes", "refresh_wait_bytes"]
 
 
 def full_frame_bytes(transport: Transport) -> int:
-    """Largest packet of a transport on the line: a full payload, all headers and the gap between frames."""
+    """Largest packet of a transport on the line, with headers and gap.
+
+    It has a full payload and all headers.
+    """
     telemetry = transport.telemetry_bytes + HOPS * transport.telemetry_hop_bytes
     data = transport.mtu_bytes + transport.data_overhead_bytes + transport.first_extra_bytes + telemetry
     ack = transport.ack_bytes + transport.echo_bytes + telemetry
@@ -23,14 +27,17 @@ def full_frame_bytes(transport: Transport) -> int:
 
 
 def refresh_wait_bytes(transport: Transport) -> int:
-    """Most bytes that a port sends before a pause frame is out: parts 2 and 3 of `headroom_bytes`."""
+    """Most bytes that a port sends before its pause frame is out.
+
+    These are parts 2 and 3 of `headroom_bytes`.
+    """
     pause_frame = transport.pause_frame_bytes + transport.interframe_bytes
     classes = len(transport.lossless_priorities) * transport.virtual_channels
     return full_frame_bytes(transport) + 2 * classes * pause_frame
 
 
 def headroom_bytes(*, rate_bps: int, round_trip_ps: int, transport: Transport) -> int:
-    """Bytes that one priority can still receive on one port after it has crossed Xoff.
+    """Most bytes of one priority that arrive after Xoff, per port.
 
     The parts, in order of time:
 

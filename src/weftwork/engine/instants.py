@@ -1,7 +1,8 @@
-"""Faults as the engines see them: instants at which links, switches and NICs fail or change, and new routes later.
+"""Faults for the engines: instants of changes, and new routes later.
 
-A link works only while it and both of its ends do; a switch that is down takes its links along. Routes follow every
-change of links after the reconvergence delay, and hold what was up when the fault happened.
+Links, switches and NICs fail or change at these instants. A link works only while it and both of its ends do; a switch
+that is down takes its links along. Routes follow every change of links after the reconvergence delay, and hold what was
+up when the fault happened.
 Leaves out: how a routing protocol finds out, and switches that learn of a fault at different times.
 """
 
@@ -33,7 +34,7 @@ LOSS_PARTS: Final = 10**9  # chosen: a probability as an integer that both engin
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """Something that happens to a link, a switch or a host's NIC.
+    """A fault of a link, a switch or a host's NIC.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ class Fault:
 
 
 def fault_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
-    """Find faults that name nothing or cannot happen."""
+    """Find faults with unknown names or impossible events."""
     mistakes: list[Mistake] = []
     for index, fault in enumerate(faults):
         text = _mistake(fabric, fault)
@@ -75,7 +76,7 @@ def _mistake(fabric: Fabric, fault: Fault) -> str | None:
 
 
 def _place_mistake(fabric: Fabric, fault: Fault) -> str | None:
-    """What is not in the fabric, or not of the kind that it is taken for."""
+    """Mistake of a place: missing in the fabric, or of another kind."""
     if fault.link >= len(fabric.links):
         return f"found link {fault.link}, wanted 0 to {len(fabric.links) - 1}"
     if fault.switch >= len(fabric.node_names):
@@ -89,9 +90,9 @@ def _place_mistake(fabric: Fabric, fault: Fault) -> str | None:
 
 
 def _event_mistake(fabric: Fabric, fault: Fault) -> str | None:
-    """What cannot happen there."""
+    """Mistake of an event that cannot happen at its place."""
     if (fault.event == "slow") != (fault.nic >= 0):
-        return "only a NIC can be slow, and nothing else happens to one; its link can be down, degraded or lossy"
+        return "only a NIC can be slow, and a NIC can only be slow; its link can be down, degraded or lossy"
     if fault.event == "slow" and fault.rate_bps < 0:
         return f"found {fault.rate_bps} b/s, wanted 0 or more"
     if fault.event in {"degrade", "lossy"} and fault.link < 0:
@@ -159,7 +160,7 @@ def route_table(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkState:
-    """Which links work, and at which rates.
+    """Working links, and their rates.
 
     Attributes
     ----------
@@ -174,7 +175,9 @@ class LinkState:
 
 
 def link_states(fabric: Fabric, faults: Sequence[Fault]) -> list[LinkState]:
-    """Links after each instant with faults, the first before all of them.
+    """Link states after each fault instant.
+
+    The first state is before all faults.
 
     Parameters
     ----------
@@ -281,7 +284,7 @@ def _epochs(
     plan_at_ps: Sequence[int],
     table: Callable[[Fabric, NDArray[np.bool_], int], Table],
 ) -> tuple[list[tuple[int, int, int, int]], list[Table]]:
-    """Instants at which other routes hold, and the tables, each made once.
+    """Instants of route changes, and their tables, each made once.
 
     Parameters
     ----------

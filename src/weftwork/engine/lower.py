@@ -1,6 +1,7 @@
-"""From records to the input of both packet engines: a fabric, a job and a transport become plain arrays.
+"""Lower records to the input of both packet engines.
 
-What cannot be run is refused here, with all reasons at once. `docs/models/packet-engine.md` says what the arrays mean.
+A fabric, a job and a transport become plain arrays. What cannot be run is refused here, with all reasons at once.
+`docs/models/packet-engine.md` says what the arrays mean.
 Leaves out: decisions of any kind; what is not in the records is not in the engine input.
 """
 
@@ -207,7 +208,10 @@ def lower(
 
 
 def with_what_is_asked(transport: Transport, policies: Sequence[LoadedPolicy | None], channels: int) -> Transport:
-    """Give the sizes that the policies' questions lead to: telemetry, times, entropies and requests in headers."""
+    """Set the header sizes that the policies' needs add.
+
+    Telemetry, times, entropies and requests are in headers.
+    """
     changed: dict[str, int | str] = {"virtual_channels": channels}
     if transport.reply_entropy is None:
         plugins = (policy.plugin for policy in policies if policy is not None)
@@ -237,7 +241,7 @@ def _class_mistakes(used: Sequence[int], channels: int) -> list[Mistake]:
 
 
 def _size_mistakes(fabric: Fabric) -> list[Mistake]:
-    """Refuse a fabric whose route tables would fill the memory."""
+    """Refuse a fabric with route tables beyond the memory."""
     leaves = len(attachments(fabric)[0])
     nodes = len(fabric.node_kind)
     if nodes * leaves <= MAX_ROUTES:
@@ -250,7 +254,7 @@ def _size_mistakes(fabric: Fabric) -> list[Mistake]:
 
 
 def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
-    """Find ranks without a host, a NIC port or a GPU of their own."""
+    """Find ranks without a host, a NIC port or a separate GPU."""
     hosts = len(fabric.hosts)
     if not 0 < job.ranks <= MAX_RANKS:
         return [Mistake(path="job.ranks", text=f"found {job.ranks:,}, wanted 1 to {MAX_RANKS:,}")]
@@ -295,7 +299,7 @@ def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
 
 
 def _gpu_mistakes(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> list[Mistake]:
-    """GPUs that a server does not have, and two ranks on one."""
+    """Ranks on missing GPUs, and two ranks on one GPU."""
     gpu = job.placement.gpu
     if gpu is None:
         return []
@@ -326,7 +330,10 @@ def _gpu_mistakes(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> list[Mis
 
 
 def gpu_rows(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> NDArray[np.void]:
-    """Each rank's ports inside its server; an NVLink switch has the rate of all its GPUs together."""
+    """Ports of each rank inside its server.
+
+    An NVLink switch has the rate of all its GPUs together.
+    """
     rows = np.zeros(job.ranks, GPU_DTYPE)
     gpu = job.placement.gpu if job.placement.gpu is not None else np.zeros(job.ranks, np.int32)
     kind = np.zeros(job.ranks, np.int64) if fabric.node_server is None else fabric.node_server[node].astype(np.int64)
@@ -346,7 +353,7 @@ def gpu_rows(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> NDArray[np.vo
 
 
 def port_delays_ps(fabric: Fabric) -> NDArray[np.int64]:
-    """Propagation plus the fixed latency of the far end, by port."""
+    """Delay of each port: propagation plus fixed latency of the far end."""
     latency = np.zeros(len(fabric.node_names), np.int64)
     is_switch = fabric.node_kind == SWITCH
     forwarding = np.array([device.forwarding_latency_ps for device in fabric.switches] or [0], np.int64)
@@ -359,7 +366,10 @@ def port_delays_ps(fabric: Fabric) -> NDArray[np.int64]:
 
 
 def _headroom(fabric: Fabric, transport: Transport, delay_ps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Headroom of one lossless priority at each port of a switch; 0 at hosts and without flow control."""
+    """Headroom of one lossless priority at each switch port.
+
+    It is 0 at hosts and without flow control.
+    """
     ports = fabric.ports
     found = np.zeros(len(ports.node), np.int64)
     if not transport.lossless_priorities:
@@ -381,7 +391,10 @@ def _headroom(fabric: Fabric, transport: Transport, delay_ps: NDArray[np.int64])
 def _shared_bytes(
     fabric: Fabric, transport: Transport, headroom: NDArray[np.int64], classes: int, lossless: int
 ) -> tuple[NDArray[np.int64], list[Mistake]]:
-    """Size of the shared part of each switch's buffer; one mistake per kind of switch whose buffer does not suffice."""
+    """Size of the shared part of each switch's buffer.
+
+    There is one mistake per kind of switch whose buffer does not suffice.
+    """
     ports = fabric.ports
     shared = np.zeros(len(fabric.node_names), np.int64)
     mistakes: dict[Switch, Mistake] = {}
@@ -405,7 +418,9 @@ def _shared_bytes(
 
 
 def switch_rows(fabric: Fabric, used: Sequence[int] = ()) -> tuple[NDArray[np.void], NDArray[np.int32]]:
-    """Rows of the kinds of switches, those that hash differently apart, and the device of every node.
+    """Rows of the kinds of switches, and the device of every node.
+
+    Switches that hash differently are separate kinds.
 
     Parameters
     ----------

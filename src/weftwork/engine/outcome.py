@@ -1,4 +1,4 @@
-"""What a packet engine gives back: arrays of completions and counters, and their digest."""
+"""Results of a packet engine: completions, counters, and their digest."""
 
 from __future__ import annotations
 
@@ -222,7 +222,10 @@ class Outcome:
     captured_left_out: int = 0
 
     def digest(self) -> str:
-        """SHA-256 over every completion time and counter; two runs that agree to the bit have the same."""
+        """SHA-256 over every completion time and counter.
+
+        Two runs that agree to the bit have the same digest.
+        """
         digest = hashlib.sha256()
         always = [name for name in PORT_DTYPE.names or () if name not in SELDOM]
         ports = [self.ports[name] for name in always]
@@ -242,7 +245,9 @@ class Outcome:
 def ending(
     *, is_done: bool, interrupted_at_ps: int | None, end_ps: int, until_ps: int, has_clock_ended: bool
 ) -> tuple[bool, int]:
-    """Tell how a run ended, by what both engines know: the state of the job, not which stale timers are left.
+    """Return how a run ended.
+
+    It follows from the state of the job, which both engines know, and not from stale timers that are left.
 
     Parameters
     ----------

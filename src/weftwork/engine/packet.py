@@ -1,7 +1,8 @@
-"""The packet engine: the native core on one engine input, with progress and control ten times a second.
+"""Run the packet engine on one engine input.
 
-The core keeps nothing for the case that a policy's step fails. A run is deterministic: it is repeated up to the call
-that failed, and plain Python replays this call, which names file, line and reason.
+The native core reports progress and obeys control ten times a second. The core keeps nothing for the case that a
+policy's step fails. A run is deterministic: it is repeated up to the call that failed, and plain Python replays this
+call, which names file, line and reason.
 
 Source: docs/models/packet-engine.md; `weftwork.engine.reference.simulation` computes the same in plain Python.
 Leaves out: everything that the page leaves out; series are sampled here and have no mirror in the reference.
@@ -68,7 +69,7 @@ _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as th
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StateField:
-    """One number of the state of a queue pair's policies that is recorded.
+    """One recorded number of the state of a queue pair's policies.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ class StateField:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """What is recorded over time; it costs nothing where it is not asked for.
+    """Recorded time series; without a request they cost nothing.
 
     Parameters
     ----------
@@ -164,7 +165,10 @@ def run(
 
 
 def _advanced(raw: dict[str, Any], on_progress: Progress | None) -> tuple[_native.PacketEngine, bool]:
-    """Give the core after a run, to the end unless a step failed, and whether somebody has interrupted it."""
+    """The core after a run, and whether the run was interrupted.
+
+    The run goes to the end unless a step fails.
+    """
     try:
         engine = _native.PacketEngine(raw)
         try:
@@ -181,7 +185,7 @@ def _advanced(raw: dict[str, Any], on_progress: Progress | None) -> tuple[_nativ
 
 
 def _series_caveats(series: Series | None, engine: _native.PacketEngine) -> dict[str, Caveat]:
-    """What a user should know where samples are further apart than asked for."""
+    """Caveats of samples that are further apart than asked for."""
     asked_ps, kept_ps = 0 if series is None else series.every_ps, engine.series_every_ps()
     if kept_ps == asked_ps or series is None:
         return {}
@@ -205,7 +209,9 @@ def _policy_of(engine_input: PacketInput, kind: str) -> LoadedPolicy:
 def _replay(
     policy: LoadedPolicy, stopped: _Failure | None, *, failed: tuple[str, bool, int], stands_still: bool
 ) -> None:
-    """Call in plain Python the step before which the repeated run has stopped; the error names file and line.
+    """Repeat in plain Python the step that failed.
+
+    The repeated run has stopped before it. The error names file and line.
 
     Parameters
     ----------
@@ -232,7 +238,7 @@ def _replay(
 
 
 def _unexplained(policy: LoadedPolicy, *, of_receiver: bool, call: int) -> PolicyError:
-    """Give the error for a failed call whose repeated run was interrupted."""
+    """Return the error of a failed call whose repeated run was interrupted."""
     plugin = policy.plugin
     step = plugin.receive if of_receiver and isinstance(plugin, CongestionControl) else plugin.step
     if step is None:
@@ -341,7 +347,10 @@ def _raw_input(
 
 
 def _packet_parts(engine_input: PacketInput) -> dict[str, bool]:
-    """Say which parts of packets and queue pairs somebody reads or writes: the core keeps no others."""
+    """Return the parts of packets and queue pairs that are used.
+
+    The core keeps no other parts.
+    """
     policies = (engine_input.congestion_control, engine_input.path_selection, engine_input.port_selection)
     texts = "".join(policy.source_text for policy in policies if policy is not None)
     return {
@@ -375,7 +384,7 @@ def _bits(kinds: frozenset[Kind]) -> int:
 
 
 def _raw_step(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
-    """Give what every kind of policy has: its compiled steps and its records."""
+    """Return the compiled steps and records of any kind of policy."""
     compiled = policy.compile()
     keep.append(compiled)
     return {

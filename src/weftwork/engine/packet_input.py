@@ -1,6 +1,7 @@
-"""The one input of both packet engines: a fabric, a job and a transport lowered to plain arrays.
+"""The input of both packet engines: plain arrays.
 
-`docs/models/packet-engine.md` says what the numbers mean, `weftwork.engine.lower` makes it; nothing is decided here.
+They come from a fabric, a job and a transport. `docs/models/packet-engine.md` says what the numbers mean,
+`weftwork.engine.lower` makes it; nothing is decided here.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ DROP_REASONS: Final = (
 
 
 def is_asked(need: Need, policies: Iterable[LoadedPolicy | None]) -> bool:
-    """Whether one of the policies names a need."""
+    """Whether any policy has a need."""
     return any(need in policy.plugin.needs for policy in policies if policy is not None)
 
 
@@ -66,7 +67,7 @@ class Op(IntEnum):
 
 
 class Rule(IntEnum):
-    """Codes of `OP_DTYPE.rule`, see `weftwork.spec.job.Peer`."""
+    """Codes of `OP_DTYPE.rule`; see `weftwork.spec.job.Peer`."""
 
     SHIFT = 0
     XOR = 1
@@ -171,7 +172,7 @@ class HashAlgorithm(IntEnum):
 
 
 class HashField(IntEnum):
-    """Bits of ``SWITCH_DTYPE.hash_fields``, in the order in which the fields are concatenated."""
+    """Bits of ``SWITCH_DTYPE.hash_fields``, in the order of concatenation."""
 
     SRC_IP = 1
     DST_IP = 2
@@ -265,7 +266,9 @@ class RouteTable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PacketInput:
-    """Everything that a packet engine needs. Shapes: N nodes, P ports, C classes, R ranks.
+    """All input of a packet engine.
+
+    Shapes: N nodes, P ports, C classes, R ranks.
 
     Attributes
     ----------
@@ -348,22 +351,28 @@ class PacketInput:
 
     @property
     def has_telemetry(self) -> bool:
-        """Whether the control or the path selection wants to know what switches write into packets."""
+        """Whether a policy of the sender needs telemetry of switches."""
         return self._is_asked("telemetry")
 
     @property
     def has_path_load(self) -> bool:
-        """Whether the control or the path selection wants to know the load of the busiest port on a path."""
+        """Whether a policy of the sender needs the path load.
+
+        It is the load of the busiest port on a path.
+        """
         return self._is_asked("path-load")
 
     @property
     def echoes_time(self) -> bool:
-        """Whether packets carry the time of their departure and ACKs and NAKs echo it."""
+        """Whether packets carry their departure time.
+
+        ACKs and NAKs echo it.
+        """
         return self._is_asked("rtt")
 
     @property
     def echoes_entropy(self) -> bool:
-        """Whether ACKs and NAKs echo the entropy of the packet that caused them."""
+        """Whether ACKs and NAKs echo the entropy of their packet."""
         return self._is_asked("entropy")
 
     def _is_asked(self, need: Need) -> bool:
@@ -371,7 +380,10 @@ class PacketInput:
 
     @property
     def watch_ps(self) -> int:
-        """Time between two looks for a deadlock: the longest pause of a switch, and at least `LEAST_WATCH_PS`."""
+        """Time between two checks for a deadlock.
+
+        It is the longest pause of a switch, and at least `LEAST_WATCH_PS`.
+        """
         quanta = np.zeros(len(self.port_node), np.int64)
         of_switch = (self.node_kind[self.port_node] == SWITCH) & (self.port_peer >= 0)
         quanta[of_switch] = self.switches["pause_quanta"][self.node_device[self.port_node[of_switch]]]

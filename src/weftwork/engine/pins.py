@@ -1,5 +1,6 @@
-"""Pinned paths as the engines see them: an entropy for each pair of ranks, and what is wrong with a pin or a rule.
+"""Pinned paths for the engines: an entropy for each pair of ranks.
 
+Mistakes of pins and rules are found here.
 Source: `docs/models/packet-engine.md`, sections Route and Entropy.
 Leaves out: the layers that the paths are packed into (`weftwork.topology.layers`).
 """
@@ -36,7 +37,7 @@ _MOST_CHANNEL = 0xFFFF  # a flow's identity keeps 16 bits for it
 
 
 def routing_mistakes(fabric: Fabric, job: Job | None, routing: Routing) -> list[Mistake]:
-    """Find what cannot be routed as asked.
+    """Find impossible routing requests.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def routing_mistakes(fabric: Fabric, job: Job | None, routing: Routing) -> list[
     """
     mistakes: list[Mistake] = []
     if not 0 <= routing.paths <= MOST_PATHS:
-        text = f"found {plural(routing.paths, 'path')}, wanted 1 to {MOST_PATHS}, or 0 for all shortest ones"
+        text = f"found {plural(routing.paths, 'path')}, wanted 1 to {MOST_PATHS}, or 0 for all shortest paths"
         mistakes.append(Mistake(path="fabric.paths", text=text))
     linked = same_tier_link(fabric) if routing.up_down else None
     if linked is not None:
@@ -71,7 +72,7 @@ def routing_mistakes(fabric: Fabric, job: Job | None, routing: Routing) -> list[
 
 
 def pin_mistakes(fabric: Fabric, job: Job, pins: Sequence[tuple[int, Pin]]) -> list[Mistake]:
-    """Find pins of nobody, and two pins of one pair of ranks.
+    """Find pins without ranks, and two pins of one pair of ranks.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ def pin_mistakes(fabric: Fabric, job: Job, pins: Sequence[tuple[int, Pin]]) -> l
 
 
 def pin_rows(fabric: Fabric, job: Job, routing: Routing) -> NDArray[np.void]:
-    """Entropies of the pairs of ranks that send over pinned paths.
+    """Entropies of the rank pairs that send over pinned paths.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ def pin_rows(fabric: Fabric, job: Job, routing: Routing) -> NDArray[np.void]:
 
 
 def _sends_by_rail(job: Job) -> bool:
-    """Whether anybody sends by the NIC port that has the number of the receiver's."""
+    """Whether any rank sends by the NIC port with its receiver's number."""
     return any(
         (isinstance(operation, Send) and operation.rail == "peer")
         or (isinstance(operation, Collect) and operation.pattern == "all-to-all")
@@ -132,14 +133,20 @@ def _sends_by_rail(job: Job) -> bool:
 
 
 def _queue_pairs(fabric: Fabric, job: Job, pin: Pin, *, by_rail: bool) -> list[tuple[int, int, int]]:
-    """Those that the pin names, else those of all ranks that may send over its NIC ports, with its channel."""
+    """Queue pairs of a pin.
+
+    They are those that the pin names, else those of all ranks that may send over its NIC ports, with its channel.
+    """
     if pin.queue_pairs:
         return list(pin.queue_pairs)
     return [(*pair, pin.channel) for pair in _rank_pairs(fabric, job, pin, by_rail=by_rail)]
 
 
 def _rank_pairs(fabric: Fabric, job: Job, pin: Pin, *, by_rail: bool) -> list[tuple[int, int]]:
-    """Ranks that may send over a pin's NIC ports: by their own, or by that with the number of the receiver's."""
+    """Ranks that may send over a pin's NIC ports.
+
+    They use their own ports, or the port with the number of the receiver's.
+    """
     base, node = fabric.ports.base, fabric.ports.node
     rank_node = fabric.hosts[job.placement.host]
     senders = np.flatnonzero(np.isin(rank_node, node[list(pin.sources)]))
@@ -161,7 +168,7 @@ def _rank_pairs(fabric: Fabric, job: Job, pin: Pin, *, by_rail: bool) -> list[tu
 
 
 def _way_mistake(fabric: Fabric, pin: Pin) -> str | None:
-    """What is no path of the fabric."""
+    """Mistake of a path that is not in the fabric."""
     ports, kind = fabric.ports, fabric.node_kind
     named = (*pin.sources, *pin.destinations, *pin.ports, *chain.from_iterable(pin.later))
     if not pin.sources or not pin.destinations or min(named) < 0 or max(named) >= len(ports.node):
@@ -181,7 +188,7 @@ def _way_mistake(fabric: Fabric, pin: Pin) -> str | None:
 
 
 def _path_mistake(fabric: Fabric, path: Sequence[int], ends: Sequence[int]) -> str | None:
-    """What is no path from the one switch to the other."""
+    """Mistake of a path that does not join two switches."""
     ports, kind = fabric.ports, fabric.node_kind
     passed = [ends[0]]
     for port in path:
@@ -197,7 +204,10 @@ def _path_mistake(fabric: Fabric, path: Sequence[int], ends: Sequence[int]) -> s
 
 
 def _no_direction(fabric: Fabric, link: int) -> Mistake:
-    """Two switches of one tier are linked, so that nothing tells up from down between them."""
+    """Mistake of linked switches in one tier.
+
+    Nothing tells up from down between them.
+    """
     a, b = (int(fabric.links[end][link]) for end in ("a", "b"))
     text = (
         f"found up-down, but '{fabric.node_names[a]}' and '{fabric.node_names[b]}' are linked and both of tier"
@@ -208,7 +218,10 @@ def _no_direction(fabric: Fabric, link: int) -> Mistake:
 
 
 def _valley_mistake(fabric: Fabric, pin: Pin) -> str | None:
-    """A path that goes down and then up, where routes may not."""
+    """Mistake of a path with a forbidden valley.
+
+    It goes down and then up.
+    """
     ports, tier = fabric.ports, fabric.node_tier
     for path in (pin.ports, *pin.later):
         passed = [int(ports.node[port]) for port in path] + [int(ports.node[ports.peer[port]]) for port in path[-1:]]

@@ -1,6 +1,7 @@
-"""Programs of a job as a flat table of operations, one line per operation however many ranks run it.
+"""Programs of a job as a flat table of operations.
 
-A loop becomes LOOP, its body and END; a stream ends with STOP. Engines expand the table as they run.
+There is one line per operation, however many ranks run it. A loop becomes LOOP, its body and END; a stream ends with
+STOP. Engines expand the table as they run.
 Leaves out: whether every receive has its send; a run that waits for ever ends incomplete and says so.
 """
 
@@ -54,7 +55,10 @@ _RULES = {"shift": Rule.SHIFT, "xor": Rule.XOR, "table": Rule.TABLE, "rank": Rul
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FlatJob:
-    """Arrays as the inputs of the engines want them; ``operations`` names what each row of ``collects`` is."""
+    """Arrays for the inputs of the engines.
+
+    ``operations`` names the operation of each row of ``collects``.
+    """
 
     ops: NDArray[np.void]
     streams: NDArray[np.void]
@@ -68,7 +72,10 @@ class FlatJob:
 
 
 def walk(job: Job) -> Iterator[tuple[int, Operation, int]]:
-    """Yield every operation once, with its program and how often the innermost loop around it runs (1 outside)."""
+    """Yield every operation once, with its program and loop count.
+
+    The loop is the innermost loop around it (1 outside).
+    """
 
     def inside(operations: tuple[Operation, ...], count: int) -> Iterator[tuple[Operation, int]]:
         for operation in operations:
@@ -83,13 +90,15 @@ def walk(job: Job) -> Iterator[tuple[int, Operation, int]]:
 
 
 def priorities_of(job: Job, default: int) -> set[int]:
-    """Priorities that the data of a job uses; ``default`` stands for the transport's own."""
+    """Priorities of a job's data; ``default`` is the transport's priority."""
     sends = (op for _, op, _ in walk(job) if isinstance(op, Send | Arrivals))
     return {default if op.priority < 0 else op.priority for op in sends} | {default}
 
 
 def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: int) -> FlatJob:
-    """Write the programs of a job that `weftwork.engine.lower` has found right as tables.
+    """Write the programs of a job as tables.
+
+    `weftwork.engine.lower` has checked the job before.
 
     Parameters
     ----------
@@ -126,7 +135,10 @@ def _table(rows: list[dict[str, int]]) -> NDArray[np.void]:
 
 
 class _Rows:
-    """Operations as they are appended, and the tables that they point into, each kept once."""
+    """Operations in order, and the tables of their references.
+
+    Each row of these tables is kept once.
+    """
 
     def __init__(self, ranks: int, class_of_priority: Mapping[int, int], default_priority: int) -> None:
         self.count = 0  # of operations so far
@@ -143,7 +155,7 @@ class _Rows:
         self._default_priority = default_priority
 
     def emit(self, operations: tuple[Operation, ...]) -> None:
-        """Append operations, the bodies of loops included."""
+        """Append operations and the bodies of their loops."""
         for operation in operations:
             if isinstance(operation, Arrivals):
                 self._open = []
@@ -170,7 +182,7 @@ class _Rows:
         return np.concatenate([part if isinstance(part, np.ndarray) else _table(part) for part in self._parts])
 
     def _arrivals(self, arrivals: Arrivals) -> NDArray[np.void]:
-        """`At` and `Send` in turn."""
+        """Alternating `At` and `Send` operations."""
         rows = np.zeros(2 * len(arrivals), OP_DTYPE)
         rows["label"] = -1
         at, send = rows[0::2], rows[1::2]
@@ -252,7 +264,7 @@ class _Rows:
         }  # fmt: skip
 
     def _members(self, group: Group | None) -> int:
-        """Where the table of a group with members begins, else -1."""
+        """Offset of a group's member table, or -1 without members."""
         if group is None or group.members is None:
             return -1
         ranks = np.arange(self._ranks, dtype=np.int64)
@@ -266,7 +278,9 @@ class _Rows:
 
 
 def job_mistakes(job: Job, host_of_rank: NDArray[np.int64], *, by_packet: bool = True) -> list[Mistake]:
-    """Find what no engine can run: peers out of range, sends to oneself, wrong groups, negative sizes and times.
+    """Find mistakes of a job that no engine can run.
+
+    They are peers out of range, sends to oneself, wrong groups, negative sizes and times.
 
     Parameters
     ----------
@@ -388,7 +402,10 @@ def _peer_mistake(
 
 
 def _columns_mistake(arrivals: Arrivals) -> str | None:
-    """Columns of unequal length, and instants, sizes and channels out of range."""
+    """Columns of unequal length, or with values out of range.
+
+    Values are instants, sizes and channels.
+    """
     columns = (arrivals.at_ps, arrivals.peer, arrivals.size_bytes, arrivals.channel)
     lengths = sorted({len(column) for column in columns})
     if len(lengths) > 1:
@@ -405,7 +422,7 @@ def _columns_mistake(arrivals: Arrivals) -> str | None:
 def _arrivals_mistake(
     job: Job, arrivals: Arrivals, ranks: NDArray[np.int64], host_of_rank: NDArray[np.int64], first: int
 ) -> str | None:
-    """As `_peer_mistake`, for each peer that occurs."""
+    """Mistakes as of `_peer_mistake`, for each peer."""
     for peer in np.unique(arrivals.peer).tolist():
         if (text := _peer_mistake(job, Peer(rule="rank", shift=peer), ranks, 1, host_of_rank, first)) is not None:
             return text
@@ -451,7 +468,10 @@ def _group_mistake(job: Job, group: Group, ranks: NDArray[np.int64]) -> str | No
 
 
 def _xor_mistake(peer: Peer, count: int) -> str | None:
-    """Every member has a partner only where the size is a power of two above every number that is combined."""
+    """Mistake of a rule ``xor`` that leaves a member without a partner.
+
+    Its size must be a power of two above every number that is combined.
+    """
     size = peer.group.size if peer.group is not None else 0
     if size & (size - 1) or peer.step < 0:
         return (
@@ -468,7 +488,10 @@ def _xor_mistake(peer: Peer, count: int) -> str | None:
 
 
 def counters_of(peer: Peer, count: int) -> range:
-    """Values of the loop's counter that give different peers: shifts repeat after the members of the group."""
+    """Loop counters that give different peers.
+
+    Shifts repeat after the members of the group.
+    """
     if peer.step == 0 or peer.rule in {"table", "rank"}:
         return range(min(count, 1))
     return range(min(count, peer.group.size)) if peer.rule == "shift" and peer.group is not None else range(count)

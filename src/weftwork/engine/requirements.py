@@ -1,4 +1,4 @@
-"""What policies need of switches and of the transport, tested before anything runs.
+"""Requirements of policies on switches and transport, tested before a run.
 
 A policy names its needs in ``PLUGIN.needs``; a fabric or a transport that lacks one refuses the scenario with a
 sentence. What the packet engine always has is never refused: times, echoes and requests cost bytes in headers, and
@@ -44,7 +44,7 @@ _KEYS = ("transport.congestion_control", "transport.path_selection", "transport.
 def requirement_mistakes(
     fabric: Fabric, transport: Transport, policies: Sequence[LoadedPolicy | None]
 ) -> list[Mistake]:
-    """Find needs that the fabric or the transport does not meet.
+    """Find requirements that the fabric or the transport does not meet.
 
     Parameters
     ----------
@@ -78,7 +78,10 @@ def requirement_mistakes(
 
 
 def _trimming_mistakes(transport: Transport, key: str, name: str) -> Iterator[Mistake]:
-    """Cut packets come where a transport has a size for them; `Transport.contradictions` asks for selective repeat."""
+    """Mistakes of trimming without a size of cut packets.
+
+    `Transport.contradictions` asks for selective repeat.
+    """
     if not transport.trim_bytes:
         text = (
             f"{name} needs packets that are cut where a queue is full; transport '{transport.name}' drops them"
@@ -96,7 +99,7 @@ def _trimming_mistakes(transport: Transport, key: str, name: str) -> Iterator[Mi
 
 
 def switches_on_longest_path(fabric: Fabric, link_up: NDArray[np.bool_], *, up_down: bool = False) -> int:
-    """Switches on the longest of the routes between two hosts.
+    """Number of switches on the longest route between two hosts.
 
     Parameters
     ----------
@@ -113,7 +116,9 @@ def switches_on_longest_path(fabric: Fabric, link_up: NDArray[np.bool_], *, up_d
 def telemetry_mistakes(
     policies: Sequence[LoadedPolicy | None], fabric: Fabric, switches: Sequence[int]
 ) -> list[Mistake]:
-    """Find policies that would be told of a part of a path only, since a packet carries `HOPS` switches at most.
+    """Find policies that would see only a part of a path.
+
+    A packet carries `HOPS` switches at most.
 
     Parameters
     ----------
@@ -126,7 +131,7 @@ def telemetry_mistakes(
         return []
     when = "a path" if switches[0] == longest else "a path around a fault"
     text = (
-        f"needs in-band telemetry, of which a packet carries that of {HOPS} switches; {when} in '{fabric.name}' passes"
+        f"needs in-band telemetry, and a packet carries that of {HOPS} switches; {when} in '{fabric.name}' passes"
         f" {longest}; wanted shorter paths, or a policy without telemetry"
     )
     return [
@@ -137,7 +142,9 @@ def telemetry_mistakes(
 
 
 def detour_mistakes(port_selection: LoadedPolicy, routing: Routing) -> list[Mistake]:
-    """Find a port selection that leads packets off the routes, where these never go down and then up again.
+    """Find port selections that leave up-down routes.
+
+    They lead packets off the routes, where these never go down and then up again.
 
     Parameters
     ----------
@@ -167,7 +174,7 @@ def _offered(transport: Transport, *, marks: bool) -> list[str]:
 
 
 def host_delay_caveats(fabric: Fabric, transport: Transport, *policies: LoadedPolicy | None) -> dict[str, Caveat]:
-    """What a user should know of policies that measure the receiving host, where no host delays anything.
+    """Caveats of host-delay policies if no host delays anything.
 
     Parameters
     ----------
@@ -189,7 +196,9 @@ def host_delay_caveats(fabric: Fabric, transport: Transport, *policies: LoadedPo
 
 
 def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) -> list[Mistake]:
-    """Find policies that send one queue pair over several paths, where the receiver does not keep what comes early.
+    """Find policies with several paths per queue pair and a strict receiver.
+
+    Such a receiver does not keep packets that come early.
 
     Parameters
     ----------
@@ -212,9 +221,10 @@ def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) ->
 
 
 def reordering_caveats(transport: Transport, *policies: LoadedPolicy | None) -> dict[str, Caveat]:
-    """What a user should know of policies that move flows, where a receiver keeps nothing that comes early.
+    """Caveats of policies that move flows, with a strict receiver.
 
-    Parameters are those of `reordering_mistakes`. A flow that moves may overtake itself, once for each move.
+    Such a receiver keeps no packet that comes early. Parameters are those of `reordering_mistakes`. A flow that moves
+    may overtake itself, once for each move.
     """
     if transport.reorder_tolerant or transport.recovery == "selective-repeat":
         return {}
@@ -232,7 +242,9 @@ def reordering_caveats(transport: Transport, *policies: LoadedPolicy | None) -> 
 
 
 def pause_mistakes(fabric: Fabric, transport: Transport, lossless: int) -> list[Mistake]:
-    """Find pauses so short that their refreshes come faster than a port can send them, so that it sends nothing else.
+    """Find pauses that are too short.
+
+    Their refreshes come faster than a port can send them, so that it sends nothing else.
 
     Parameters
     ----------
@@ -255,9 +267,10 @@ def pause_mistakes(fabric: Fabric, transport: Transport, lossless: int) -> list[
 
 
 def pause_caveats(fabric: Fabric, transport: Transport, lossless: int) -> dict[str, Caveat]:
-    """What a user should know of pauses that can expire before they are refreshed, by ``name.pause_quanta``.
+    """Caveats of pauses that may expire before a refresh.
 
-    Parameters are those of `pause_mistakes`. A packet is then lost only where headroom is short as well.
+    They are by ``name.pause_quanta``. Parameters are those of `pause_mistakes`. A packet is then lost only where
+    headroom is short as well.
     """
     wait = refresh_wait_bytes(transport)
     caveats: list[Caveat] = []
@@ -274,7 +287,7 @@ def pause_caveats(fabric: Fabric, transport: Transport, lossless: int) -> dict[s
 
 
 def _pausing(fabric: Fabric) -> Iterator[tuple[str, str, int]]:
-    """Devices that ask for pauses: their key in a scenario, name and quanta."""
+    """Devices that ask for pauses: scenario key, name and quanta."""
     for switch in fabric.switches:
         yield "switch", switch.name, switch.pause_quanta
     for nic in fabric.nics:

@@ -1,5 +1,6 @@
-"""What every engine is told besides what runs on what: policies, seed, end, faults and the delays that follow them.
+"""Settings of all engines: policies, seed, end, faults and their delays.
 
+They are given besides fabric, job and transport.
 Leaves out: congestion control, which only packets have; how the flow engine folds and settles.
 """
 

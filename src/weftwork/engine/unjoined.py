@@ -1,7 +1,7 @@
-"""Messages that no path can carry, found before a run: the NIC ports at their ends hang on networks that nothing joins.
+"""Find messages without a path before a run.
 
-A fabric of rails that meet in the servers alone, or of planes, is several networks. A job that sends from one to
-another would only run into timeouts.
+The NIC ports at their ends are on networks that nothing joins. A fabric of rails that meet in the servers alone, or of
+planes, is several networks. A job that sends from one to another would only run into timeouts.
 Leaves out: faults, which an engine meets when they happen; collectives that the flow engine runs whole, whose bytes go
 by the receiver's rail.
 """
@@ -32,7 +32,7 @@ __all__ = ["Unjoined", "first_unjoined"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unjoined:
-    """The first message that no path carries.
+    """The first message without a path.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Unjoined:
 
     @property
     def text(self) -> str:
-        """The pair and the reason."""
+        """The pair of NIC ports and the reason."""
         return (
             f"rank {self.source} ('{self.source_port}') sends to rank {self.destination} ('{self.destination_port}'),"
             f" and no path joins them: the links of the fabric form {plural(self.networks, 'network')} without a "
@@ -58,7 +58,7 @@ class Unjoined:
 
 
 def first_unjoined(fabric: Fabric, job: Job) -> Unjoined | None:
-    """Find a message between NIC ports that no path joins; None where all are joined.
+    """Find a message between unconnected NIC ports; None without one.
 
     Parameters
     ----------
@@ -103,7 +103,10 @@ def _pairs(
     first: int,
     seen: set[tuple[int, Peer, int, str, int]],
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], int, str]]:
-    """Senders and receivers of an operation, with the column of their NIC ports and the rail; each kind once."""
+    """Senders and receivers of an operation, each kind once.
+
+    They come with the column of their NIC ports and the rail.
+    """
     if isinstance(send, Arrivals):
         for peer in np.unique(send.peer).tolist():
             own = ranks[ranks != peer + first]

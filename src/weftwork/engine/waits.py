@@ -1,4 +1,4 @@
-"""What a run that cannot go on leaves behind: what every stream waits for, and the cycle of a deadlock.
+"""Waits of a stuck run: those of every stream, and a deadlock's cycle.
 
 Source: `docs/models/packet-engine.md`, sections Deadlock and Waits. Leaves out: words, see
 `weftwork.study.results.waits`.
@@ -50,7 +50,7 @@ _KEYS: Final = ("rank", "stream", "kind", "peer", "channel", "ordinal")
 
 
 def in_order(waits: NDArray[np.void]) -> NDArray[np.void]:
-    """Rows by rank, stream, kind, peer, channel and ordinal.
+    """Rows sorted by rank, stream, kind, peer, channel and ordinal.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Floor 2: caveats about devices, each with its source."""
+"""Floor 2: catalogues of devices and prices, each figure with its source."""

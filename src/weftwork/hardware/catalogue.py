@@ -1,7 +1,8 @@
-"""The hardware catalogue: switches, NICs, servers, links and GPUs by name, as records of `weftwork.spec.device`.
+"""The hardware catalogue: switches, NICs, servers, links and GPUs by name.
 
-Every figure has its source in the TOML files beside this module. What is unverified or chosen is told by
-`switch_caveats`, `nic_caveats` and `node_caveats`, which fabrics carry in `Fabric.caveats`.
+Rows are records of `weftwork.spec.device`. Every figure has its source in the TOML files beside this module. What is
+unverified or chosen is told by `switch_caveats`, `nic_caveats` and `node_caveats`, which fabrics carry in
+`Fabric.caveats`.
 Leaves out: prices, and chips whose buffer is no shared memory.
 """
 
@@ -68,7 +69,9 @@ def switch(name: str, *, port_rate_bps: int | None = None) -> Switch:
 
 
 def ports_at(name: str, port_rate_bps: int | None = None) -> int:
-    """Ports of a switch at a rate; 0, which means any number, where the row has no capacity.
+    """Ports of a switch at a rate; 0 means any number.
+
+    It is 0 if the row has no capacity.
 
     Parameters
     ----------
@@ -92,7 +95,9 @@ def ports_at(name: str, port_rate_bps: int | None = None) -> int:
 
 
 def max_ports(name: str) -> int:
-    """Ports of a switch however slow they are; 0, which means any number, where the row does not say.
+    """Most ports of a switch at any rate; 0 means any number.
+
+    It is 0 if the row does not say.
 
     Raises
     ------
@@ -114,7 +119,7 @@ def nic(name: str) -> Nic:
 
 
 def node(name: str) -> NodeModel:
-    """A server with the NIC, the rate of its ports and the rails that belong to it.
+    """A server with its NIC, port rate and rails.
 
     Raises
     ------
@@ -141,7 +146,7 @@ def nodes() -> dict[str, NodeModel]:
 
 
 def gpu(name: str, *, path: str = "training.gpu") -> Gpu:
-    """The record of a GPU: how fast it computes, reads and writes.
+    """The record of a GPU: rates of computing, reading and writing.
 
     Parameters
     ----------
@@ -184,14 +189,18 @@ def gpu(name: str, *, path: str = "training.gpu") -> Gpu:
 
 
 def gpu_caveats(name: str) -> dict[str, Caveat]:
-    """What is unverified or chosen among the figures of computing, by ``name.key``; empty for an unknown name."""
+    """Caveats of a GPU's computing figures, by ``name.key``.
+
+    They are unverified or chosen figures; empty for an unknown name.
+    """
     return _caveats(GPUS, name, _COMPUTING)
 
 
 def switch_caveats(name: str) -> dict[str, Caveat]:
-    """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name.
+    """Caveats of a switch's figures in a fabric, by ``name.key``.
 
-    For a switch of InfiniBand also, by ``name``, that it is simulated as an Ethernet switch.
+    They are unverified or chosen figures; empty for an unknown name. For a switch of InfiniBand also, by ``name``, that
+    it is simulated as an Ethernet switch.
     """
     found = _caveats(SWITCHES, name, {*Switch.model_fields, *_ECN, *_PORTS})
     row = SWITCHES.get(name)
@@ -201,12 +210,18 @@ def switch_caveats(name: str) -> dict[str, Caveat]:
 
 
 def nic_caveats(name: str) -> dict[str, Caveat]:
-    """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name."""
+    """Caveats of a NIC's figures in a fabric, by ``name.key``.
+
+    They are unverified or chosen figures; empty for an unknown name.
+    """
     return _caveats(NICS, name, set(Nic.model_fields))
 
 
 def node_caveats(name: str) -> dict[str, Caveat]:
-    """What is unverified or chosen about a server, by ``name.key``; empty for plain and unknown names."""
+    """Caveats of a server, by ``name.key``.
+
+    They are unverified or chosen figures; empty for plain and unknown names.
+    """
     if name == "plain":
         return {}
     return _caveats(SERVERS, name, {*Server.model_fields, *_NVLINK, "nic_port_rate_bps", "rails"})

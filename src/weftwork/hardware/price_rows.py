@@ -1,7 +1,8 @@
-"""Read a price book: price and power of switches, NICs, optics, cables and appliances.
+"""Read a price book of network parts, with prices and power.
 
-A price is linear: fixed + per port + per metre + per Gb/s + per Gb/s and metre, each term with a low, a typical and a
-high value. One form carries a list price, fibre by the metre, and the formulas of papers (Besta and Hoefler, SC 2014).
+The parts are switches, NICs, optics, cables and appliances. A price is linear: fixed + per port + per metre + per Gb/s
++ per Gb/s and metre, each term with a low, a typical and a high value. One form carries a list price, fibre by the
+metre, and the formulas of papers (Besta and Hoefler, SC 2014).
 Leaves out: discounts by volume, currencies other than the dollar, and what changes with time.
 """
 
@@ -21,7 +22,7 @@ Between = Literal["hosts", "switches"]  # a link with a host at an end, or one b
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Range:
-    """A low, a typical and a high value of one quantity.
+    """Low, typical and high value of one quantity.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Linear:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PriceRow:
-    """A row of a price book: its item, its price, its power and their source.
+    """A row of a price book: item, price, power and source.
 
     Attributes
     ----------
@@ -124,7 +125,7 @@ class PriceRow:
     power_verified: bool
 
     def fits(self, *, model: str = "", node: str = "", rate_bps: int = 0) -> bool:
-        """Whether the row is for this model, server and rate."""
+        """Whether the row fits this model, server and rate."""
         return (
             (not self.models or model in self.models)
             and (not self.nodes or node in self.nodes)
@@ -132,13 +133,16 @@ class PriceRow:
         )
 
     def ports_per_module(self, rate_bps: int) -> int:
-        """Ports of a rate that share a cage of this switch or NIC, and hence a module; 0 where the cage is too slow."""
+        """Ports that share a module at a rate; 0 in too slow cages.
+
+        They share a cage of this switch or NIC.
+        """
         return 1 if self.cage_bps is None else self.cage_bps // rate_bps
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PriceBook:
-    """The rows of a price book; of several rows that fit, the first is taken.
+    """The rows of a price book; the first row that fits is taken.
 
     Attributes
     ----------
@@ -152,7 +156,7 @@ class PriceBook:
     rows: tuple[PriceRow, ...]
 
     def switch(self, model: str, rate_bps: int) -> PriceRow | None:
-        """The row of a switch whose fastest links have a rate."""
+        """The row of a switch, by the rate of its fastest links."""
         return self._first("switch", model=model, rate_bps=rate_bps)
 
     def nic(self, model: str, node: str, rate_bps: int) -> PriceRow | None:
@@ -160,7 +164,7 @@ class PriceBook:
         return self._first("nic", model=model, node=node, rate_bps=rate_bps)
 
     def appliance(self, item: str) -> PriceRow | None:
-        """The row of equipment that is neither host nor switch."""
+        """The row of equipment other than hosts and switches."""
         return self._first("appliance", model=item)
 
     def module(self, medium: str, cage_bps: int) -> PriceRow | None:
@@ -169,7 +173,7 @@ class PriceBook:
         return next((row for row in fitting if row.fits(rate_bps=cage_bps)), None)
 
     def media(self, *, rate_bps: int, length_m: float, between: Between) -> list[PriceRow]:
-        """The media that carry a rate over a length, in the order of the file."""
+        """Media for a rate over a length, in the order of the file."""
         return [
             row for row in self.rows
             if row.kind == "medium"
@@ -179,7 +183,7 @@ class PriceBook:
         ]  # fmt: skip
 
     def price_usd(self, row: PriceRow, *, ports: int = 0, length_m: float = 0, gbps: float = 0) -> Range | None:
-        """Price of one item in dollars; None where the row has none.
+        """Price of one item in dollars; None if unknown.
 
         Raises
         ------
@@ -188,7 +192,7 @@ class PriceBook:
         return self._value(row, "price_usd", row.price, ports=ports, length_m=length_m, gbps=gbps)
 
     def power_w(self, row: PriceRow, *, ports: int = 0, length_m: float = 0, gbps: float = 0) -> Range | None:
-        """Power of one item in watts; None where the row has none.
+        """Power of one item in watts; None if unknown.
 
         Raises
         ------

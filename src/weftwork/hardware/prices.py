@@ -1,4 +1,4 @@
-"""Read a price book: one that is shipped, by its name, or a user's own file.
+"""Read a shipped price book by name, or a user's file.
 
 TOML: ``version``, ``title``, and tables ``[[switch]]``, ``[[nic]]``, ``[[module]]``, ``[[medium]]``, ``[[appliance]]``.
 A number stands for itself, a list of three for low, typical and high; rates and lengths are text with units.
@@ -70,7 +70,7 @@ _AT_LINE: Final = re.compile(r"at line (\d+)")
 
 
 def price_book(which: str | Path | None = None) -> PriceBook:
-    """A price book by the name of a shipped book, or by path; by default the book of today's prices.
+    """A price book by name or path; by default today's prices.
 
     Raises
     ------
@@ -99,7 +99,10 @@ def price_book(which: str | Path | None = None) -> PriceBook:
 
 
 def shipped_text(name: str) -> str:
-    """The text of a shipped price book, to start a book of one's own; KeyError for an unknown name."""
+    """The text of a shipped price book; KeyError for an unknown name.
+
+    Users start their own book with it.
+    """
     return (_HERE / SHIPPED[name]).read_text(encoding="utf-8")
 
 
@@ -141,7 +144,7 @@ class _BookPlace:
 
 @dataclass(kw_only=True)
 class _BookReader:
-    """Reads the tables of a book and keeps what is wrong with them."""
+    """Reads the tables of a book and collects mistakes."""
 
     lines: Mapping[tuple[str, int, str], int]
     mistakes: list[Mistake] = field(default_factory=list)
@@ -219,7 +222,10 @@ class _BookReader:
         return None
 
     def _relations(self, found: list[tuple[_BookPlace, PriceRow]]) -> None:
-        """Check that modules have a medium that takes them, and that such a medium has modules."""
+        """Check that modules have media, and that such media have modules.
+
+        A medium takes the modules.
+        """
         media = {row.name: row for _, row in found if row.kind == "medium"}
         served = {row.medium for _, row in found if row.kind == "module"}
         for place, row in found:
@@ -332,7 +338,10 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def _lines_of(text: str) -> dict[tuple[str, int, str], int]:
-    """Line of each ``[[table]]`` (under an empty key) and of each key in it, by kind and number of the table."""
+    """Line of each ``[[table]]`` and key, by kind and table number.
+
+    The line of the table is under an empty key.
+    """
     lines: dict[tuple[str, int, str], int] = {}
     counts: dict[str, int] = {}
     place = ("", 0)

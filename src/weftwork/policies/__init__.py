@@ -1,1 +1,4 @@
-"""Floor 2: one file each: steps of congestion control, path and port selection; schemes of central engineering."""
+"""Floor 2: policies, one file each.
+
+Steps of congestion control, path and port selection; schemes of central engineering.
+"""

@@ -1,7 +1,8 @@
-"""The functions that a compiled step calls in place of Python's, so that it fails where plain Python fails.
+"""Mathematical functions of compiled steps; they fail where Python's fail.
 
-Numba's own return NaN or infinity, or an undefined integer, where ``math`` raises; everything else is the same to the
-bit, since both call the C library. Leaves out: what Python and Numba round differently (powers, cube roots).
+A compiled step calls them in place of Python's functions. Numba's own return NaN or infinity, or an undefined integer,
+where ``math`` raises; everything else is the same to the bit, since both call the C library. Leaves out: what Python
+and Numba round differently (powers, cube roots).
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
 
 
 def integer(x: Any) -> int:  # noqa: ANN401
-    """``int``: towards zero. Numba compiles the overload below."""
+    """``int``: round towards zero.
+
+    Numba compiles the overload below.
+    """
     return int(x)
 
 

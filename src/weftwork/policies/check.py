@@ -1,6 +1,7 @@
-"""Check a step for the arithmetic in which Python and the compiler agree to the bit, before anything runs.
+"""Check that a step computes the same in Python and when compiled.
 
-The check walks the syntax tree of the step and of the functions of the same file that it calls, and knows the type
+It uses only the arithmetic in which both agree to the bit. The check comes before anything runs. The check walks the
+syntax tree of the step and of the functions of the same file that it calls, and knows the type
 of every expression: int (64 bits), float (64 bits) or bool. What it refuses, and why: ``**`` and other functions of
 ``math`` (another last bit), a variable that is an int here and a float there (Python would keep the int, the compiler
 not, and large products then differ), a float for an int field (truncated silently), a variable that may not be set
@@ -39,7 +40,10 @@ Scalar = Literal["int", "float", "bool", "kind"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordType:
-    """An argument of a step: a record, and which of its fields the step may write (None: every one)."""
+    """An argument of a step: a record and its writable fields.
+
+    None: the step may write every field.
+    """
 
     layout: RecordLayout
     writable: frozenset[str] | None = frozenset()
@@ -63,13 +67,15 @@ Type = Scalar | RecordType | RecordsType | _ArrayType | None
 
 @dataclass(kw_only=True)
 class Checked:
-    """What the check found: the functions that the step needs, itself included."""
+    """Result of a check: the functions that the step needs, itself included."""
 
     functions: set[str] = field(default_factory=set)
 
 
 def check_imports(file: str, tree: ast.Module) -> None:
-    """Refuse imports that a compiled step could not follow. It is no sandbox: the file is run as any Python is.
+    """Refuse imports that a compiled step could not follow.
+
+    It is no sandbox: the file is run as any Python is.
 
     Raises
     ------
@@ -88,10 +94,13 @@ def check_imports(file: str, tree: ast.Module) -> None:
 
 
 def _why_not(name: str) -> str:
-    """Say why a policy imports little, so that nobody takes the rule for a sandbox."""
+    """Explain why a policy imports little.
+
+    Nobody shall take the rule for a sandbox.
+    """
     return (
-        f"a policy may not import {name}: its steps become machine code that sees numbers alone, and no module could "
-        f"follow; allowed are {', '.join(ALLOWED_IMPORTS)}; the rule protects nobody from this file, whose other lines "
+        f"a policy may not import {name}: its steps become machine code, which cannot use modules; "
+        f"allowed are {', '.join(ALLOWED_IMPORTS)}; the rule is no protection, since all other lines of this file "
         "run as any Python does"
     )
 
@@ -175,7 +184,7 @@ class _Function:
         left = self.block(self.function.body, set(self.types))
         if left is not None and any(kind is not None for kind in self.returned):
             raise self.wrong(
-                self.function, f"'{self.function.name}' may end without the value that it returns elsewhere"
+                self.function, f"'{self.function.name}' may end without a value, but returns a value elsewhere"
             )
         return self.returned[0] if self.returned else None
 
@@ -212,7 +221,7 @@ class _Function:
                 self.condition(node.test, assigned)
                 return _both(self.block(node.body, assigned), self.block(node.orelse, assigned))
             case ast.While():
-                text = "'while' cannot be used in a step, since nothing could stop one that never ends"
+                text = "'while' cannot be used in a step, since nothing could stop an endless loop"
                 raise self.wrong(node, f"{text}; write for i in range(most) with break")
             case ast.For(target=ast.Name(), orelse=[]):
                 self.loop(node, assigned)

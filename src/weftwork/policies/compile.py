@@ -1,10 +1,11 @@
-"""Compile the steps of one policy file to C functions that the native engine calls by pointer.
+"""Compile the steps of a policy file to C functions.
 
-The file is copied into a cache folder, its lines unchanged so that a compiler's message names the right one, with a
-footer that turns the step into ``int32 step(void* params, void* state, void* signal)``, for a receiver with ``void*
-shared`` before the signal, for a port with ``void* candidates`` after it. 0 is well, 1 that something was raised
-inside. The folder's name is a hash of everything that decides the machine code; a list in it has the digest of every
-file, so that a damaged one is noticed and compiled again (``docs/decisions/0005``).
+The native engine calls them by pointer. The file is copied into a cache folder, its lines unchanged so that a
+compiler's message names the right one, with a footer that turns the step into ``int32 step(void* params, void* state,
+void* signal)``, for a receiver with ``void* shared`` before the signal, for a port with ``void* candidates`` after it.
+0 is well, 1 that something was raised inside. The folder's name is a hash of everything that decides the machine code;
+a list in it has the digest of every file, so that a damaged one is noticed and compiled again
+(``docs/decisions/0005``).
 """
 
 from __future__ import annotations
@@ -72,7 +73,10 @@ class EntryPoint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compiled:
-    """Addresses of compiled steps, valid as long as ``keep_alive``; ``receive_address`` is 0 where there is none."""
+    """Addresses of compiled steps, valid as long as ``keep_alive``.
+
+    ``receive_address`` is 0 if the policy has no receiver's step.
+    """
 
     step_address: int
     receive_address: int
@@ -80,7 +84,10 @@ class Compiled:
 
 
 def cache_folder() -> Path:
-    """Where compiled policies are kept: ``$WEFTWORK_CACHE_DIR``, else ``weftwork`` in the user's XDG cache."""
+    """Folder of compiled policies.
+
+    It is ``$WEFTWORK_CACHE_DIR``, else ``weftwork`` in the user's XDG cache.
+    """
     own = os.environ.get("WEFTWORK_CACHE_DIR")
     if own:
         return Path(own)
@@ -130,10 +137,10 @@ def _footer(module: ModuleType, functions: set[str], entries: tuple[EntryPoint, 
 
 
 def _wrapper(entry: EntryPoint) -> str:
-    """The text of the C function: records over its pointers, and the step in a block of its own.
+    """Text of the C function that calls a step.
 
-    Inside the block Numba puts a check behind every operation, so the records are made before it: a small step then
-    compiles in a third of the time.
+    The function puts records over its pointers; the step stands in a block of its own. Inside the block Numba puts a
+    check behind every operation, so the records are made before it: a small step then compiles in a third of the time.
     """
     name = entry.name
     pointers, records, passed, lengths = [], [], [], dict(entry.lengths)
@@ -165,9 +172,10 @@ def _weftwork_{name}({names}):
 
 
 def _compiled(path: Path, source: str, text: str) -> ModuleType:
-    """The module of a text with its footer: of this process, else of the cache, else compiled and put there.
+    """Compiled module of a text with its footer.
 
-    What is in the cache is loaded only if it is what was put there, since machine code that is damaged may do anything.
+    It comes from this process, else from the cache, else it is compiled and put there. What is in the cache is loaded
+    only if it is what was put there, since machine code that is damaged may do anything.
     """
     folder = cache_folder() / "policies" / f"{path.stem}-{_key(text)[:32]}"
     name = f"weftwork_compiled_{folder.name.replace('-', '_')}"
@@ -191,7 +199,10 @@ def _compiled(path: Path, source: str, text: str) -> ModuleType:
 
 
 def _loaded(name: str, folder: Path, path: Path, source: str, text: str) -> ModuleType:
-    """Run the text; Numba takes the machine code that lies beside it, or compiles and leaves it there."""
+    """Run the text.
+
+    Numba takes the machine code that lies beside it, or compiles and leaves it there.
+    """
     import numba  # takes half a second; only a compiled run needs it
     from numba.core.errors import NumbaError
 
@@ -219,7 +230,7 @@ def _loaded(name: str, folder: Path, path: Path, source: str, text: str) -> Modu
 
 @lru_cache(maxsize=64)  # chosen: more files than a sweep names; it reads three files and asks for the processor
 def _key(text: str) -> str:
-    """Hash of everything that decides the machine code, the processor included."""
+    """Hash of all inputs of the machine code, the processor included."""
     import llvmlite.binding
     import numba
 
@@ -233,13 +244,13 @@ def _key(text: str) -> str:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of each file, by its path from the folder; the list of them left aside."""
+    """SHA-256 of each file by its relative path, except the list of digests."""
     files = (file for file in sorted(folder.rglob("*")) if file != folder / _LIST and not file.is_dir())
     return {str(file.relative_to(folder)): hashlib.sha256(read_plain(file)).hexdigest() for file in files}
 
 
 def _is_whole(folder: Path, text: str) -> bool:
-    """Whether a folder holds what was put there, for this text."""
+    """Whether a cached folder is complete and belongs to this text."""
     try:
         listed = json.loads(read_plain(folder / _LIST))
         return bool(listed == _digests(folder) and listed.get(_FILE) == hashlib.sha256(text.encode()).hexdigest())
@@ -248,7 +259,10 @@ def _is_whole(folder: Path, text: str) -> bool:
 
 
 def _put(fresh: Path, folder: Path, text: str) -> None:
-    """Give a new folder its name, in place of a damaged one; another process may have been first."""
+    """Give a new folder its name, in place of a damaged one.
+
+    Another process may have been first.
+    """
     if _is_whole(folder, text):
         shutil.rmtree(fresh)
         return

@@ -1,7 +1,8 @@
-"""The interface as rows: each field with its unit, the signals that fill it, the need that pays for it, its meaning.
+"""The policy interface as rows: field, unit, signals, need and meaning.
 
-The rows are read from the comments and docstrings of `weftwork.policies.interface`, so that a name stands in one place;
-the docs print them, and the conformance kits hold a file to them.
+The signals fill the field, and the need makes it available. The rows are read from the comments and docstrings of
+`weftwork.policies.interface`, so that a name stands in one place; the docs print them, and the conformance kits hold a
+file to them.
 Leaves out: the order of signals, and what the engine does around a step (docs/models/packet-engine.md).
 """
 
@@ -72,7 +73,7 @@ class FieldRow:
     parts: tuple[tuple[Step | None, frozenset[Kind] | None], ...]
 
     def kinds(self, step: Step) -> frozenset[Kind]:
-        """Kinds of signals to this step that fill the field."""
+        """Kinds of signals that fill the field in this step."""
         told = _TOLD[step]
         if not self.parts:
             return told
@@ -85,12 +86,12 @@ class FieldRow:
 
 
 def told_kinds(step: Step) -> frozenset[Kind]:
-    """Kinds of which an engine can tell this step."""
+    """Kinds of signals that an engine can send to this step."""
     return _TOLD[step]
 
 
 def field_rows(owner: type) -> tuple[FieldRow, ...]:
-    """Fields of a record of the interface, in its order.
+    """Fields of an interface record, in its order.
 
     Parameters
     ----------
@@ -130,7 +131,9 @@ def need_rows() -> tuple[tuple[str, str, tuple[str, ...]], ...]:
 
 
 def plugin_rows(owner: type[Plugin]) -> tuple[tuple[str, str, str], ...]:
-    """Fields of a plug-in: name, default as it is written (empty: it must be given), meaning.
+    """Fields of a plug-in: name, default as written, and meaning.
+
+    An empty default means that the field is required.
 
     Parameters
     ----------
@@ -149,7 +152,10 @@ def plugin_rows(owner: type[Plugin]) -> tuple[tuple[str, str, str], ...]:
 
 
 def _parts(text: str) -> list[tuple[Step | None, frozenset[Kind] | None, str]]:
-    """Parts of a comment that name a step or kinds: both, and how they are written."""
+    """Parts of a comment that name a step or kinds.
+
+    Each part has both, and their text.
+    """
     found: list[tuple[Step | None, frozenset[Kind] | None, str]] = []
     for part in text.split("; "):
         match = _PART.match(part)
@@ -166,7 +172,7 @@ def _parts(text: str) -> list[tuple[Step | None, frozenset[Kind] | None, str]]:
 
 @cache
 def _source() -> tuple[ast.Module, dict[int, str]]:
-    """The tree of the interface, and its comments by line."""
+    """Syntax tree of the interface, and its comments by line."""
     text = Path(interface.__file__).read_text(encoding="utf-8")
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return ast.parse(text), {
@@ -176,7 +182,7 @@ def _source() -> tuple[ast.Module, dict[int, str]]:
 
 @cache
 def _comments(owner: str) -> dict[str, str]:
-    """Comment behind each name of a class, or behind each text of a ``Literal``."""
+    """Comments of a class by name, or of a ``Literal`` by text."""
     tree, comments = _source()
     found: dict[str, str] = {}
     for node in tree.body:
@@ -192,7 +198,7 @@ def _comments(owner: str) -> dict[str, str]:
 
 
 def _parameters(owner: type) -> dict[str, str]:
-    """Section ``Parameters`` of a numpydoc docstring: each name, and its text on one line."""
+    """Section ``Parameters`` of a numpydoc docstring: text of each name."""
     found: dict[str, str] = {}
     names: list[str] = []
     _, _, section = (owner.__doc__ or "").partition("----------\n")

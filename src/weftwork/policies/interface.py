@@ -1,8 +1,9 @@
-"""What a policy sees and writes: the records that both engines, the software NIC and a policy's author share.
+"""The records that a policy reads and writes.
 
-A policy is one file that offers ``PLUGIN``. Its step is called as a plain Python function by the reference engine and
-as a compiled one by the native engine; the fields, their order and their types below are the contract between the two,
-and ``native/packet/policy.hpp`` repeats them. Every field takes eight bytes: int64, or float64 where it says so.
+Both engines, the software NIC and the authors of policies share them. A policy is one file that offers ``PLUGIN``. Its
+step is called as a plain Python function by the reference engine and as a compiled one by the native engine; the
+fields, their order and their types below are the contract between the two, and ``native/packet/policy.hpp`` repeats
+them. Every field takes eight bytes: int64, or float64 where it says so.
 
 Leaves out: central engineering (plain Python between runs; a later interface).
 """
@@ -55,7 +56,10 @@ PortSpread = Literal["hash", "weighted-hash", "destination", "evenly"]
 
 
 class Kind(IntEnum):
-    """What happened. Steps compare ``signal.kind`` with these numbers, imported by name from this module."""
+    """Kind of an event.
+
+    Steps compare ``signal.kind`` with these numbers, imported by name from this module.
+    """
 
     START = 0  # sender: the queue pair exists and has its first message
     RESUME = 1  # sender: it was idle, its timers were off, and has a message again
@@ -72,7 +76,10 @@ class Kind(IntEnum):
 
 
 def _record(owner: type) -> tuple[tuple[str, type] | tuple[str, type, tuple[int]], ...]:
-    """The columns of a record, from the annotated fields of its class: the one place where its names stand."""
+    """Columns of a record, from the annotated fields of its class.
+
+    The names stand only there.
+    """
     columns: list[tuple[str, type] | tuple[str, type, tuple[int]]] = []
     for name, hint in get_type_hints(owner).items():
         default = owner.__dict__.get(name)
@@ -87,10 +94,10 @@ def array(size: int, fill: float = 0) -> Any:  # noqa: ANN401
 
 
 class Signal:
-    """What a sender's step, a receiver's step and a path selection are told; read only.
+    """Signal to a sender's step, a receiver's step or a path selection.
 
-    The comment behind a field names the kinds that fill it, and whose; without a name every signal does. Elsewhere a
-    field is 0. `weftwork.policies.described` and docs/models/policy-interface.md read these comments.
+    It is read only. The comment behind a field names the kinds that fill it, and whose; without a name every signal
+    does. Elsewhere a field is 0. `weftwork.policies.described` and docs/models/policy-interface.md read these comments.
     """
 
     kind: int  # a Kind
@@ -127,7 +134,7 @@ class Signal:
 
 
 class PortSignal:
-    """What a port selection is told; it writes the last four fields."""
+    """Signal to a port selection, which writes the last four fields."""
 
     now_ps: int  # the instant of the call
     hash: int  # of the chosen fields, by the switch's own hash, after its offset
@@ -156,7 +163,10 @@ class PortSignal:
 
 
 class Candidate:
-    """One port by which a packet may leave; it is up. Without its need a field is 0."""
+    """One port by which a packet may leave; the port is up.
+
+    A field whose need is not declared is 0.
+    """
 
     queue_bytes: int  # of the packet's class at that port, exact at this instant
     rate_bps: int  # of the port, now
@@ -168,7 +178,10 @@ class Candidate:
 
 
 class SenderState:
-    """The prefix of a sender's state; a policy's ``State`` inherits it for type checkers and adds its own fields."""
+    """The prefix of a sender's state.
+
+    A policy's ``State`` inherits it for type checkers and adds its own fields.
+    """
 
     rate_bps: float  # what the NIC paces by; at START the line rate
     window_bytes: float  # payload that may be in flight; at START `NO_WINDOW_BYTES`
@@ -258,10 +271,11 @@ class CongestionControl:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PathSelection:
-    """A path selection at the NIC: ``step(params, state, signal)`` writes ``state.entropy``.
+    """A path selection at the NIC.
 
-    It is called with SEND before a packet leaves (``per="packet"``) or before a message's first packet
-    (``per="message"``), with TIMER, and with START, RESUME, ACK, NAK, TRIM and TIMEOUT where ``signals`` names them.
+    ``step(params, state, signal)`` writes ``state.entropy``. It is called with SEND before a packet leaves
+    (``per="packet"``) or before a message's first packet (``per="message"``), with TIMER, and with START, RESUME, ACK,
+    NAK, TRIM and TIMEOUT where ``signals`` names them.
 
     Parameters
     ----------
@@ -293,10 +307,11 @@ class PathSelection:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PortSelection:
-    """A port selection at the switch: ``step(params, state, signal, candidates)`` writes ``signal.choice``.
+    """A port selection at the switch.
 
-    The state belongs to the switch. Candidates are up. ``needs={"queue"}`` fills ``queue_bytes`` and ``paused``,
-    ``"hops-left"`` fills ``hops_left``; without it a field is 0. ``"weight"`` asks routing for weights, else all
+    ``step(params, state, signal, candidates)`` writes ``signal.choice``. The state belongs to the switch. Candidates
+    are up. ``needs={"queue"}`` fills ``queue_bytes`` and ``paused``, ``"hops-left"`` fills ``hops_left``; without it a
+    field is 0. ``"weight"`` asks routing for weights, else all
     are 1. ``"non-minimal"`` adds the other ports that lead to the destination, behind the minimal ones.
 
     Parameters

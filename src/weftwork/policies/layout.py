@@ -1,6 +1,7 @@
-"""The records of one policy, from the classes in its file: a NumPy dtype for the engine, a plain object for Python.
+"""The records of one policy, from the classes in its file.
 
-A field is int64 or float64 (a bool is an int64 of 0 or 1), or a small array of one of them. The plain object keeps
+The engine has a NumPy dtype, Python a plain object. A field is int64 or float64 (a bool is an int64 of 0 or 1), or a
+small array of one of them. The plain object keeps
 the types: a float field turns an int into a float, as the compiled step does; an int field refuses a float, which the
 compiled step would truncate, and what does not fit int64, which would wrap. It remembers which line wrote a field or
 an element of an array last, so that an error can name it.
@@ -32,7 +33,10 @@ _PREFIX_INITIAL = {"window_bytes": NO_WINDOW_BYTES, "timer_at_ps": OFF}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Field:
-    """One field of a record: ``size`` 0 is a scalar; ``initial`` is what a new record holds."""
+    """One field of a record.
+
+    ``size`` 0 is a scalar; ``initial`` is the value in a new record.
+    """
 
     name: str
     type: FieldType
@@ -41,7 +45,10 @@ class Field:
 
 
 class _Ints(list[int]):
-    """An int64 array in plain Python; ``lines`` has the line that wrote each element last."""
+    """An int64 array in plain Python.
+
+    ``lines`` has the line that wrote each element last.
+    """
 
     __slots__ = ("lines",)
 
@@ -55,7 +62,7 @@ class _Ints(list[int]):
 
 
 class _Floats(list[float]):
-    """A float64 array in plain Python; as `_Ints`."""
+    """A float64 array in plain Python; similar to `_Ints`."""
 
     __slots__ = ("lines",)
 
@@ -79,7 +86,10 @@ def _as_int(value: Any) -> int:  # noqa: ANN401 - what it is, is the question
 
 
 class _Record:
-    """Base of the plain objects: fields in ``__slots__``, and in ``_lines`` the line that wrote each last."""
+    """Base of the plain objects.
+
+    Fields are in ``__slots__``; ``_lines`` has the line that wrote each field last.
+    """
 
     __slots__ = ("_lines",)
     _lines: dict[str, int]
@@ -98,7 +108,10 @@ class _Record:
 
 
 class _FastRecord:
-    """Base of records that an engine fills for every packet: no conversion and no memory of lines."""
+    """Base of records that an engine fills for every packet.
+
+    It converts nothing and remembers no lines.
+    """
 
     __slots__ = ()
     __repr__ = _Record.__repr__
@@ -161,7 +174,7 @@ class RecordLayout:
 
     @classmethod
     def of_dtype(cls, name: str, dtype: np.dtype[np.void], *, watched: tuple[str, ...] = ()) -> RecordLayout:
-        """The layout of a record that the interface defines; its plain object is fast, not checked."""
+        """Layout of an interface record; its plain object is fast, not checked."""
         columns = [(n, dtype[n].base, dtype[n].shape) for n in dtype.names or ()]
         return cls(name, prefix_fields(columns), checked=False, watched=watched)
 
@@ -177,7 +190,10 @@ class RecordLayout:
         return made
 
     def writer(self, name: str) -> Callable[[Any, Any], None]:
-        """What writes a field of a plain object as it is: without a check, and without a line to remember."""
+        """Function that writes a field of a plain object directly.
+
+        It does not check the value or remember the line.
+        """
         written: Callable[[Any, Any], None] = self._writers[name]
         return written
 
@@ -187,7 +203,7 @@ class RecordLayout:
         return self.pack(self.new())
 
     def pack(self, record: Any) -> bytes:  # noqa: ANN401
-        """A plain object as the bytes of the record."""
+        """The bytes of a plain object's record."""
         values: list[float] = []
         for field in self.fields:
             value = getattr(record, field.name)
@@ -198,7 +214,7 @@ class RecordLayout:
         return self._struct.pack(*values)
 
     def unpack(self, data: bytes) -> Any:  # noqa: ANN401
-        """The bytes of a record as a plain object."""
+        """The plain object of a record's bytes."""
         values = iter(self._struct.unpack(data))
         made = self.new()
         for field in self.fields:
@@ -221,7 +237,10 @@ def _plain(field: Field, values: Sequence[float]) -> object:
 
 
 def line_of(record: Any, name: str, index: int | None = None) -> int:  # noqa: ANN401
-    """The line that wrote a field of a checked record last, or an element of an array; 0 where none has."""
+    """Line that last wrote a field or array element; 0 if none has.
+
+    It works on checked records.
+    """
     if index is not None:
         of_elements: dict[int, int] = getattr(record, name).lines
         return of_elements.get(index, 0)
@@ -230,7 +249,7 @@ def line_of(record: Any, name: str, index: int | None = None) -> int:  # noqa: A
 
 
 def prefix_fields(columns: Iterable[tuple[Any, ...]]) -> tuple[Field, ...]:
-    """Fields of the interface's tables, with the values that an engine starts from."""
+    """Fields of the interface's tables, with initial values of an engine."""
     fields = []
     for name, kind, *shape in columns:
         size = shape[0][0] if shape and shape[0] else 0
@@ -240,7 +259,7 @@ def prefix_fields(columns: Iterable[tuple[Any, ...]]) -> tuple[Field, ...]:
 
 
 def state_fields(owner: type, prefix: tuple[Field, ...]) -> tuple[Field, ...]:
-    """The prefix, then a class's own annotated fields in their order.
+    """Fields of the prefix, then annotated fields of a class.
 
     Raises
     ------

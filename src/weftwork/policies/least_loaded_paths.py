@@ -1,7 +1,8 @@
-"""Least loaded paths: each demand in turn takes the path whose most loaded link stays least loaded.
+"""Least loaded paths: each demand takes the path with the least peak load.
 
-The largest demands come first. Of equal paths the one with the least load over all its links is taken, then one by
-chance. Source and limits: `weftwork.policies.central_engineering.greedy`, which is this; `placement` begins with it.
+Demands are placed one after the other. The peak load of a path is that of its most loaded link. The largest demands
+come first. Of equal paths the one with the least load over all its links is taken, then one by chance. Source and
+limits: `weftwork.policies.central_engineering.greedy`, which is this; `placement` begins with it.
 """
 
 from __future__ import annotations

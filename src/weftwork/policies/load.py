@@ -1,6 +1,7 @@
-"""Load a policy by its name or its file, with its parameters: the one door for the catalogue and for a user's own file.
+"""Load a policy by name or file, with its parameters.
 
-The folder is the catalogue; nothing registers itself. Numba is imported only when a compiled step is asked for.
+Catalogue and users' files share this way in. The folder is the catalogue; nothing registers itself. Numba is imported
+only when a compiled step is asked for.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ _CANDIDATE: Final = RecordLayout.of_dtype("Candidate", CANDIDATE_DTYPE)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CatalogueEntry:
-    """One name of the catalogue: ``text`` is the first line of the file, ``source`` what its plug-in cites."""
+    """One catalogue name.
+
+    ``text`` is the first line of the file, ``source`` is the source that its plug-in cites.
+    """
 
     name: str
     path: Path
@@ -73,7 +77,7 @@ class CatalogueEntry:
 
 
 def policy_names(kind: str) -> tuple[str, ...]:
-    """The policies of one kind that come with Weftwork; reads no file.
+    """Names of Weftwork's policies of one kind; reads no file.
 
     Parameters
     ----------
@@ -83,7 +87,9 @@ def policy_names(kind: str) -> tuple[str, ...]:
 
 
 def catalogue(kind: str) -> tuple[CatalogueEntry, ...]:
-    """The policies of one kind that come with Weftwork, by name; reads the files and imports none.
+    """Weftwork's policies of one kind, by name.
+
+    It reads the files and imports none.
 
     Parameters
     ----------
@@ -173,7 +179,7 @@ class LoadedPolicy:
 
     @property
     def params_dtype(self) -> np.dtype[np.void]:
-        """Of the record of the parameters."""
+        """NumPy type of the parameter record."""
         return self._params.dtype
 
     @property
@@ -183,7 +189,7 @@ class LoadedPolicy:
 
     @property
     def state_dtype(self) -> np.dtype[np.void]:
-        """Of the sender's, path's or switch's state."""
+        """NumPy type of the state of a sender, path or switch."""
         return self.state.dtype
 
     @property
@@ -192,36 +198,42 @@ class LoadedPolicy:
         return self.state.initial_bytes
 
     def new_state(self) -> Any:  # noqa: ANN401 - the class is the policy's
-        """A new state as a plain object: prefix fields, then the policy's own."""
+        """A new state as a plain object: prefix fields, then policy fields."""
         return self.state.new()
 
     def new_receiver_state(self) -> Any:  # noqa: ANN401
-        """A new receiver's state, or None where the policy has no ``receive``."""
+        """A new receiver's state; None for a policy without ``receive``."""
         return None if self.receiver is None else self.receiver.new()
 
     def new_shared_state(self) -> Any:  # noqa: ANN401
-        """A new record that the queue pairs of one receiving NIC share, or None."""
+        """A new record shared by queue pairs of one receiving NIC, or None."""
         return None if self.shared is None else self.shared.new()
 
     def new_port_states(self, ports: int) -> list[Any] | None:
-        """New records of the ports of one switch, or None where the policy has none."""
+        """New records of the ports of one switch; None for a policy without them."""
         return None if self.port_state is None else [self.port_state.new() for _ in range(ports)]
 
     @staticmethod
     def new_signal() -> Any:  # noqa: ANN401
-        """A plain signal, all 0, for a congestion control or a path selection."""
+        """A plain signal, all 0, for congestion control or path selection."""
         return _SIGNAL.new()
 
     @staticmethod
     def new_port_signal() -> Any:  # noqa: ANN401
-        """A plain signal for a port selection, all 0, of a packet that goes to its destination at once."""
+        """A plain signal for a port selection, all 0.
+
+        Its packet goes to its destination at once.
+        """
         signal = _PORT_SIGNAL.new()
         signal.via = OFF
         return signal
 
     @staticmethod
     def offer(signal: Any, *, virtual_channel: int, word: int, via: int) -> None:  # noqa: ANN401
-        """Write into a port selection's signal what its step may change, with a choice of 0."""
+        """Write the changeable fields into a port selection's signal.
+
+        The choice is 0.
+        """
         _OFFER_CHOICE(signal, 0)
         _OFFER_CHANNEL(signal, virtual_channel)
         _OFFER_WORD(signal, word)
@@ -239,16 +251,16 @@ class LoadedPolicy:
 
     @property
     def signal_layout(self) -> RecordLayout:
-        """Of the signal that the step takes."""
+        """Layout of the signal that the step takes."""
         return _PORT_SIGNAL if self.kind == "port_selection" else _SIGNAL
 
     @property
     def candidate_layout(self) -> RecordLayout:
-        """Of one candidate of a port selection."""
+        """Layout of one candidate of a port selection."""
         return _CANDIDATE
 
     def compile(self) -> Compiled:
-        """Compile the step and the receiver's, or take them from the cache.
+        """Compile the steps of sender and receiver, or take them from the cache.
 
         Raises
         ------
@@ -291,7 +303,7 @@ class LoadedPolicy:
         *,
         keeps_via: bool = False,
     ) -> None:
-        """Call the step as plain Python and look at what it wrote.
+        """Call the step as plain Python and check its results.
 
         Parameters
         ----------
@@ -316,7 +328,7 @@ class LoadedPolicy:
             self._want_choice(signal, via_before)
 
     def _want_control(self, state: Any) -> None:  # noqa: ANN401
-        """Refuse what no sender can obey."""
+        """Refuse values that no sender can obey."""
         asks = state.timeout_ps | state.segment_bytes | state.request_bytes  # below 0 where one of them is
         if not (0 < state.rate_bps < math.inf and 0 <= state.window_bytes < math.inf and asks >= 0):
             self._want(state, "rate_bps", 0 < state.rate_bps < math.inf, "wanted a finite rate above 0")
@@ -325,7 +337,7 @@ class LoadedPolicy:
                 self._want(state, name, getattr(state, name) >= 0, "wanted 0 or more")
 
     def _want_choice(self, signal: Any, via_before: int | None) -> None:  # noqa: ANN401
-        """Refuse what no switch can obey."""
+        """Refuse values that no switch can obey."""
         channels = cast("PortSelection", self.plugin).virtual_channels
         choice, held, via = signal.choice, signal.virtual_channel, signal.via
         keeps = via_before is None or via_before == via
@@ -337,17 +349,17 @@ class LoadedPolicy:
         self._want(signal, "virtual_channel", 0 <= held <= most, f"wanted 0 to {most}, the last one of PLUGIN")
         edges = signal.edges - 1
         self._want(signal, "via", OFF <= via <= edges, f"wanted OFF or 0 to {edges}, the last edge")
-        kept = f"wanted {via_before} in the second call for a packet, which has its new via by then"
+        kept = f"wanted {via_before} in the second call for a packet, which already has its new via"
         self._want(signal, "via", keeps, kept)
 
     def call_receive(self, state: Any, shared: Any, signal: Any) -> None:  # noqa: ANN401
-        """Call the receiver's step as plain Python and look at what it wrote; as `call_step`."""
+        """Call the receiver's step as `call_step` calls the sender's."""
         before = state.credit_bytes
         receive = cast("CongestionControl", self.plugin).receive
         if receive is None:
             raise UsageError(f"{self.name} has no receiver's step")
         self._call(receive, (self.params, state, shared, signal))
-        granted = f"wanted at least {before}, which is granted; it counts all credit"
+        granted = f"wanted at least {before}, the credit granted before; it counts all credit"
         self._want(state, "credit_bytes", state.credit_bytes >= before, granted)
 
     def replay(
@@ -362,7 +374,9 @@ class LoadedPolicy:
         keeps_via: bool = False,
         stands_still: bool = False,
     ) -> None:
-        """Repeat in plain Python a compiled call that failed, from copies of its records before the call.
+        """Repeat a failed compiled call in plain Python.
+
+        It uses copies of its records from before the call.
 
         Parameters
         ----------
@@ -396,7 +410,10 @@ class LoadedPolicy:
             self.refuse_standing(state, due, signal.now_ps)
 
     def refuse_standing(self, state: Any, before: AbstractSet[int], now_ps: int) -> None:  # noqa: ANN401
-        """Refuse timers that a step has set to an instant which has come; see `standing_timers`."""
+        """Refuse timers that are set to the present or the past.
+
+        See `standing_timers`.
+        """
         refuse_standing(str(self.source_path), state, before, now_ps)
 
     def _call(self, step: Any, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
@@ -483,7 +500,10 @@ class _PolicyFile:
 
 @lru_cache(maxsize=64)  # chosen: more files than a sweep names
 def _checked_file(kind: PolicyKind, path: Path, source: str) -> _PolicyFile:
-    """A file of this text, checked once in a process: a run and its what-ifs name the same files many times."""
+    """A file of this text, checked once in a process.
+
+    A run and its what-ifs name the same files many times.
+    """
     return _PolicyFile(kind, path, source)
 
 
@@ -532,7 +552,10 @@ def _plugin(kind: PolicyKind, shown: str, tree: ast.Module, module: ModuleType) 
 
 
 def _line_of_class(tree: ast.Module, message: str) -> int:
-    """The line of the field that a message names as 'Class.field', else of the plug-in."""
+    """Line of the field that a message names, else of the plug-in.
+
+    A field is named 'Class.field'.
+    """
     for owner in tree.body:
         if isinstance(owner, ast.ClassDef):
             for node in owner.body:
@@ -542,7 +565,7 @@ def _line_of_class(tree: ast.Module, message: str) -> int:
 
 
 def _cited(tree: ast.Module) -> str:
-    """The text of ``PLUGIN``'s ``source``, read without importing the file."""
+    """Text of ``PLUGIN``'s ``source``, read without an import."""
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "source" and isinstance(node.value, ast.Constant):
             owner = next(p for p in ast.walk(tree) if isinstance(p, ast.Call) and node in p.keywords)

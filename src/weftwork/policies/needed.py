@@ -1,7 +1,8 @@
-"""What a policy needs of switches and of NICs, in the words of ``weftwork list``, the docs and the notes of a run.
+"""Requirements of a policy on switches and NICs, in words.
 
-Needs that a plug-in declares have their words in `WORDS`. What a NIC does beyond them, such as counting a window or
-answering with CNPs, follows from the kinds of signals that the plug-in names and from what its steps read and write.
+The words are those of ``weftwork list``, the docs and the notes of a run. Needs that a plug-in declares have their
+words in `WORDS`. What a NIC does beyond them, such as counting a window or answering with CNPs, follows from the kinds
+of signals that the plug-in names and from what its steps read and write.
 Source: `weftwork.policies.interface`, whose needs and fields these are.
 Leaves out: variants, whose parameters may leave a part of a step unused; the sizes of headers that a need lengthens.
 """
@@ -43,14 +44,17 @@ _HOST_DELAY: Final = "host_delay_ps"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Needed:
-    """What switches and NICs have to offer, a few words each; empty: nothing beyond forwarding and flow control."""
+    """Requirements on switches and NICs, a few words each.
+
+    Empty: nothing beyond forwarding and flow control.
+    """
 
     switch: tuple[str, ...]
     nic: tuple[str, ...]
 
 
 def needed(policy: LoadedPolicy) -> Needed:
-    """Say what a policy needs of switches and of NICs.
+    """Describe the requirements of a policy on switches and NICs.
 
     Parameters
     ----------
@@ -71,7 +75,7 @@ def needed(policy: LoadedPolicy) -> Needed:
 
 
 def reads_host_delay(policy: LoadedPolicy) -> bool:
-    """Whether a step reads the time that a packet spends in the receiving host.
+    """Whether a step reads the delay of packets in the receiving host.
 
     Parameters
     ----------
@@ -81,7 +85,10 @@ def reads_host_delay(policy: LoadedPolicy) -> bool:
 
 
 def _sending(policy: LoadedPolicy, found: Collection[Access]) -> Iterator[str]:
-    """What NICs do that no need names: they hold a flow back, tell marks and times, grant credit."""
+    """Implied requirements on NICs, which no need names.
+
+    They hold a flow back, report marks and times, grant credit.
+    """
     if policy.kind != "congestion_control":
         return
     written = {access.name for access in found if access.is_write and access.record == "state"}
@@ -100,7 +107,10 @@ def _sending(policy: LoadedPolicy, found: Collection[Access]) -> Iterator[str]:
 
 
 def _switching(policy: LoadedPolicy, found: Collection[Access]) -> Iterator[str]:
-    """What switches do that no need names: they keep flows apart, meter ports, write into packets."""
+    """Implied requirements on switches, which no need names.
+
+    They keep flows apart, meter ports, write into packets.
+    """
     if policy.kind != "port_selection":
         return
     states = {access.name for access in found if access.record == "state"}

@@ -1,4 +1,4 @@
-"""Parameters of a policy: from what a user wrote to the numbers that its step reads.
+"""Parameters of a policy: user values become numbers for its step.
 
 A field's name ends in its unit (``_ps``, ``_bps``, ``_bytes``); text such as ``55us`` is parsed to it. All mistakes are
 told at once. Leaves out: any relation between two parameters; a step has to stand every combination.
@@ -26,7 +26,10 @@ _UNITS: tuple[tuple[str, QuantityKind], ...] = (("_ps", DURATION), ("_bps", RATE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParameterRow:
-    """One parameter as documentation shows it; ``default``, ``minimum`` and ``maximum`` are in the unit of the name."""
+    """One parameter for the documentation.
+
+    ``default``, ``minimum`` and ``maximum`` are in the unit of the name.
+    """
 
     name: str
     type: type
@@ -38,7 +41,7 @@ class ParameterRow:
 
     @property
     def quantity(self) -> QuantityKind | None:
-        """The kind of quantity that the name ends in, or None."""
+        """Kind of quantity named by the ending of the name, or None."""
         return next((quantity for suffix, quantity in _UNITS if self.name.endswith(suffix)), None)
 
     def shown(self, value: float) -> str:
@@ -76,7 +79,9 @@ def _row(owner: type, name: str, hint: Any) -> ParameterRow:  # noqa: ANN401
 def resolve(
     rows: tuple[ParameterRow, ...], given: Mapping[str, Any], path: str
 ) -> tuple[dict[str, float], list[Mistake]]:
-    """Turn what was given into a value for every parameter, with every mistake in it.
+    """Turn user values into a value for every parameter.
+
+    Every mistake is reported.
 
     Parameters
     ----------
@@ -112,7 +117,10 @@ def resolve(
 
 
 def _number(row: ParameterRow, found: object) -> float:
-    """Turn one value into a number of the row's type; ValueError or UnitError says what is wrong."""
+    """Turn one value into a number of the row's type.
+
+    ValueError or UnitError describes the mistake.
+    """
     if row.type is bool:
         return _truth(found)
     if isinstance(found, str) and row.quantity is not None:

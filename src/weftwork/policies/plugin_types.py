@@ -1,4 +1,7 @@
-"""The types of a plug-in's fields, checked: a policy file is written by hand, and Python itself checks none of them."""
+"""Check the types of a plug-in's fields.
+
+A policy file is written by hand, and Python itself checks none of them.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ _FIELDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     ),
     "interface": (
         lambda value: type(value) is int and value == INTERFACE,
-        f"{INTERFACE}, the version that this Weftwork has; docs/models/policy-interface.md tells what a version holds",
+        f"{INTERFACE}, the version that this Weftwork has; docs/models/policy-interface.md describes the versions",
     ),
 }
 _SPREADS: Final[dict[type, tuple[str, ...]]] = {
@@ -82,7 +85,7 @@ _SPREADS: Final[dict[type, tuple[str, ...]]] = {
 
 
 def wrong_field(plugin: CongestionControl | PathSelection | PortSelection) -> str | None:
-    """Say what is wrong with the type of the first wrong field, or None."""
+    """Describe the first field with a wrong type, or return None."""
     names = [field.name for field in dataclasses.fields(plugin) if field.name not in ("interface", "spreads")]
     for name in ("interface", *names):  # the version first: another one may have other words
         is_right, wanted = _FIELDS[name]
@@ -96,7 +99,7 @@ def wrong_field(plugin: CongestionControl | PathSelection | PortSelection) -> st
 
 
 def _wrong_spread(plugin: PathSelection | PortSelection) -> str | None:
-    """A word that no engine knows, or one that contradicts what is said of the order of packets."""
+    """A word of ``spread`` that is unknown or contradicts the packet order."""
     known = _SPREADS[type(plugin)]
     if plugin.spreads is None:
         return None
@@ -111,7 +114,10 @@ def _wrong_spread(plugin: PathSelection | PortSelection) -> str | None:
 
 
 def _wrong_need(plugin: PathSelection | PortSelection) -> str | None:
-    """A need that nothing can meet: packets tell senders of switches, and not switches of each other."""
+    """A need that no engine can meet.
+
+    Packets tell senders of switches, and not switches of each other.
+    """
     for need in ("telemetry", "path-load"):
         if isinstance(plugin, PortSelection) and need in plugin.needs:
             return (

@@ -1,6 +1,7 @@
-"""What do a policy's steps read and write, and at which kinds of signals? Found in the text of the file, without a run.
+"""Find the fields that a policy's steps read and write, by kind of signal.
 
-A walk through the step and the functions that it calls follows which kinds can still be the case: behind
+The answer is found in the text of the file, without a run. A walk through the step and the functions that it calls
+follows which kinds can still be the case: behind
 ``if signal.kind == Kind.ACK`` only an acknowledgement, in its ``else`` everything else. What it does not understand,
 such as a kind that was added to a number, narrows nothing.
 Leaves out: values. What is read behind a condition that is never true counts as read.
@@ -64,7 +65,7 @@ class Access:
 
 
 def accesses(policy: LoadedPolicy) -> tuple[Access, ...]:
-    """Find all that the steps of a policy read and write.
+    """Find all field accesses of a policy's steps.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def accesses(policy: LoadedPolicy) -> tuple[Access, ...]:
 
 
 def _told(step: StepName, plugin: Any) -> Kinds:  # noqa: ANN401 - one of three records
-    """Kinds that may come to a step, by what its plug-in says."""
+    """Kinds of signals that may reach a step, by its plug-in."""
     if step == "port":
         return frozenset()
     always = {"sender": {Kind.START, Kind.TIMER}, "path": {Kind.SEND, Kind.TIMER}}
@@ -98,7 +99,7 @@ def _told(step: StepName, plugin: Any) -> Kinds:  # noqa: ANN401 - one of three 
 
 @dataclass(kw_only=True)
 class _Frame:
-    """One call: what its arguments are, and the values of names that are set once."""
+    """One call: its arguments, and the values of names that are set once."""
 
     roles: Mapping[str, str]
     values: Mapping[str, ast.expr]
@@ -129,7 +130,10 @@ class _Walk:
         self.block(function.body, kinds, frame)
 
     def block(self, body: Iterable[ast.stmt], kinds: Kinds, frame: _Frame) -> Kinds | None:
-        """Go through statements; returns the kinds that come out behind, None where nothing does."""
+        """Go through statements and return the kinds that leave them.
+
+        None if nothing leaves.
+        """
         after: Kinds | None = kinds
         for node in body:
             if after is None:
@@ -214,7 +218,7 @@ class _Walk:
                         self.expression(child, kinds, frame)
 
     def narrowed(self, test: ast.expr, kinds: Kinds, frame: _Frame) -> tuple[Kinds, Kinds]:
-        """Kinds with which a condition may be true, and with which it may be false."""
+        """Kinds for which a condition may be true, and may be false."""
         match test:
             case ast.Name(id=name) if name in frame.values:
                 return self.narrowed(frame.values[name], kinds, frame)
@@ -252,7 +256,7 @@ class _Walk:
         return isinstance(node, ast.Attribute) and node.attr == "kind" and frame.role(node.value) == "signal"
 
     def number(self, node: ast.expr) -> int | None:
-        """The number of ``Kind.ACK``, or of a constant of the file that stands for it."""
+        """Number of ``Kind.ACK``, or of a constant of the file with its value."""
         match node:
             case ast.Attribute(value=ast.Name(), attr=name) if name in Kind.__members__:
                 return int(Kind[name])
@@ -264,7 +268,10 @@ class _Walk:
 
 
 def _set_once(function: ast.FunctionDef) -> dict[str, ast.expr]:
-    """Names of a function, its arguments aside, that one assignment sets, and what it sets them to."""
+    """Local names of a function with a single assignment, and their values.
+
+    Arguments are left aside.
+    """
     values: dict[str, list[ast.expr | None]] = {}
     for node in ast.walk(function):
         match node:

@@ -1,6 +1,7 @@
-"""Is what a policy declares of how it spreads packets true? Its step is asked about packets that differ in one thing.
+"""Check whether a policy spreads packets as it declares.
 
-The flow engine reads ``PLUGIN.spreads`` and asks no step, so that a declaration that lies would give a wrong result.
+Its step is asked about packets that differ in one thing. The flow engine reads ``PLUGIN.spreads`` and asks no step, so
+that a declaration that lies would give a wrong result.
 Leaves out: candidates with queues: flows have none, and evenly is meant among ports that are equally busy.
 """
 
@@ -30,7 +31,9 @@ _LEAST_ENTROPIES: Final = 16  # chosen: with fewer a switch of 16 uplinks leaves
 
 
 def spread_contradiction(policy: LoadedPolicy) -> str | None:
-    """Say how a path or port selection with its parameters contradicts what it declares, or None.
+    """Describe how a selection contradicts its declaration, or return None.
+
+    It is a path or port selection with its parameters.
 
     Parameters
     ----------
@@ -49,7 +52,10 @@ def spread_contradiction(policy: LoadedPolicy) -> str | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Declaration:
-    """A policy; two are equal that have one file, one text and the same parameters."""
+    """A policy with its declaration.
+
+    Two are equal if file, text and parameters are equal.
+    """
 
     path: Path
     digest: str
@@ -63,7 +69,7 @@ def _found(asked: _Declaration) -> str | None:
 
 
 def _bits(purpose: int, packet: int) -> int:
-    """62 random bits, as a step gets them."""
+    """62 random bits, as given to a step."""
     return draw(1, Stream.PORT_CHOICE, purpose, packet, 0) >> 2
 
 

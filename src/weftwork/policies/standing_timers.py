@@ -1,6 +1,7 @@
-"""A timer that a step sets to the instant of its firing, again at every firing: simulated time would stand still.
+"""Detect a timer that is set to its own firing instant each time.
 
-Both engines count the firings of a queue pair's end at one instant; the native one in ``native/packet/timers.hpp``.
+Simulated time would stand still. Both engines count the firings of a queue pair's end at one instant; the native one in
+``native/packet/timers.hpp``.
 Leaves out: timers that are set a little later each time, which only make a run slow.
 """
 
@@ -19,12 +20,14 @@ MOST_FIRINGS: Final = 10_000  # chosen: no policy needs as many at one instant, 
 
 
 def due_timers(state: Any, now_ps: int) -> frozenset[int]:  # noqa: ANN401 - the class is the policy's
-    """Timers of a sender's or receiver's state that have to fire at an instant."""
+    """Timers of a sender's or receiver's state that fire at an instant."""
     return frozenset(timer for timer in range(TIMERS) if OFF != state.timer_at_ps[timer] <= now_ps)
 
 
 def refuse_standing(file: str, state: Any, before: AbstractSet[int], now_ps: int) -> None:  # noqa: ANN401
-    """Refuse timers that a step has set to an instant which has come; called beyond the most firings at one instant.
+    """Refuse timers that are set to the present or the past.
+
+    It is called beyond the most firings at one instant.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""RDMA in software: a NIC that speaks RoCEv2 on any Linux machine, and the verbs to use it."""
+"""RDMA in software: a RoCEv2 NIC for any Linux machine, and its verbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explain a capture of RDMA packets: what each packet is, what was lost and sent again, and who is to blame.
+"""Explain a capture of RDMA packets: packets, losses, retransmissions, and the culprit.
 
 Source: IBTA vol. 1, 9.7 (reliable service), annex A17 (RoCEv2, CNP), as encoded in ``weftwork.wire``.
 Leaves out: unreliable datagrams beyond counting, what the payload means, and what was not captured.
@@ -72,7 +72,7 @@ class PacketRow(NamedTuple):
 
 
 class CaptureExplainer:
-    """Takes the frames of a capture in their order and keeps what a summary needs.
+    """Takes the frames of a capture in order and collects a summary.
 
     Parameters
     ----------
@@ -99,7 +99,10 @@ class CaptureExplainer:
         self.last_ns = 0
 
     def explain(self, packet: CapturedPacket) -> list[PacketRow]:
-        """Take the next frame and put it into words; several packets where the system had not cut them."""
+        """Explain the next frame in words.
+
+        A frame has several packets if the system had not cut them.
+        """
         self.frames += 1
         found = dissect(packet)
         if found.kind is Carrier.ROCE_V2 and found.has_wrong_icrc:
@@ -268,7 +271,7 @@ class CaptureExplainer:
 
 
 def _name(packet: TransportPacket) -> str:
-    """Name of the opcode; of an ACK that refuses, the name of that."""
+    """Name of the opcode; of a refusing ACK, the name of its NAK."""
     aeth = packet.find(Aeth)
     if packet.shape.operation != Opcode.ACKNOWLEDGE or aeth is None or aeth.kind is AethKind.ACK:
         return packet.shape.name

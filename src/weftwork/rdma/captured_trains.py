@@ -1,7 +1,8 @@
-"""Frames of a capture that hold several packets, because the system had not cut them yet or had joined them already.
+"""Captured frames that hold several packets.
 
-A capture on the machine that sends with segmentation offload, or receives with receive offload, shows such frames: they
-are longer than any packet of RoCE, and the ICRC of each packet lies inside.
+The system had not cut them yet or had joined them already. A capture on the machine that sends with segmentation
+offload, or receives with receive offload, shows such frames: they are longer than any packet of RoCE, and the ICRC of
+each packet lies inside.
 Source: udp(7) (UDP_SEGMENT, UDP_GRO): all packets but the last have one size, and the identification of IPv4 counts up.
 """
 
@@ -28,7 +29,9 @@ __all__ = ["cut_train"]
 
 
 def cut_train(packet: CapturedPacket, found: Dissection) -> list[CapturedPacket]:
-    """Cut a frame into its packets, each with the IP and UDP header that it has on a wire.
+    """Cut a frame into its packets, with the headers of the wire.
+
+    Each has its IP and UDP header.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""A conversation of the connection manager: one end of one connection, from its REQ to the end of TIMEWAIT.
+"""One end of a connection in the connection manager.
 
+It lives from its REQ to the end of TIMEWAIT.
 Source: IBTA vol. 1, 12.9 (states), 12.9.8 (timeouts, duplicates, stale connections); the rules for attributes as in
 Linux drivers/infiniband/core/cm.c and cma.c.
 Leaves out: which conversation a message belongs to, listeners and limits, see `connection_manager`.
@@ -61,7 +62,7 @@ _I, _E, _R = CmInput, CmEventType, CmRejReason
 
 
 def timeout_ps(code: int) -> int:
-    """Time that a code of 5 bits means."""
+    """Time of a 5-bit code."""
     return _UNIT_PS << code
 
 
@@ -93,7 +94,7 @@ def rejection_info(message: CmReject) -> bytes:
 
 
 class CmHost(Protocol):
-    """What a conversation needs of its manager."""
+    """Services of the manager for a conversation."""
 
     nic: RdmaNic
     response_timeout: int
@@ -110,19 +111,19 @@ class CmHost(Protocol):
         """Queue an event for the user."""
 
     def withdraw(self, conversation: CmId) -> bool:
-        """Take back a request that the user has not seen yet; whether there was one."""
+        """Withdraw a request that the user has not seen; returns whether it existed."""
 
     def moved(self, conversation: CmId, before: CmState) -> None:
         """Note that the state has changed."""
 
     def restart_clock(self, conversation: CmId) -> None:
-        """Let `wait_ps` run from the instant of the next datagram on."""
+        """Restart the clock of `wait_ps` at the next datagram."""
 
     def claim(self, qp: RdmaQueuePair, conversation: CmId) -> None:
-        """Give a queue pair to a conversation; UsageError where another has it."""
+        """Assign a queue pair to a conversation; UsageError if it is taken."""
 
     def is_stale(self, address: bytes, qp_num: int) -> bool:
-        """Whether a conversation has this queue pair of the peer already; if so, it is closed."""
+        """Whether a conversation has this peer's queue pair already; it is then closed."""
 
 
 class CmId:
@@ -175,12 +176,12 @@ class CmId:
 
     @property
     def asked_qp_num(self) -> int:
-        """Queue pair that the REQ names."""
+        """Queue pair named by the REQ."""
         return self._request.local_qpn
 
     @property
     def peer_guid(self) -> bytes:
-        """Identity of the adapter that the REQ names."""
+        """Identity of the adapter named by the REQ."""
         return self._request.local_ca_guid.to_bytes(_GUID_BYTES)
 
     # Calls of the user
@@ -231,7 +232,7 @@ class CmId:
         self._ask(self._request)
 
     def accept(self, qp: RdmaQueuePair, param: ConnParam | None = None) -> None:
-        """Agree to a request, with a queue pair in RESET or INIT, which goes to RTS.
+        """Accept a request, with a queue pair in RESET or INIT, which goes to RTS.
 
         Parameters
         ----------
@@ -284,7 +285,7 @@ class CmId:
         )
 
     def reject(self, private_data: bytes = b"") -> None:
-        """Refuse a request, with up to 148 bytes for the peer; UsageError where it does not wait any more."""
+        """Refuse a waiting request, with up to 148 bytes; UsageError if none waits."""
         if self.state not in PENDING:
             raise UsageError(f"state: found {self.state.value}, wanted a request that waits for an answer")
         if len(private_data) > CmReject.LAYOUT.data_bytes:
@@ -293,7 +294,7 @@ class CmId:
         self._refuse(_R.CONSUMER_DEFINED, _OF_REQ, private_data)
 
     def send_mra(self, service_timeout: int = LONGEST_SERVICE_TIMEOUT) -> None:
-        """Tell the peer that the answer to its request takes up to 4.096 us x 2^service_timeout.
+        """Tell the peer that the answer takes up to 4.096 us x 2^service_timeout.
 
         A request that comes again is answered so without this call.
         """
@@ -311,7 +312,7 @@ class CmId:
         self._wait(timeout_ps(max(service_timeout, LONGEST_SERVICE_TIMEOUT)))
 
     def disconnect(self) -> None:
-        """Close the connection, or give up an attempt; nothing where it is closed already.
+        """Close the connection or give up an attempt, unless it is closed.
 
         Raises
         ------
@@ -346,7 +347,7 @@ class CmId:
             check_fits(name, getattr(param, name), bits)
 
     def _take(self, qp: RdmaQueuePair, param: ConnParam) -> None:
-        """Take a queue pair into INIT, so that receives can be posted."""
+        """Take a queue pair to INIT, so that receives can be posted."""
         self._host.claim(qp, self)
         self.qp, self._param = qp, param
         attr: dict[str, Any] = {"remote_address": self.address}
@@ -380,14 +381,14 @@ class CmId:
     # Messages of the peer
 
     def start(self) -> None:
-        """Take the REQ with which this conversation was made."""
+        """Take the REQ that created this conversation."""
         self._step(_I.GET_REQ)
         self._wait(timeout_ps(LONGEST_SERVICE_TIMEOUT))
         data, _ = unpack_private_data(self._request.private_data[IP_CM_HEADER_BYTES:])
         self._tell(_E.CONNECT_REQUEST, data)
 
     def receive(self, message: CmMessage, transaction: int) -> bool:
-        """Take a message from the address of the peer; False where it does not belong here, and nothing has changed.
+        """Take a message from the peer's address; False if it does not belong here.
 
         Parameters
         ----------
@@ -495,7 +496,7 @@ class CmId:
         return True
 
     def _offer_less(self, message: CmReject) -> bool:
-        """Ask again with the path MTU that the peer takes."""
+        """Ask again with the path MTU of the peer."""
         code = int.from_bytes(rejection_info(message)[:1])
         if not 0 < code < self._request.path_mtu or (self.state, _I.RETRY) not in NEXT or not self.is_active:
             return False
@@ -562,7 +563,7 @@ class CmId:
     def _refuse(
         self, reason: CmRejReason, refused: int, private_data: bytes = b"", *, what: CmInput = _I.REFUSE
     ) -> None:
-        """Send a REJ and close; the REJ goes again to a message that comes again."""
+        """Send a REJ and close; a repeated message gets the REJ again."""
         # IBTA vol. 1, 12.6.7.2: a peer that has not named its conversation finds it by the identity of our adapter
         info = b"" if self.remote_comm_id else self._host.ca_guid.to_bytes(_GUID_BYTES)
         self._step(what)
@@ -590,7 +591,7 @@ class CmId:
         self._host.restart_clock(self)
 
     def _wait_out(self) -> None:
-        """Wait until the peer has sent its last message again for the last time."""
+        """Wait until the peer's last retransmission of its message."""
         self._last = None
         self._wait(timeout_ps(self._host.response_timeout) * (self._host.cm_retries + 1))
 

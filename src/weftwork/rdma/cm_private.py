@@ -1,7 +1,8 @@
-"""Private data of a REQ and a REP: the user's, and behind it Weftwork's own option, which the user does not see.
+"""Private data of a REQ and a REP: the user's bytes and Weftwork's option.
 
-The option is 8 bytes at the end of the field: a magic of 7 bytes and one byte of flags. It is there only where an end
-asks for selective repeat. A peer that does not know it sees bytes of private data, and answers without it.
+The option is behind the user's bytes; the user does not see it. The option is 8 bytes at the end of the field: a magic
+of 7 bytes and one byte of flags. It is there only where an end asks for selective repeat. A peer that does not know it
+sees bytes of private data, and answers without it.
 Source: chosen: no other program uses the magic.
 Leaves out: the header of the RDMA IP CM service, see ``weftwork.wire.rdma_ip_cm``.
 """
@@ -20,7 +21,7 @@ _OPTION_BYTES: Final = len(_MAGIC) + 1
 
 
 def pack_private_data(user: bytes, room_bytes: int, *, selective_repeat: bool) -> bytes:
-    """Fill the field; UsageError where the user's bytes do not fit.
+    """Fill the private data; UsageError if the user's bytes do not fit.
 
     Parameters
     ----------
@@ -42,7 +43,10 @@ def pack_private_data(user: bytes, room_bytes: int, *, selective_repeat: bool) -
 
 
 def unpack_private_data(field: bytes) -> tuple[bytes, bool]:
-    """Bytes of the user, as long as the field, and whether the peer asks for selective repeat."""
+    """The user's bytes, and whether the peer asks for selective repeat.
+
+    The bytes are as long as the field.
+    """
     at = len(field) - _OPTION_BYTES
     if field[at:-1] != _MAGIC:
         return field, False

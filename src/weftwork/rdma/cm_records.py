@@ -1,4 +1,4 @@
-"""The words of the connection manager: parameters of a connection, what was agreed, events, and reasons to refuse.
+"""Records of the connection manager: parameters, agreements, events, and refusals.
 
 Source: librdmacm's rdma_cma.h (struct rdma_conn_param, enum rdma_cm_event_type); IBTA vol. 1, 12.6.7.2 (reasons), by
 the names of enum ib_cm_rej_reason in Linux include/rdma/ib_cm.h.
@@ -20,7 +20,7 @@ __all__ = ["AgreedConnection", "CmEvent", "CmEventType", "CmRejReason", "ConnPar
 
 
 class CmRejReason(IntEnum):
-    """Why a REJ refuses; those that this manager sends or explains (enum ib_cm_rej_reason)."""
+    """Reasons of a REJ that this manager sends or explains (enum ib_cm_rej_reason)."""
 
     NO_QP = 1
     NO_RESOURCES = 3
@@ -37,7 +37,7 @@ class CmRejReason(IntEnum):
 
 
 class CmEventType(Enum):
-    """What happened to a connection (enum rdma_cm_event_type)."""
+    """Kind of a connection event (enum rdma_cm_event_type)."""
 
     CONNECT_REQUEST = "a peer asks for a connection"
     CONNECT_ERROR = "this end could not set the connection up"
@@ -50,7 +50,7 @@ class CmEventType(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConnParam:
-    """Parameters of a connection, as this end wants them (struct rdma_conn_param).
+    """Parameters of a connection wanted by this end (struct rdma_conn_param).
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class ConnParam:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgreedConnection:
-    """What both ends have agreed on, as this end sees it.
+    """Agreed parameters of a connection, as seen by this end.
 
     Parameters
     ----------

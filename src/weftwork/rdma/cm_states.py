@@ -1,8 +1,9 @@
-"""The state machine of a connection, as tables: the active side asks, the passive side listens.
+"""The state machine of a connection, as tables.
 
-The active side goes IDLE > REQ_SENT > ESTABLISHED, the passive side IDLE > REQ_RCVD > REP_SENT > ESTABLISHED. A REQ
-asks, a REP agrees, an RTU says that the REP has come. An MRA says that an answer takes time, a REJ refuses. A DREQ
-closes, and a DREP answers it. TIMEWAIT answers late duplicates and keeps a queue pair from being used again too soon.
+The active side asks, the passive side listens. The active side goes IDLE > REQ_SENT > ESTABLISHED, the passive side
+IDLE > REQ_RCVD > REP_SENT > ESTABLISHED. A REQ asks, a REP agrees, an RTU says that the REP has come. An MRA says that
+an answer takes time, a REJ refuses. A DREQ closes, and a DREP answers it. TIMEWAIT answers late duplicates and keeps a
+queue pair from being used again too soon.
 Source: IBTA vol. 1, 12.9.5 (active), 12.9.6 (passive), 12.9.7 (TimeWait), by the names of enum ib_cm_state in Linux
 include/rdma/ib_cm.h.
 Leaves out: REP_RCVD and DREQ_RCVD, since a REP and a DREQ are answered at once; path migration; datagram services.
@@ -17,7 +18,10 @@ __all__ = ["AGAIN", "HAS_PEER_QP", "NEXT", "PENDING", "RESENDS", "CmInput", "CmS
 
 
 class CmState(Enum):
-    """State of a conversation (enum ib_cm_state); IDLE before it starts and after it is over."""
+    """State of a conversation (enum ib_cm_state).
+
+    It is IDLE before it starts and after it is over.
+    """
 
     IDLE = "idle"
     REQ_SENT = "REQ sent"
@@ -32,7 +36,7 @@ class CmState(Enum):
 
 
 class CmInput(Enum):
-    """What moves a conversation: a call of the user, a message of the peer, or the clock."""
+    """Input of the state machine: a user's call, a peer's message, or the clock."""
 
     CONNECT = "the user connects"
     ASK_TIME = "the user asks for more time"

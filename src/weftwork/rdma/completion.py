@@ -1,4 +1,4 @@
-"""Completion queues, and channels that tell when one has something.
+"""Completion queues, and channels that announce new completions.
 
 Source: IBTA vol. 1, 11.4.2 (poll, request notification), by the names of rdma-core's libibverbs.
 Leaves out: timestamps; resizing.
@@ -15,22 +15,25 @@ __all__ = ["CompletionChannel", "CompletionQueue"]
 
 
 class CompletionChannel:
-    """Completion queues that have asked for notification and got a completion since, in that order."""
+    """Completion queues with new completions, in the order of arrival.
+
+    Only queues that have asked for notification count.
+    """
 
     def __init__(self) -> None:
         self._events: deque[CompletionQueue] = deque()
 
     def get_event(self) -> CompletionQueue | None:
-        """Take the next queue that has something, or None."""
+        """Take the next queue with completions, or None."""
         return self._events.popleft() if self._events else None
 
     def notify(self, queue: CompletionQueue) -> None:
-        """Note that a queue has something."""
+        """Note that a queue has completions."""
         self._events.append(queue)
 
 
 class CompletionQueue:
-    """Work completions in the order in which they came.
+    """Work completions in order of arrival.
 
     Parameters
     ----------
@@ -57,7 +60,10 @@ class CompletionQueue:
         return [self._entries.popleft() for _ in range(min(most, len(self._entries)))]
 
     def request_notify(self, *, solicited_only: bool = False) -> None:
-        """Tell the channel once, at the next completion; or at the next solicited or failed one."""
+        """Notify the channel once, at the next completion.
+
+        It may be limited to solicited or failed completions.
+        """
         self._wants = "solicited" if solicited_only and self._wants != "any" else "any"
 
     def add(self, wc: Wc) -> None:

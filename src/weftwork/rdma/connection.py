@@ -1,7 +1,7 @@
-"""Connections: ask, accept, and then WRITE, READ, SEND and atomics by one call each.
+"""Connections, with WRITE, READ, SEND and atomics by one call each.
 
-Whatever takes time gives a `Work`, which asyncio awaits and a thread waits for. Each connection has a protection domain
-of its own: a key of one peer is worth nothing to another.
+A connection is asked for and accepted here too. Whatever takes time gives a `Work`, which asyncio awaits and a thread
+waits for. Each connection has a protection domain of its own: a key of one peer is worth nothing to another.
 Source: rdma-core librdmacm (rdma_listen, rdma_get_request, rdma_accept, rdma_connect) and libibverbs.
 Leaves out: unconnected services, shared receive queues and windows, which the verbs of `device` have.
 """
@@ -122,7 +122,7 @@ class RdmaConnection:
         return region
 
     def dereg_mr(self, region: LocalRange) -> None:
-        """Forget a buffer; its keys are worth nothing from now on."""
+        """Forget a buffer; its keys become invalid."""
         self.device.dereg_mr(region.mr)
         self._regions[:] = [other for other in self._regions if other.mr is not region.mr]
 
@@ -142,17 +142,23 @@ class RdmaConnection:
         return self._post(opcode, local, remote, _whole, imm_data=imm_data or 0)
 
     def read(self, local: LocalRange, remote: RemoteRange) -> Work[Wc]:
-        """RDMA READ: get bytes of the peer's memory, as many as ``local`` has."""
+        """RDMA READ: get bytes of the peer's memory.
+
+        It gets as many bytes as ``local`` has.
+        """
         _check_room("read", local.length, remote.length)
         return self._post(WrOpcode.RDMA_READ, local, remote, _whole)
 
     def send(self, local: LocalRange, imm_data: int | None = None) -> Work[Wc]:
-        """SEND: put bytes into the oldest receive of the peer, which waits for one to be posted."""
+        """SEND: put bytes into the peer's oldest receive.
+
+        It waits for a receive to be posted.
+        """
         opcode = WrOpcode.SEND if imm_data is None else WrOpcode.SEND_WITH_IMM
         return self._post(opcode, local, None, _whole, imm_data=imm_data or 0)
 
     def recv(self, local: LocalRange) -> Work[Wc]:
-        """Post a receive; the result tells ``byte_len`` and ``imm_data``."""
+        """Post a receive; the result has ``byte_len`` and ``imm_data``."""
         work: Work[Wc] = Work(self.device)
         with self.device.lock:
             number = next(self._numbers)
@@ -165,19 +171,31 @@ class RdmaConnection:
         return work
 
     def fetch_add(self, remote: RemoteRange, value: int) -> Work[int]:
-        """Add to 8 aligned bytes of the peer, modulo 2^64; the result is their value before."""
+        """Add to 8 aligned bytes of the peer, modulo 2^64.
+
+        The result is their value before.
+        """
         return self._atomic(WrOpcode.ATOMIC_FETCH_AND_ADD, remote, compare_add=value % (1 << 64))
 
     def cmp_swap(self, remote: RemoteRange, compare: int, swap: int) -> Work[int]:
-        """Set 8 aligned bytes of the peer to ``swap`` where they are ``compare``; the result is their value before."""
+        """Set 8 aligned bytes of the peer to ``swap`` if equal to ``compare``.
+
+        The result is their value before.
+        """
         return self._atomic(WrOpcode.ATOMIC_CMP_AND_SWP, remote, compare_add=compare % (1 << 64), swap=swap % (1 << 64))
 
     def flush(self, remote: RemoteRange) -> Work[Wc]:
-        """FLUSH: done when earlier WRITEs to the range are visible to the peer's programs."""
+        """FLUSH: make earlier WRITEs to the range visible to the peer's programs.
+
+        It is done when they are visible.
+        """
         return self._post(WrOpcode.FLUSH, None, remote, _whole, flush_bytes=remote.length)
 
     def atomic_write(self, local: LocalRange, remote: RemoteRange) -> Work[Wc]:
-        """ATOMIC WRITE: put 8 bytes into 8 aligned bytes of the peer, at once for whoever reads them."""
+        """ATOMIC WRITE: put 8 bytes into 8 aligned bytes of the peer.
+
+        Readers see all bytes at once.
+        """
         return self._post(WrOpcode.ATOMIC_WRITE, local[:ATOMIC_BYTES], remote, _whole)
 
     def _atomic(self, opcode: WrOpcode, remote: RemoteRange, **operands: int) -> Work[int]:
@@ -231,7 +249,10 @@ class RdmaConnection:
         return work
 
     def _collect(self) -> None:
-        """Give completions to whoever waits for them; those of requests posted by the verbs are nobody's."""
+        """Hand completions to their waiting results.
+
+        Completions of requests that the verbs have posted are dropped.
+        """
         for wc in self.cq.poll(len(self.cq)):
             if wc.wr_id not in self._works:
                 continue
@@ -266,7 +287,10 @@ class RdmaConnection:
         return self.established
 
     def reject(self, private_data: bytes = b"") -> None:
-        """Refuse a request, with at most 148 bytes for the peer; the connection is closed by it."""
+        """Refuse a request, with at most 148 bytes for the peer.
+
+        It closes the connection.
+        """
         with self.device.lock:
             self._request().reject(private_data)
             self.device.kick()
@@ -279,7 +303,7 @@ class RdmaConnection:
         return self.cm_id
 
     def disconnect(self) -> Work[None]:
-        """End the connection; what is on its way ends with WR_FLUSH_ERR."""
+        """End the connection; pending work ends with WR_FLUSH_ERR."""
         with self.device.lock:
             if self.cm_id is None or self.closed.is_done:
                 self._end(PeerError("the connection was closed here"))
@@ -293,7 +317,7 @@ class RdmaConnection:
         return self.closed
 
     def take(self, event: CmEvent) -> None:
-        """Note what happened to the conversation."""
+        """Take an event of the conversation."""
         if event.event_type is CmEventType.ESTABLISHED:
             self.private_data = event.private_data or self.private_data
             self.established.succeed(self)
@@ -319,7 +343,7 @@ class RdmaConnection:
         self.closed.succeed(None)
 
     def close(self) -> None:
-        """Give the objects of the connection back; its buffers are registered no more.
+        """Release the connection's objects and the registration of its buffers.
 
         Work on its way ends with WR_FLUSH_ERR. The peer is told; `disconnect` before also waits until it has heard.
         """

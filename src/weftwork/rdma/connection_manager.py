@@ -1,7 +1,8 @@
-"""The connection manager: it carries queue pairs to RTS by datagrams to queue pair 1 of the peer, and closes them.
+"""The connection manager: it takes queue pairs to RTS and closes them.
 
-It is an end of the NIC like a queue pair, without I/O: the NIC's five calls drive it, and its own events tell the user
-what happened. Its memory is bounded whatever arrives: `NicLimits` counts conversations and waiting requests.
+It sends datagrams to queue pair 1 of the peer. It is an end of the NIC like a queue pair, without I/O: the NIC's five
+calls drive it, and its own events tell the user what happened. Its memory is bounded whatever arrives: `NicLimits`
+counts conversations and waiting requests.
 Source: IBTA vol. 1, chapter 12 and annex A11; the names of librdmacm's rdma_cma.h.
 Leaves out: resolution of names and routes, datagram services (SIDR), path migration (LAP, APR), multicast.
 """
@@ -59,7 +60,7 @@ _Answer = CmReply | CmReady | CmReject | CmWait | CmDisconnectRequest | CmDiscon
 
 
 class CmListener:
-    """A port on which requests are taken.
+    """A port on which requests are accepted.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class CmListener:
         self.pending = 0
 
     def close(self) -> None:
-        """Take no more requests; those that wait can still be answered."""
+        """Accept no more requests; waiting requests can still be answered."""
         self._manager.forget_listener(self)
 
 
@@ -139,7 +140,7 @@ class ConnectionManager:
     # Calls of the user
 
     def listen(self, port: int, backlog: int = 64) -> CmListener:
-        """Take requests on a port.
+        """Accept requests on a port.
 
         Parameters
         ----------
@@ -157,7 +158,9 @@ class ConnectionManager:
         return self._listeners[port]
 
     def connect(self, address: bytes, port: int, qp: RdmaQueuePair, param: ConnParam | None = None) -> CmId:
-        """Ask a peer for a connection; the queue pair goes to INIT at once, and to RTS when ESTABLISHED is told.
+        """Ask a peer for a connection.
+
+        The queue pair goes to INIT at once, and to RTS with the event ESTABLISHED.
 
         Parameters
         ----------
@@ -187,7 +190,7 @@ class ConnectionManager:
         return self._events.popleft() if self._events else None
 
     def forget_listener(self, listener: CmListener) -> None:
-        """Take no more requests for a listener."""
+        """Accept no more requests for a listener."""
         if self._listeners.get(listener.port) is listener:
             del self._listeners[listener.port]
 
@@ -196,7 +199,9 @@ class ConnectionManager:
     def receive(
         self, datagram: Datagram, header: tuple[int, int, int, int, int], body: memoryview, now_ps: int
     ) -> None:
-        """Take a datagram to queue pair 1; what makes no sense is counted and dropped.
+        """Take a datagram to queue pair 1.
+
+        Invalid datagrams are counted and dropped.
 
         Parameters
         ----------
@@ -221,7 +226,10 @@ class ConnectionManager:
         self._dispatch(datagram.source, message, about.transaction)
 
     def next_datagram(self, now_ps: int) -> Datagram | None:
-        """Make the next datagram, or None; starts the clocks of what has changed."""
+        """Make the next datagram, or None.
+
+        It starts the clocks of changed conversations.
+        """
         for started in self._to_start:
             if started.wait_ps is not None:
                 started.deadline_ps = now_ps + started.wait_ps
@@ -240,7 +248,7 @@ class ConnectionManager:
         return self.nic.flow(address, _SOURCE_PORT, 0).close(bth + deth.encode(), (mad,))
 
     def next_timer_ps(self) -> int | None:
-        """When `on_timer` has something to do, or None."""
+        """Next instant at which `on_timer` has work, or None."""
         while self._deadlines:
             at_ps, comm_id = self._deadlines[0]
             found = self._ids.get(comm_id)
@@ -250,7 +258,7 @@ class ConnectionManager:
         return None
 
     def on_timer(self, now_ps: int) -> None:
-        """Do what is due."""
+        """Do all due work."""
         due_ps = self.next_timer_ps()
         while due_ps is not None and due_ps <= now_ps:
             found = self._ids[heapq.heappop(self._deadlines)[1]]
@@ -279,12 +287,18 @@ class ConnectionManager:
             self._answer_unknown(source, message, transaction)
 
     def _of_early_reject(self, source: bytes, message: CmReject) -> CmId | None:
-        """Conversation that a peer means that did not learn its number; it names itself instead."""
+        """Conversation meant by a peer that names only itself.
+
+        The peer did not learn the number of the conversation.
+        """
         found = self._by_peer.get((source, message.local_comm_id))
         return found if found is not None and rejection_info(message) == found.peer_guid else None
 
     def _answer_unknown(self, source: bytes, message: CmMessage, transaction: int) -> None:
-        """Tell the peer of a conversation that is over, or never was, that it is over; nothing is kept."""
+        """Tell a peer that its conversation is over; nothing is kept.
+
+        The conversation has ended or never was.
+        """
         if isinstance(message, CmReply):
             ids = (message.remote_comm_id, message.local_comm_id)
             self.send(source, encode_cm(rejection(ids, _OF_REP, _R.INVALID_COMM_ID), transaction))
@@ -313,7 +327,7 @@ class ConnectionManager:
         made.start()
 
     def _refusal(self, source: bytes, message: CmRequest, listener: CmListener | None) -> CmRejReason | None:
-        """Why a request cannot be taken, or None."""
+        """Why a request is refused, or None."""
         if listener is None:
             return _R.INVALID_SERVICE_ID
         if message.transport_service not in SERVICES.values() or message.extended_transport:
@@ -356,7 +370,10 @@ class ConnectionManager:
         self._events.append(event)
 
     def withdraw(self, conversation: CmId) -> bool:
-        """Take back a request that the user has not seen yet; whether there was one."""
+        """Withdraw a request that the user has not seen.
+
+        Returns whether it existed.
+        """
         for event in self._events:
             if event.id is conversation and event.event_type is CmEventType.CONNECT_REQUEST:
                 self._events.remove(event)
@@ -383,18 +400,21 @@ class ConnectionManager:
             self._forget(conversation)
 
     def restart_clock(self, conversation: CmId) -> None:
-        """Let the wait of a conversation run from the instant of the next datagram on."""
+        """Restart the clock of a conversation's wait at the next datagram."""
         self._to_start[conversation] = None
         self.nic.wake(self)
 
     def claim(self, qp: RdmaQueuePair, conversation: CmId) -> None:
-        """Give a queue pair to a conversation; UsageError where another has it."""
+        """Assign a queue pair to a conversation; UsageError if it is taken."""
         if qp in self._by_qp:
             raise UsageError(f"qp: found number {qp.qp_num} in use by another conversation, wanted a free one")
         self._by_qp[qp] = conversation
 
     def is_stale(self, address: bytes, qp_num: int) -> bool:
-        """Whether a conversation has this queue pair of the peer; if so, it is closed (IBTA vol. 1, 12.9.8.3)."""
+        """Whether a conversation has this queue pair of the peer.
+
+        If so, it is closed (IBTA vol. 1, 12.9.8.3).
+        """
         found = self._by_peer_qp.get((address, qp_num))
         if found is None:
             return False
@@ -414,7 +434,10 @@ class ConnectionManager:
         return drawn
 
     def _has_room(self) -> bool:
-        """Whether one more conversation fits; the oldest in TIMEWAIT makes room."""
+        """Whether another conversation fits.
+
+        The oldest in TIMEWAIT makes room.
+        """
         if len(self._ids) >= self.nic.limits.max_cm_id and self._time_waits:
             next(iter(self._time_waits)).on_timer()
         return len(self._ids) < self.nic.limits.max_cm_id
@@ -438,7 +461,10 @@ class ConnectionManager:
 
 
 def _decode(opcode: int, flags: int, body: memoryview) -> tuple[Deth, MadHeader, CmMessage]:
-    """Read a packet to queue pair 1; MalformedPacket where it is no message of connection management."""
+    """Read a packet to queue pair 1.
+
+    MalformedPacket if it is no message of connection management.
+    """
     if opcode != Opcode.UD_SEND_ONLY or flags >> 4 & 0b11:
         raise MalformedPacket("CM", f"found opcode {opcode:#04x}, wanted a datagram without padding")
     deth, mad = Deth.decode(body)

@@ -1,4 +1,4 @@
-"""UDP datagrams of RoCEv2 as the NIC takes and gives them, and the ICRC that closes each.
+"""UDP datagrams of RoCEv2 for the NIC, with the ICRC at the end of each.
 
 Source: IBTA vol. 1, annex A17; the BTH as in ``weftwork.wire.ib``, packed here at once because every packet needs it.
 Leaves out: sockets and IP headers, which are a driver's; IPv4 options. The identification of IPv4 is under the ICRC:
@@ -30,7 +30,9 @@ _MOST_STATES: Final = 4096  # chosen: flows x sizes of packets that a busy host 
 
 
 class Datagram(NamedTuple):
-    """A UDP datagram to or from port 4791, or a train of several that a socket takes or gives by one call.
+    """A UDP datagram to or from port 4791, or a train of several.
+
+    A socket takes or gives a train by one call.
 
     Parameters
     ----------
@@ -54,11 +56,11 @@ class Datagram(NamedTuple):
     segment_bytes: int = 0
 
     def payload(self) -> bytes | memoryview:
-        """The bytes in one piece; copies where there are several."""
+        """The bytes in one piece; several pieces are copied."""
         return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
 
     def packets(self) -> list[Datagram]:
-        """The packets of a train, each by itself; of a single packet this one."""
+        """The packets of a train, or the single packet itself."""
         if not self.segment_bytes:
             return [self]
         payload, size_bytes = memoryview(self.payload()), self.segment_bytes
@@ -69,7 +71,10 @@ class Datagram(NamedTuple):
 
 
 class IcrcStates:
-    """States of the ICRC behind the IP and UDP headers, kept for every flow and size of packet."""
+    """Cached states of the ICRC behind IP and UDP headers.
+
+    They are kept for every flow and size of packet.
+    """
 
     def __init__(self) -> None:
         self._states: dict[tuple[bytes, bytes, int, int, int], int] = {}
@@ -97,9 +102,10 @@ class IcrcStates:
         return state
 
     def hidden_identification(self, flow: tuple[bytes, bytes, int], payload_bytes: int, wrong: int) -> int | None:
-        """Identification of IPv4 under 64 by which the ICRC of a packet is right, or None.
+        """IPv4 identification below 64 with which a packet's ICRC is right.
 
-        A CRC is affine: a bit of the identification changes it by a word that depends on the size of the packet alone.
+        None if there is none. A CRC is affine: a bit of the identification changes it by a word that depends on the
+        size of the packet alone.
 
         Parameters
         ----------
@@ -125,7 +131,9 @@ def _front(flow: tuple[bytes, bytes, int], payload_bytes: int, identification: i
 
 
 def ip_header(datagram: Datagram, payload_bytes: int) -> bytes:
-    """IP header of a datagram, as far as a receiver knows it; the TTL is the usual one.
+    """IP header of a datagram, as known to a receiver.
+
+    The TTL is the usual one.
 
     Parameters
     ----------
@@ -159,7 +167,10 @@ def ip_header(datagram: Datagram, payload_bytes: int) -> bytes:
 
 
 def is_intact(datagram: Datagram, payload: memoryview, states: IcrcStates) -> bool:
-    """Whether the ICRC of a packet that has arrived is right; its payload holds BTH and ICRC at least."""
+    """Whether the ICRC of an arrived packet is right.
+
+    Its payload holds BTH and ICRC at least.
+    """
     covered = len(payload) - ICRC_BYTES
     flow = (datagram.source, datagram.destination, datagram.source_port)
     state = states.of(flow, len(payload), datagram.identification or 0)
@@ -171,7 +182,7 @@ def is_intact(datagram: Datagram, payload: memoryview, states: IcrcStates) -> bo
 
 
 class UdpFlow:
-    """Packets from here to one address by one source port.
+    """Packets from here to one address with one source port.
 
     Parameters
     ----------
@@ -191,7 +202,7 @@ class UdpFlow:
         self._behind: dict[tuple[bytes, int], tuple[int, ...]] = {}
 
     def states_behind(self, front: bytes, payload_bytes: int) -> tuple[int, ...]:
-        """States of the ICRC of the packets of a train, behind the first eight bytes of their BTH.
+        """ICRC states of a train's packets, behind eight bytes of BTH.
 
         Parameters
         ----------
@@ -214,7 +225,7 @@ class UdpFlow:
         pad_bytes: int = 0,
         identification: int = 0,
     ) -> Datagram:
-        """Put the ICRC behind a packet; copies no payload.
+        """Append the ICRC to a packet; copies no payload.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""A software RDMA device: the NIC, its port, and whoever moves its packets.
+"""A software RDMA device: the NIC, its port, and its packet mover.
 
 Its methods are the verbs, by the names of libibverbs without ``ibv_``. Packets move in a thread of the device
 (``with``), in the loop of asyncio (``async with``), or only while the caller waits or calls `progress` (neither).
@@ -131,7 +131,10 @@ class RdmaDevice:
         return self.nic.alloc_pd()
 
     def reg_mr(self, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags = _LOCAL) -> MemoryRegion:
-        """Register a buffer without a copy; nobody else may touch it unless ``access`` says so."""
+        """Register a buffer without a copy.
+
+        Nobody else may touch it unless ``access`` says so.
+        """
         with self._lock:
             return self.nic.memory.register(pd, buffer, access)
 
@@ -153,12 +156,15 @@ class RdmaDevice:
     # Queues
 
     def create_cq(self, cqe: int, channel: CompletionChannel | None = None) -> CompletionQueue:
-        """Make a completion queue; without a channel of its own, `wait_cq` can wait for it."""
+        """Make a completion queue.
+
+        Without a separate channel, `wait_cq` can wait for it.
+        """
         with self._lock:
             return self.nic.create_cq(cqe, self._channel if channel is None else channel)
 
     def destroy_cq(self, cq: CompletionQueue) -> None:
-        """Forget a completion queue; UsageError while a queue pair completes there."""
+        """Forget a completion queue; UsageError while a queue pair uses it."""
         with self._lock:
             self.nic.destroy_cq(cq)
             self._handlers.pop(cq, None)
@@ -178,7 +184,7 @@ class RdmaDevice:
         srq: RecvQueue | None = None,
         sq_sig_all: bool = False,
     ) -> RdmaQueuePair:
-        """Make a queue pair, see `RdmaNic.create_qp`."""
+        """Make a queue pair; see `RdmaNic.create_qp`."""
         with self._lock:
             return self.nic.create_qp(pd, qp_type, cqs, max_recv_wr=max_recv_wr, srq=srq, sq_sig_all=sq_sig_all)
 
@@ -188,13 +194,13 @@ class RdmaDevice:
             self.nic.destroy_qp(qp)
 
     def modify_qp(self, qp: RdmaQueuePair, state: QpState, attr: QpAttr | None = None) -> None:
-        """Take a queue pair to another state, see `RdmaQueuePair.modify`."""
+        """Take a queue pair to another state; see `RdmaQueuePair.modify`."""
         with self._lock:
             qp.modify(state, attr)
             self.kick()
 
     def post_send(self, qp: RdmaQueuePair, *wrs: SendWr) -> None:
-        """Post requests and send what may go at once."""
+        """Post requests and send the packets that may go at once."""
         with self._lock:
             for wr in wrs:
                 qp.post_send(wr)
@@ -216,25 +222,34 @@ class RdmaDevice:
                 srq.post(wr)
 
     def poll_cq(self, cq: CompletionQueue, most: int = 1) -> list[Wc]:
-        """Take completions; without a thread or a loop, packets move first."""
+        """Take completions.
+
+        Without a thread or a loop, packets move first.
+        """
         with self._lock:
             if self._thread is None and self._loop is None and not len(cq):
                 self._step()
             return cq.poll(most)
 
     def wait_cq(self, cq: CompletionQueue, timeout_s: float | None = None) -> bool:
-        """Wait until a completion queue has something; False where the time was over before."""
+        """Wait for completions in a queue; False after the timeout."""
         return self.wait(lambda: len(cq) > 0, timeout_s)
 
     def get_async_event(self) -> AsyncEvent | None:
-        """Take the oldest event beside completions (a failed queue pair, a drained one, ...), or None."""
+        """Take the oldest asynchronous event, or None.
+
+        For example, a failed or drained queue pair.
+        """
         with self._lock:
             return self._events.pop(0) if self._events else None
 
     # For connections
 
     def on_completion(self, cq: CompletionQueue, handler: Callable[[], None] | None) -> None:
-        """Have a function called whenever a completion queue of this device has got something; None for no more."""
+        """Register a function for new completions of this device; None removes it.
+
+        The function is called whenever the completion queue gets a completion.
+        """
         with self._lock:
             if handler is None:
                 self._handlers.pop(cq, None)
@@ -243,14 +258,17 @@ class RdmaDevice:
                 cq.request_notify()
 
     def on_close(self, key: object, handler: Callable[[], None] | None) -> None:
-        """Have a function called when the device closes, while it still sends; None for no more."""
+        """Register a function for the device's closing; None removes it.
+
+        It is called while the device still sends.
+        """
         if handler is None:
             self._at_close.pop(key, None)
         else:
             self._at_close[key] = handler
 
     def after_step(self, handler: Callable[[], None]) -> None:
-        """Have a function called after packets have moved."""
+        """Register a function that runs after packets have moved."""
         self._after.append(handler)
 
     @property
@@ -261,7 +279,7 @@ class RdmaDevice:
     # Progress
 
     def progress(self) -> bool:
-        """Move packets once; returns whether there was anything to do."""
+        """Move packets once; returns whether there was work."""
         with self._lock:
             return self._step()
 
@@ -275,7 +293,7 @@ class RdmaDevice:
         return is_busy
 
     def _dispatch(self) -> None:
-        """Tell whoever wants to know what has happened."""
+        """Call the registered functions."""
         while (cq := self._channel.get_event()) is not None:
             handler = self._handlers.get(cq)
             if handler is not None:
@@ -288,7 +306,10 @@ class RdmaDevice:
             after()
 
     def kick(self) -> None:
-        """Send what can go now; called with the lock held, after something was posted."""
+        """Send packets that can go now.
+
+        It is called with the lock held, after something was posted.
+        """
         self._check_open()
         if self._failure is not None:
             raise self._failure
@@ -304,7 +325,7 @@ class RdmaDevice:
                 os.eventfd_write(self._bell, 1)
 
     def wait(self, until: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Wait in this thread until something holds that packets bring about.
+        """Wait in this thread for a condition that packets bring about.
 
         Parameters
         ----------
@@ -337,7 +358,7 @@ class RdmaDevice:
                     self._left.set()
 
     def _attend(self, until: Callable[[], bool], end_s: float | None) -> bool:
-        """Move packets in this thread; that of the device rests meanwhile."""
+        """Move packets in this thread, while the device's thread rests."""
         busy_s = time.monotonic()
         poller = select.poll()
         poller.register(self.port.fileno(), select.POLLIN)
@@ -366,7 +387,7 @@ class RdmaDevice:
             poller.poll(_milliseconds(wait_s))
 
     def _run(self) -> None:
-        """Live as the thread of the device: move packets until the device closes."""
+        """Run the device's thread: move packets until the device closes."""
         try:
             self._move_packets()
         except (OSError, WeftworkError) as error:
@@ -428,7 +449,7 @@ class RdmaDevice:
         self.close()
 
     def _on_loop(self) -> None:
-        """Move packets, give the loop its turn, and come again when there is something to do."""
+        """Move packets, yield to the loop, and schedule the next run."""
         loop = self._loop
         if loop is None:
             return
@@ -448,7 +469,7 @@ class RdmaDevice:
             self._timer = loop.call_later(wait_s, self._on_loop)
 
     def close(self) -> None:
-        """Stop, and give the system back its sockets; regions are no longer pinned."""
+        """Stop, and close the sockets; regions are no longer pinned."""
         with self._lock:
             if self.is_closed:
                 return
@@ -471,7 +492,7 @@ class RdmaDevice:
             self._finish()
 
     def _finish(self) -> None:
-        """Give all back when nobody uses it any more."""
+        """Release everything when nobody uses it any more."""
         if self._thread is not None:
             self._thread.join()
         self._left.wait()
@@ -483,7 +504,10 @@ class RdmaDevice:
 
 
 def _inflight(port: DatagramPort) -> int:
-    """Packets of a queue pair on their way that a receive buffer as large as ours holds."""
+    """Packets in flight of a queue pair that a receive buffer holds.
+
+    The buffer of the peer is taken as large as ours.
+    """
     held = port.receive_buffer_bytes // (max(PATH_MTUS_BYTES) + _HELD_BESIDE_BYTES)
     return max(_FEWEST_INFLIGHT, min(_MOST_INFLIGHT, held))
 
@@ -501,5 +525,8 @@ def _silence(bell: int) -> None:
 
 
 def _milliseconds(wait_s: float | None) -> float:
-    """Time for poll(2), which rounds up, so that a timer is due when it returns."""
+    """Time for poll(2), rounded up.
+
+    A timer is then due when it returns.
+    """
     return min(_LONGEST_WAIT_S, _LONGEST_WAIT_S if wait_s is None else wait_s) * 1000

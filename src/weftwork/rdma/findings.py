@@ -1,4 +1,4 @@
-"""What stands out in a capture, the gravest first.
+"""Conspicuous findings of a capture, gravest first.
 
 Source: IBTA vol. 1, 9.7.5 (NAKs) and 9.9 (errors); annex A17 (CNP).
 Leaves out: causes outside the capture, such as a slow host.
@@ -23,7 +23,7 @@ __all__ = ["CaptureFinding", "find_trouble"]
 
 
 class CaptureFinding(NamedTuple):
-    """A sentence about what went wrong.
+    """A sentence about one problem.
 
     Parameters
     ----------
@@ -41,7 +41,10 @@ _SEQUENCE_ERROR: Final = NAK_WORDS[Nak.PSN_SEQUENCE_ERROR]
 
 
 def find_trouble(seen: CaptureExplainer) -> list[CaptureFinding]:
-    """Everything that stands out, the gravest first; the first is the culprit, and none means a clean capture."""
+    """All findings, gravest first.
+
+    The first finding is the culprit. A clean capture has none.
+    """
     return [*_refused(seen), *_repeated(seen), *_congested(seen), *_unclear(seen)]
 
 
@@ -110,7 +113,10 @@ def _naks(flow: CaptureFlow, words: str) -> int:
 
 
 def _counted(seen: CaptureExplainer, of: Callable[[CaptureFlow], int]) -> tuple[int, str]:
-    """Sum of a number over all flows, and the flow with most of it, where there is one."""
+    """Sum of a number over all flows, and the flow with the largest value.
+
+    The flow is None if there is none.
+    """
     flows = seen.flows.by_key.values()
     whole = sum(of(flow) for flow in flows)
     if whole == 0:

@@ -1,5 +1,6 @@
-"""Flows of a capture: the packets to one queue pair from one sender, and which two make a connection.
+"""Flows of a capture: packets from one sender to one queue pair.
 
+Two flows make a connection.
 Source: IBTA vol. 1, 9.7 (responses carry PSNs of the requester) and 12.6 (a REQ and a REP name the queue pairs).
 Leaves out: queue pairs that are destroyed and made again under the same number without a REQ.
 """
@@ -21,7 +22,10 @@ __all__ = ["CaptureFlow", "CaptureFlows", "FlowKey"]
 
 
 class FlowKey(NamedTuple):
-    """What is visible of a flow: a packet does not name the queue pair that sends it."""
+    """Visible identity of a flow.
+
+    A packet does not name the queue pair that sends it.
+    """
 
     source: str
     destination: str
@@ -33,7 +37,9 @@ class FlowKey(NamedTuple):
 
 @dataclass(slots=True)
 class CaptureFlow:
-    """What was seen of a flow. Responses to it count here, not in the flow that carries them.
+    """Statistics of a flow, including responses to it.
+
+    Responses do not count in the flow that carries them.
 
     Parameters
     ----------
@@ -68,7 +74,10 @@ class CaptureFlow:
     read_responses: PsnOrder = field(default_factory=PsnOrder)
 
     def learn_path_mtu(self, path_mtu_bytes: int) -> None:
-        """Take the payload of a packet that others of its message follow; it says how many PSNs a READ takes."""
+        """Learn the path MTU from a packet that is not its message's last.
+
+        It says how many PSNs a READ takes.
+        """
         if self.path_mtu_bytes is None and path_mtu_bytes:
             psn, size_bytes = self.last_read
             self.requests.narrow(psn_add(psn, max(-(-size_bytes // path_mtu_bytes), 1)))
@@ -76,7 +85,10 @@ class CaptureFlow:
 
 
 class CaptureFlows:
-    """All flows, and the pairs of flows that are the two directions of a connection."""
+    """All flows, and the pairs that form a connection.
+
+    The two flows of a pair are its directions.
+    """
 
     def __init__(self) -> None:
         self.by_key: dict[FlowKey, CaptureFlow] = {}
@@ -86,7 +98,7 @@ class CaptureFlows:
         self._agreed: set[tuple[str, int, str, int]] = set()
 
     def at(self, key: FlowKey) -> CaptureFlow:
-        """The flow with this key, new where it was not seen before."""
+        """The flow with this key, created if new."""
         if key not in self.by_key:
             self.by_key[key] = CaptureFlow(key)
             self._by_ends.setdefault((key.source, key.destination), []).append(self.by_key[key])
@@ -117,7 +129,10 @@ class CaptureFlows:
         return there[0]
 
     def connection(self, source: str, destination: str, message: CmMessage) -> None:
-        """Take a message of communication management: a REQ and its REP name both queue pairs and their first PSNs."""
+        """Take a message of communication management.
+
+        A REQ and its REP name both queue pairs and their first PSNs.
+        """
         if isinstance(message, CmRequest):
             self._asked[source, message.local_comm_id] = message
         elif isinstance(message, CmReply):

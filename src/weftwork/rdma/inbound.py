@@ -1,5 +1,6 @@
-"""Messages of a connection as they arrive: SEND into posted receives, WRITE into registered memory.
+"""Arriving messages of a connection.
 
+A SEND goes into posted receives, a WRITE into registered memory.
 Source: IBTA vol. 1, 9.7.4.1 (checks of the responder) and 9.9.3 (its errors).
 Leaves out: PSNs, ACKs and what is done about an error, see `responder` and `unreliable`.
 """
@@ -22,7 +23,7 @@ __all__ = ["COUNTED_AS", "InboundMessages", "InboundResult"]
 
 
 class InboundResult(Enum):
-    """What became of a packet."""
+    """Result of taking a packet."""
 
     TAKEN = "taken"
     NO_RECEIVE = "no receive is posted"  # nothing has changed
@@ -62,7 +63,7 @@ class InboundMessages:
         self.close()
 
     def close(self) -> None:
-        """Forget the message that is arriving; its receive stays for the next one."""
+        """Forget the arriving message; its receive stays for the next message."""
         self.is_open = False
         self._is_write = False
         self._length = 0
@@ -122,7 +123,10 @@ class InboundMessages:
         return self._end(immediate, key, solicited=solicited) if shape.ends_message else InboundResult.TAKEN
 
     def middle_packets(self, operation: int) -> int:
-        """Full packets in the middle of the message that is arriving that can be taken together."""
+        """Number of full middle packets that can be taken together.
+
+        They are of the message that is arriving.
+        """
         is_write = operation in _WRITE_OPERATIONS
         if not self.is_open or is_write is not self._is_write or len(self._target.pieces) != 1:
             return 0
@@ -133,13 +137,13 @@ class InboundMessages:
         return (end_bytes - self._done_bytes) // self._qp.attr.path_mtu
 
     def take_middle(self, payload: memoryview, segment_bytes: int, count: int) -> None:
-        """Take so many packets that `middle_packets` admits."""
+        """Take packets that `middle_packets` admits."""
         end_bytes = self._done_bytes + count * self._qp.attr.path_mtu
         copy_payloads(payload, segment_bytes, count, self._target.pieces[0][self._done_bytes : end_bytes])
         self._done_bytes = end_bytes
 
     def flush(self) -> None:
-        """Give the receive of the message that is arriving back as flushed."""
+        """Flush the receive of the arriving message."""
         if self._receive is not None:
             self._fail_receive(WcStatus.WR_FLUSH_ERR, InboundResult.INVALID)
         self.close()

@@ -1,4 +1,4 @@
-"""Memory that RDMA may touch: protection domains, regions, windows, and the checks that guard them.
+"""Memory that RDMA may use: protection domains, regions, windows, and checks.
 
 A region lies over a buffer of the user's, at its real address, and copies nothing. A key is random and has no
 structure: who knows one key learns nothing about another. Every access, local or remote, goes through `MemoryTable`.
@@ -39,7 +39,10 @@ _WRITES: Final = AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_ATOMIC
 
 
 class ProtectionDomain:
-    """Queue pairs, regions and windows that may work together; those of another domain do not exist for them."""
+    """Queue pairs, regions and windows that may work together.
+
+    For them the objects of another domain do not exist.
+    """
 
 
 class MemoryRegion:
@@ -76,14 +79,16 @@ class MemoryRegion:
         self.is_pinned = _lock_pages("mlock", self.addr, self.length)
 
     def unpin(self) -> None:
-        """Let the system page the buffer out again."""
+        """Allow the system to page the buffer out again."""
         if self.is_pinned:
             _lock_pages("munlock", self.addr, self.length)
             self.is_pinned = False
 
 
 class MemoryWindow:
-    """A range of a region under a key of its own, which can be taken back without the region.
+    """A range of a region under a separate key.
+
+    It can be taken back without the region.
 
     Attributes
     ----------
@@ -106,7 +111,7 @@ class MemoryWindow:
         self.qp_num = 0
 
     def unbind(self) -> None:
-        """Take the range back."""
+        """Revoke the range."""
         if self.region is not None:
             self.region.windows -= 1
             self.region = None
@@ -134,7 +139,7 @@ class MemoryTable:
         self._indexes: set[int] = set()  # of the remote keys
 
     def __len__(self) -> int:
-        """Regions and windows."""
+        """Number of regions and windows."""
         return len(self._remote)
 
     def register(self, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags) -> MemoryRegion:
@@ -156,7 +161,10 @@ class MemoryTable:
         return region
 
     def deregister(self, region: MemoryRegion) -> None:
-        """Forget a region; UsageError while windows are bound to it, or if it is not registered."""
+        """Forget a region.
+
+        UsageError while windows are bound to it, or if it is not registered.
+        """
         if region.windows:
             raise UsageError(f"region: found {plural(region.windows, 'window')} bound to it, wanted none")
         if self._local.pop(region.lkey, None) is None:
@@ -166,12 +174,15 @@ class MemoryTable:
         region.unpin()
 
     def unpin_all(self) -> None:
-        """Let the system page all buffers out again; the regions stay."""
+        """Allow the system to page all buffers out again; the regions stay."""
         for region in self._local.values():
             region.unpin()
 
     def allocate_window(self, pd: ProtectionDomain, window_type: int) -> MemoryWindow:
-        """Make a window that is not bound yet; UsageError for a type other than 1 and 2, or too many."""
+        """Make an unbound window.
+
+        UsageError for a type other than 1 and 2, or too many.
+        """
         if window_type not in {1, 2}:
             raise UsageError(f"window_type: found {window_type}, wanted 1 or 2")
         window = MemoryWindow(pd, window_type, self._new_rkey())
@@ -185,7 +196,10 @@ class MemoryTable:
         self._forget(window.rkey)
 
     def persist(self, rkey: int, addr: int, length: int | None) -> bool:
-        """Write a range that `remote` has allowed to its file, None for the whole region; False where it fails."""
+        """Write a permitted range to its file; False on failure.
+
+        `remote` has allowed the range; None is the whole region.
+        """
         region = self._remote.get(rkey)
         if not isinstance(region, MemoryRegion) or region.file is None:
             return False
@@ -194,7 +208,7 @@ class MemoryTable:
         return region.file.persist(addr - region.addr, length)
 
     def draw_rkey(self) -> int:
-        """Random key that nothing has now."""
+        """A random unused key."""
         rkey = self._random.randrange(1, _KEYS)
         while rkey >> _OWN_BITS in self._indexes:
             rkey = self._random.randrange(1, _KEYS)
@@ -210,7 +224,9 @@ class MemoryTable:
         *,
         rkey: int | None = None,
     ) -> bool:
-        """Bind a window to a range of a region under a new key; an empty range unbinds a window of type 1.
+        """Bind a window to a range of a region under a new key.
+
+        An empty range unbinds a window of type 1.
 
         Parameters
         ----------
@@ -246,7 +262,10 @@ class MemoryTable:
         return True
 
     def invalidate(self, pd: ProtectionDomain, rkey: int, qp: int) -> bool:
-        """Make the key of a window of type 2 invalid; False where there is none that this queue pair may invalidate."""
+        """Invalidate the key of a window of type 2.
+
+        False if there is none that this queue pair may invalidate.
+        """
         window = self._remote.get(rkey)
         if not isinstance(window, MemoryWindow) or window.window_type != 2 or window.pd is not pd:
             return False
@@ -257,7 +276,10 @@ class MemoryTable:
         return True
 
     def local(self, pd: ProtectionDomain, sge: Sge, access: AccessFlags) -> memoryview | None:
-        """Bytes that a scatter-gather element names, or None where they are not this domain's to use so."""
+        """Bytes of a scatter-gather element; None if not permitted.
+
+        The domain must own them for this use.
+        """
         region = self._local.get(sge.lkey)
         if region is None or region.pd is not pd or int(access) & ~int(region.access):
             return None
@@ -269,7 +291,7 @@ class MemoryTable:
     def remote(
         self, pd: ProtectionDomain, rkey: int, addr: int, length: int, access: AccessFlags, qp: int
     ) -> memoryview | None:
-        """Bytes that a peer asks for, or None where it may not have them.
+        """Bytes requested by a peer, or None if it has no right.
 
         Parameters
         ----------
@@ -307,7 +329,10 @@ class MemoryTable:
 
 
 def _lock_pages(call: str, addr: int, length: int) -> bool:
-    """Call mlock or munlock; False where the system has none or refuses, such as beyond RLIMIT_MEMLOCK."""
+    """Call mlock or munlock; False on failure.
+
+    The system may have none, or refuse beyond RLIMIT_MEMLOCK.
+    """
     function = getattr(ctypes.CDLL(None), call, None)
     if function is None or length == 0:
         return False

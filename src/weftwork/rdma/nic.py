@@ -1,4 +1,4 @@
-"""A NIC that speaks RoCEv2: five calls, and the objects of the verbs.
+"""A RoCEv2 NIC: five calls, and the objects of the verbs.
 
 It does no I/O and reads no clock. Whoever drives it hands datagrams in and takes datagrams out, and passes the time:
 a socket driver, a simulator and a test drive the same object.
@@ -42,7 +42,10 @@ _MOST_DATAGRAMS: Final = 256  # chosen: of one call, so that arrivals are not ke
 
 
 class NicEnd(Protocol):
-    """Whatever takes the datagrams to one queue pair number: a queue pair, or the connection manager at number 1."""
+    """Receiver of the datagrams to one queue pair number.
+
+    It is a queue pair, or the connection manager at number 1.
+    """
 
     @property
     def qp_num(self) -> int:
@@ -51,16 +54,16 @@ class NicEnd(Protocol):
     def receive(
         self, datagram: Datagram, header: tuple[int, int, int, int, int], body: memoryview, now_ps: int
     ) -> None:
-        """Take a packet whose ICRC is right."""
+        """Take a packet with a correct ICRC."""
 
     def next_datagram(self, now_ps: int) -> Datagram | None:
         """Make the next packet that may go now, or None."""
 
     def next_timer_ps(self) -> int | None:
-        """When `on_timer` has something to do, or None."""
+        """Next instant at which `on_timer` has work, or None."""
 
     def on_timer(self, now_ps: int) -> None:
-        """Do what is due."""
+        """Do all due work."""
 
 
 class RdmaNic:
@@ -122,7 +125,7 @@ class RdmaNic:
         return ProtectionDomain()
 
     def create_cq(self, cqe: int, channel: CompletionChannel | None = None) -> CompletionQueue:
-        """Make a completion queue for so many completions; UsageError beyond the limits."""
+        """Make a completion queue; UsageError beyond the limits."""
         if not 0 < cqe <= self.limits.max_cqe or self._cqs >= self.limits.max_cq:
             raise UsageError(
                 f"cqe: found {cqe}, wanted 1 to {self.limits.max_cqe} in at most {plural(self.limits.max_cq, 'queue')}"
@@ -131,7 +134,10 @@ class RdmaNic:
         return CompletionQueue(cqe, channel)
 
     def destroy_cq(self, cq: CompletionQueue) -> None:
-        """Make room for another completion queue; no queue pair may complete here any more."""
+        """Free the place of a completion queue.
+
+        No queue pair may complete there any more.
+        """
         if any(cq in end.cqs for end in self._qps.values() if isinstance(end, RdmaQueuePair)):
             raise UsageError("completion queue: found a queue pair that completes there, wanted none")
         self._cqs -= 1
@@ -190,7 +196,7 @@ class RdmaNic:
         qp.state = QpState.RESET
 
     def attach(self, end: NicEnd) -> None:
-        """Give the datagrams to a queue pair number to something else; UsageError where the number is taken."""
+        """Register another receiver for a queue pair number; UsageError if taken."""
         if end.qp_num in self._qps:
             raise UsageError(f"qp_num: found {end.qp_num}, which has an owner on this NIC")
         self._qps[end.qp_num] = end
@@ -200,7 +206,7 @@ class RdmaNic:
         return self._random.randrange(PSN_MODULUS)
 
     def random_bits(self, bits: int) -> int:
-        """Draw a number of so many bits."""
+        """Draw a random number of this many bits."""
         return self._random.getrandbits(bits)
 
     def _draw_qp_num(self) -> int:
@@ -217,7 +223,9 @@ class RdmaNic:
     # The five calls
 
     def receive(self, datagram: Datagram, now_ps: int) -> None:
-        """Take a datagram that arrived on port 4791; whatever its bytes, nothing is raised.
+        """Take a datagram that arrived on port 4791.
+
+        Nothing is raised, whatever its bytes.
 
         Parameters
         ----------
@@ -246,7 +254,10 @@ class RdmaNic:
         self.wake(qp)
 
     def _receive_train(self, datagram: Datagram, payload: memoryview, now_ps: int) -> None:
-        """Take packets that arrived by one call: those in the middle of a message together, the others one by one."""
+        """Take packets that arrived by one call.
+
+        Those in the middle of a message are taken together, the others one by one.
+        """
         size_bytes = datagram.segment_bytes
         at = number = 0
         while at < len(payload):
@@ -265,7 +276,7 @@ class RdmaNic:
             number += taken
 
     def datagrams_to_send(self, now_ps: int, most: int = _MOST_DATAGRAMS) -> list[Datagram]:
-        """Take what is to be sent now.
+        """Take the datagrams to send now.
 
         Parameters
         ----------
@@ -294,13 +305,16 @@ class RdmaNic:
         return found
 
     def next_timer_ps(self) -> int | None:
-        """When to call `on_timer`, or None; ask after `datagrams_to_send`. It may find nothing due, never too late."""
+        """When to call `on_timer`, or None.
+
+        It is asked after `datagrams_to_send`. `on_timer` may find nothing due, but is never too late.
+        """
         while self._timers and self._armed.get(self._timers[0][1]) != self._timers[0][0]:
             heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None
 
     def on_timer(self, now_ps: int) -> None:
-        """Do what is due."""
+        """Do all due work."""
         due_ps = self.next_timer_ps()
         while due_ps is not None and due_ps <= now_ps:
             _, number = heapq.heappop(self._timers)
@@ -317,7 +331,10 @@ class RdmaNic:
     # For queue pairs
 
     def wake(self, qp: NicEnd) -> None:
-        """Ask the queue pair, at the next `datagrams_to_send`, what it has to send."""
+        """Mark a queue pair that has packets to send.
+
+        The next `datagrams_to_send` asks it.
+        """
         self._ready[qp] = None
 
     def tell(self, event: AsyncEvent) -> None:
@@ -325,7 +342,10 @@ class RdmaNic:
         self._events.append(event)
 
     def flow(self, destination: bytes, source_port: int, dscp: int) -> UdpFlow:
-        """Make a flow from here, or find it; UsageError for an address of another IP version."""
+        """Find or make a flow from here.
+
+        UsageError for an address of another IP version.
+        """
         if len(destination) != len(self.address):
             raise UsageError(f"address: found {len(destination)} bytes, wanted {len(self.address)} as this NIC's")
         key = (destination, source_port, dscp)
@@ -336,7 +356,10 @@ class RdmaNic:
         return self._flows[key]
 
     def _arm(self, qp: NicEnd) -> None:
-        """Wake for the earliest timer of a queue pair; one that has moved later is found to be early and set again."""
+        """Set the wake-up for a queue pair's earliest timer.
+
+        A timer that has moved later is found to be early and set again.
+        """
         at_ps = qp.next_timer_ps()
         armed_ps = self._armed.get(qp.qp_num)
         if at_ps is not None and (armed_ps is None or at_ps < armed_ps):

@@ -1,4 +1,4 @@
-"""The values in the headers of a packet, as one line of words.
+"""The header values of a packet as one line of text.
 
 Source: the records of ``weftwork.wire``.
 Leaves out: BTH fields that stand in columns of their own (opcode, queue pair, PSN).
@@ -35,7 +35,7 @@ _SERVICES: Final = ("RC", "UC", "RD", "XRC or other")  # of a REQ, by its transp
 
 
 def header_words(packet: TransportPacket) -> str:
-    """Say what the headers of a packet hold."""
+    """Describe the headers of a packet."""
     words = [_words(header) for header in packet.headers]
     if packet.bth.ack_request:
         words.append("asks for an ACK")
@@ -76,7 +76,7 @@ def _aeth_words(header: Aeth) -> str:
 
 
 def cm_words(message: CmMessage) -> str:
-    """Say what a message of communication management is about."""
+    """Describe a message of communication management."""
     match message:
         case CmRequest():
             service = _SERVICES[message.transport_service]

@@ -1,5 +1,6 @@
-"""Memory that can persist: a shared mapping of a file, whose bytes the system writes to the file on demand.
+"""Persistent memory: a shared mapping of a file.
 
+The system writes its bytes to the file on demand.
 Source: IBTA vol. 1, annex A19 (placement of a FLUSH); Linux, mmap(2), msync(2) and proc_pid_maps(5).
 Leaves out: persistent memory of its own kind; what the file system makes of the file, such as tmpfs, which a restart
 empties.
@@ -19,7 +20,7 @@ _MAPPINGS: Final = Path("/proc/self/maps")
 
 
 class PersistentFile:
-    """A mapped file, of which a region covers a part.
+    """A mapped file; a region covers a part of it.
 
     Parameters
     ----------
@@ -33,7 +34,10 @@ class PersistentFile:
 
     @classmethod
     def of_view(cls, view: memoryview, addr: int) -> PersistentFile | None:
-        """File under a buffer, or None where its bytes reach none: other memory, or a private mapping."""
+        """File behind a buffer; None for memory without a shared mapping.
+
+        Other memory and private mappings reach no file.
+        """
         mapping = view.obj
         if not isinstance(mapping, mmap):
             return None
@@ -45,7 +49,10 @@ class PersistentFile:
         return cls(mapping, addr) if any(_is_shared_at(line, addr) for line in mappings) else None
 
     def persist(self, start: int, length: int) -> bool:
-        """Write bytes of the region to the file and wait until they are there; False where the system cannot."""
+        """Write bytes of the region to the file, and wait.
+
+        False if the system cannot.
+        """
         begin = self._offset + start
         low = begin - begin % PAGESIZE  # msync takes whole pages
         try:
@@ -60,7 +67,7 @@ def _address(mapping: mmap) -> int:
 
 
 def _is_shared_at(line: str, addr: int) -> bool:
-    """Whether a line of proc_pid_maps(5) is a shared mapping that holds an address."""
+    """Whether a line of proc_pid_maps(5) is a shared mapping at an address."""
     addresses, rights = line.split()[:2]
     low, high = (int(part, 16) for part in addresses.split("-"))
     return low <= addr < high and rights.endswith("s")

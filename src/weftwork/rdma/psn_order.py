@@ -1,4 +1,4 @@
-"""Order of the packets of one queue pair in one direction, as far as somebody who listens can know it.
+"""Packet order of one queue pair direction, as seen by a listener.
 
 Source: IBTA vol. 1, 9.7.1 (the circle of PSNs) and 9.7.3.1 (a READ takes the PSNs of its responses).
 Leaves out: unreliable datagrams, whose PSNs count per sender and say nothing about a receiver.
@@ -19,7 +19,7 @@ _MOST_MISSING: Final = 1 << 14  # chosen: a jump beyond it is a new conversation
 
 
 class Verdict(Enum):
-    """What the PSN of a packet says."""
+    """Verdict about the PSN of a packet."""
 
     IN_ORDER = "in order"
     GAP = "gap"  # PSNs before it have not been seen
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 
 class PsnOrder:
-    """The PSNs that were seen, in one number and a set of those that are missing.
+    """The seen PSNs: the highest number, and a set of missing PSNs.
 
     Invariant: no missing PSN is at or ahead of ``expected``.
     """
@@ -42,28 +42,31 @@ class PsnOrder:
 
     @property
     def last(self) -> int | None:
-        """The highest PSN that the packets so far have taken, or None before the first."""
+        """Highest PSN of the packets so far; None before the first."""
         return None if not self.expected else psn_add(min(self.expected, key=self._ahead), -1)
 
     def start(self, psn: int) -> None:
-        """Expect this PSN first, as the ends of a connection have agreed."""
+        """Expect this PSN first, as agreed by both ends."""
         self.first = psn
         self.expected = frozenset({psn})
         self.missing.clear()
         self.asked = None
 
     def skip_to(self, psn: int) -> None:
-        """Expect this PSN next, and count none before it as missing."""
+        """Expect this PSN next; earlier PSNs are not missing."""
         self.first = psn if self.first is None else self.first
         self.expected = frozenset({psn})
 
     def narrow(self, psn: int) -> None:
-        """Expect this PSN alone, where it was one of several possible ones."""
+        """Expect only this PSN out of several possible PSNs."""
         if psn in self.expected:
             self.expected = frozenset({psn})
 
     def nak(self, psn: int) -> None:
-        """Somebody asks for all packets from this PSN to the last that was sent by now."""
+        """Note a request for all packets from this PSN on.
+
+        It is for those up to the last that was sent by now.
+        """
         self.asked = psn, self.last if self.last is not None else psn
 
     def see(self, psn: int, psns: frozenset[int] = frozenset({1})) -> tuple[Verdict, int]:

@@ -1,5 +1,6 @@
-"""A set of PSNs, kept as ranges: a long READ has millions of PSNs and few gaps.
+"""A set of PSNs, stored as ranges.
 
+A long READ has millions of PSNs and few gaps.
 Source: own.
 Leaves out: wrapping; these PSNs count on.
 """
@@ -12,7 +13,7 @@ __all__ = ["PsnRanges"]
 
 
 class PsnRanges:
-    """A set of integers as ranges without their end.
+    """A set of integers as half-open ranges.
 
     Invariant: ranges are in order, are not empty and do not touch.
     """
@@ -29,16 +30,16 @@ class PsnRanges:
         return place > 0 and psn < self._ends[place - 1]
 
     def first(self) -> tuple[int, int]:
-        """Lowest range; there is one."""
+        """Lowest range; the set must not be empty."""
         return self._starts[0], self._ends[0]
 
     def around(self, psn: int) -> tuple[int, int]:
-        """Range that holds a PSN of the set."""
+        """Range that contains a PSN of the set."""
         place = bisect_right(self._starts, psn) - 1
         return self._starts[place], self._ends[place]
 
     def add(self, start: int, end: int) -> None:
-        """Put a range in; an empty one changes nothing."""
+        """Add a range; an empty range changes nothing."""
         if start >= end:
             return
         low, high = bisect_left(self._ends, start), bisect_right(self._starts, end)
@@ -47,7 +48,7 @@ class PsnRanges:
         self._starts[low:high], self._ends[low:high] = [start], [end]
 
     def discard(self, start: int, end: int) -> None:
-        """Take a range out, whether it is there or not."""
+        """Remove a range, present or not."""
         if start >= end:
             return
         low, high = bisect_right(self._ends, start), bisect_left(self._starts, end)
@@ -69,6 +70,6 @@ class PsnRanges:
         return found
 
     def clear(self) -> None:
-        """Take everything out."""
+        """Remove all ranges."""
         self._starts.clear()
         self._ends.clear()

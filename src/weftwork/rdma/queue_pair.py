@@ -1,4 +1,4 @@
-"""A queue pair: its state, its attributes, its work queues, and the two halves that do the work.
+"""A queue pair: state, attributes, work queues, requester and responder.
 
 Source: IBTA vol. 1, 10.2.4 (queue pairs), 10.3 (states), 10.8 (posting), 10.10 (errors).
 Leaves out: the protocol, see `requester`, `responder` and `unreliable`; path migration.
@@ -67,12 +67,15 @@ _FRAME_OVERHEAD_BYTES: Final = 66  # Ethernet with preamble and gap 38, IPv4 20,
 
 
 def _may_meet(pkey: int, other: int) -> bool:
-    """Whether two partition keys name one partition and not two limited members (IBTA vol. 1, 10.9.3)."""
+    """Whether two partition keys may communicate (IBTA vol. 1, 10.9.3).
+
+    They name one partition, and not two limited members.
+    """
     return bool(pkey & 0x7FFF) and not (pkey ^ other) & 0x7FFF and bool((pkey | other) & 0x8000)
 
 
 class EventType(Enum):
-    """What happened beside completions (enum ibv_event_type)."""
+    """Kind of an asynchronous event (enum ibv_event_type)."""
 
     QP_FATAL = "a queue pair failed"
     SQ_DRAINED = "the requests in flight of a queue pair in SQD have ended"
@@ -96,7 +99,9 @@ class AsyncEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NicLimits:
-    """Most that a NIC gives; each limit is chosen, as a bound on what one process can take.
+    """Limits of a NIC.
+
+    Each limit is chosen, as a bound on what one process can take.
 
     Parameters
     ----------
@@ -127,14 +132,14 @@ class NicLimits:
 
 
 class QpHost(Protocol):
-    """What a queue pair needs of its NIC."""
+    """Services of the NIC for a queue pair."""
 
     memory: MemoryTable
     limits: NicLimits
 
     @property
     def address(self) -> bytes:
-        """Of its port."""
+        """Address of the port."""
 
     @property
     def makes_trains(self) -> bool:
@@ -145,7 +150,7 @@ class QpHost(Protocol):
         """States of the ICRC behind IP and UDP headers."""
 
     def wake(self, qp: RdmaQueuePair) -> None:
-        """Ask the queue pair soon what it has to send."""
+        """Ask the queue pair soon for its packets."""
 
     def tell(self, event: AsyncEvent) -> None:
         """Queue an event for the user."""
@@ -155,7 +160,7 @@ class QpHost(Protocol):
 
 
 class RdmaQueuePair:
-    """One end of a connection, or an end for datagrams.
+    """One end of a connection or of datagrams.
 
     Parameters
     ----------
@@ -215,7 +220,7 @@ class RdmaQueuePair:
     # Verbs
 
     def modify(self, state: QpState, attr: QpAttr | None = None) -> None:
-        """Go to another state.
+        """Change the state.
 
         Parameters
         ----------
@@ -353,7 +358,7 @@ class RdmaQueuePair:
 
     @property
     def out_of_order_bytes(self) -> int:
-        """Memory held by packets whose turn has not come."""
+        """Memory held by packets that came early."""
         return self._rc.ahead_bytes if self._rc is not None else 0
 
     # The network
@@ -361,7 +366,9 @@ class RdmaQueuePair:
     def receive(
         self, datagram: Datagram, header: tuple[int, int, int, int, int], body: memoryview, now_ps: int
     ) -> None:
-        """Take a packet whose ICRC is right; what does not belong here is counted and dropped.
+        """Take a packet with a correct ICRC.
+
+        Packets that do not belong here are counted and dropped.
 
         Parameters
         ----------
@@ -410,7 +417,7 @@ class RdmaQueuePair:
                 self.counters["malformed"] += 1
 
     def next_datagram(self, now_ps: int) -> Datagram | None:
-        """Make the next packet that may go now: a CNP, an answer, a request; or None."""
+        """Make the next packet: a CNP, an answer, a request; or None."""
         if self._owes_flush:
             self._owes_flush = False
             self.flush()
@@ -443,7 +450,7 @@ class RdmaQueuePair:
         return None
 
     def next_timer_ps(self) -> int | None:
-        """When `on_timer` has something to do, or None."""
+        """Next instant at which `on_timer` has work, or None."""
         times = [self.requester.next_timer_ps()]
         if self.rate is not None:
             times.append(self.rate.next_timer_ps())
@@ -452,7 +459,7 @@ class RdmaQueuePair:
         return min((at_ps for at_ps in times if at_ps is not None), default=None)
 
     def on_timer(self, now_ps: int) -> None:
-        """Do what is due."""
+        """Do all due work."""
         if self.rate is not None:
             self.rate.on_timer(now_ps)
         self.requester.on_timer(now_ps)
@@ -476,14 +483,17 @@ class RdmaQueuePair:
     # For the halves
 
     def train(self, opcode: int, psns: range, payload: memoryview, asking: frozenset[int] = frozenset()) -> Datagram:
-        """Put BTH and ICRC around packets out of the middle of a message, see `trains`."""
+        """Add BTH and ICRC to packets of a message's middle; see `trains`."""
         if self._flow is None:
             raise UsageError("queue pair: found no peer, wanted a state of RTR or later")
         front = TRAIN_FRONT.pack(opcode, 0, self.attr.pkey, self.attr.dest_qp_num)
         return make_train(self._flow, front, psns, payload, self.attr.path_mtu, asking)
 
     def train_packets(self, packets: int) -> int:
-        """Packets out of the middle of a message that may go as a train; 0 where each has to go by itself."""
+        """Number of middle packets that may go as a train.
+
+        It is 0 if each has to go by itself.
+        """
         if not self.host.makes_trains or self.rate is not None or packets < SMALLEST_TRAIN:
             return 0
         return min(packets, most_segments(self.attr.path_mtu))
@@ -499,7 +509,7 @@ class RdmaQueuePair:
         destination_qp: int = 0,
         identification: int = 0,
     ) -> Datagram:
-        """Put BTH in front of a request and the ICRC behind it."""
+        """Add BTH and ICRC to a request."""
         via = flow if flow is not None else self._flow
         if via is None:
             raise UsageError("queue pair: found no peer, wanted a state of RTR or later")
@@ -515,7 +525,7 @@ class RdmaQueuePair:
         return via.close(bth + packet.headers, packet.pieces, pad_bytes, identification)
 
     def answer_datagram(self, opcode: int, psn: int, headers: bytes, payload: memoryview | None = None) -> Datagram:
-        """Put BTH in front of an answer and the ICRC behind it."""
+        """Add BTH and ICRC to an answer."""
         pieces = (payload,) if payload else ()
         size_bytes = len(payload) if payload else 0
         packet = RequestPacket(opcode, headers, pieces, size_bytes, ends_message=True)
@@ -533,11 +543,11 @@ class RdmaQueuePair:
         return wr
 
     def complete_send(self, wc: Wc) -> None:
-        """Tell the user how a request ended."""
+        """Report the completion of a request to the user."""
         self._complete(self.send_cq, wc)
 
     def complete_receive(self, wc: Wc) -> None:
-        """Tell the user how a receive ended."""
+        """Report the completion of a receive to the user."""
         self._complete(self.recv_cq, wc)
 
     def _complete(self, cq: CompletionQueue, wc: Wc) -> None:
@@ -552,7 +562,7 @@ class RdmaQueuePair:
             self.host.tell(AsyncEvent(event_type=EventType.QP_FATAL, qp_num=self.qp_num))
 
     def went_wrong(self, event: QpEvent) -> None:
-        """Go to the state that the table says, and flush."""
+        """Go to the state of the table, and flush."""
         after = AFTER[self.qp_type, event]
         if self.state is not QpState.ERR:
             self.state = after

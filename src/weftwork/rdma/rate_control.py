@@ -1,5 +1,6 @@
-"""Congestion control of a queue pair: the simulator's own step sets the rate, CNPs tell it of marks.
+"""Congestion control of a queue pair by the simulator's step.
 
+The step sets the rate; CNPs tell it of marks.
 Source: IBTA vol. 1, annex A17 (CNP); the steps are those of ``weftwork.policies.congestion_control``.
 Leaves out: controls that need an RTT, telemetry or credits, which are refused.
 """
@@ -63,42 +64,42 @@ class RateControl:
 
     @property
     def rate_bps(self) -> float:
-        """The rate by which packets leave."""
+        """Sending rate of packets."""
         return float(self.state.rate_bps)
 
     def wake(self, now_ps: int) -> None:
-        """Note that there is something to send."""
+        """Note that packets wait."""
         if self._is_idle:
             self._is_idle = False
             self._tell(Kind.RESUME if self._has_started else Kind.START, now_ps)
             self._has_started = True
 
     def rest(self) -> None:
-        """Note that there is nothing to send: timers stop."""
+        """Note that no packets wait: timers stop."""
         if not self._is_idle:
             self._is_idle = True
             for timer in range(TIMERS):
                 self.state.timer_at_ps[timer] = OFF
 
     def may_send(self, now_ps: int, inflight_bytes: int) -> bool:
-        """Whether rate and window let a packet go."""
+        """Whether rate and window permit a packet."""
         fits = inflight_bytes == 0 or inflight_bytes + self.mtu_bytes <= self.state.window_bytes
         return fits and now_ps >= self.next_send_at_ps
 
     def sent(self, now_ps: int, payload_bytes: int, wire_bytes: int) -> None:
-        """Note that a packet has left, of so many bytes of a message and of a frame."""
+        """Note a sent packet, with message bytes and frame bytes."""
         self._tell(Kind.SEND, now_ps, payload_bytes)
         if self.rate_bps < self._line_rate_bps:  # at the line rate the line itself is the pace
             begin_ps = max(now_ps, self.next_send_at_ps)
             self.next_send_at_ps = begin_ps + int(wire_bytes * _PS_PER_BYTE_SECOND / self.rate_bps)
 
     def take_cnp(self, now_ps: int) -> None:
-        """Note that a CNP has arrived."""
+        """Note an arrived CNP."""
         if self._has_started:
             self._tell(Kind.CNP, now_ps)
 
     def take_data(self, now_ps: int, payload_bytes: int, *, is_marked: bool) -> bool:
-        """Note that a packet has arrived; returns whether a CNP is to be sent."""
+        """Note an arrived packet; returns whether to send a CNP."""
         if not self._has_receive:
             return False
         signal = self._signal(Kind.DATA, now_ps, payload_bytes)
@@ -109,7 +110,7 @@ class RateControl:
         return sends_cnp
 
     def next_timer_ps(self) -> int | None:
-        """When a timer of the step fires, or None."""
+        """Next instant at which a timer of the step fires, or None."""
         return min((int(at_ps) for at_ps in self.state.timer_at_ps if at_ps != OFF), default=None)
 
     def on_timer(self, now_ps: int) -> None:

@@ -1,4 +1,4 @@
-"""Posted receives: of one queue pair, or shared by several; and writing a message into one.
+"""Posted receives of one or several queue pairs, and writing into them.
 
 Source: IBTA vol. 1, 10.2.9 (shared receive queues) and 10.8.3.3 (posting receives).
 Leaves out: tag matching, resizing.
@@ -43,7 +43,7 @@ class RecvQueue:
         return len(self._posted)
 
     def post(self, wr: RecvWr) -> None:
-        """Add a receive; UsageError where the queue is full or the list too long."""
+        """Add a receive; UsageError for a full queue or a too long list."""
         if len(wr.sg_list) > self.max_sge:
             raise UsageError(f"sg_list: found {plural(len(wr.sg_list), 'element')}, wanted at most {self.max_sge}")
         if len(self._posted) >= self.max_wr:
@@ -55,7 +55,7 @@ class RecvQueue:
         return self._posted.popleft() if self._posted else None
 
     def peek(self) -> RecvWr | None:
-        """Oldest receive, which stays posted, or None."""
+        """Oldest receive, without removing it, or None."""
         return self._posted[0] if self._posted else None
 
     def clear(self) -> None:
@@ -63,7 +63,10 @@ class RecvQueue:
         self._posted.clear()
 
     def fell_below_limit(self) -> bool:
-        """Whether the limit has just been passed; the limit is then off until it is set again."""
+        """Whether the limit has just been passed.
+
+        The limit is then off until it is set again.
+        """
         if len(self._posted) >= self.limit:
             return False
         self.limit = 0
@@ -71,7 +74,7 @@ class RecvQueue:
 
 
 class Scatter:
-    """A list of memory that is filled, or read, from its start.
+    """A list of memory pieces that is filled or read from its start.
 
     Parameters
     ----------
@@ -84,7 +87,7 @@ class Scatter:
 
     @classmethod
     def of_receive(cls, memory: MemoryTable, pd: ProtectionDomain, wr: RecvWr) -> Scatter | WcStatus:
-        """Memory of a receive, or the error where some of it may not be written."""
+        """Memory of a receive, or an error if it is not writable."""
         pieces = []
         for sge in wr.sg_list:
             view = memory.local(pd, sge, AccessFlags.LOCAL_WRITE)
@@ -94,7 +97,7 @@ class Scatter:
         return cls(pieces)
 
     def write(self, offset: int, data: memoryview | bytes) -> None:
-        """Copy ``data`` to ``offset``; it fits."""
+        """Copy ``data`` to ``offset``; the data must fit."""
         if len(self.pieces) == 1:
             self.pieces[0][offset : offset + len(data)] = data
             return
@@ -109,7 +112,7 @@ class Scatter:
                 offset -= len(piece)
 
     def read(self, offset: int, size_bytes: int) -> tuple[memoryview, ...]:
-        """Views of ``size_bytes`` bytes from ``offset`` on, which are there."""
+        """Views of ``size_bytes`` existing bytes from ``offset`` on."""
         if len(self.pieces) == 1:
             return (self.pieces[0][offset : offset + size_bytes],)
         found = []

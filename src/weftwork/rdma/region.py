@@ -1,4 +1,4 @@
-"""Registered memory as a user names it: a range of a buffer here, or of the peer's."""
+"""Registered memory as users name it: local and remote ranges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HANDLE: Final = Struct(">QQI")
 
 
 def _range(wanted: slice, length: int) -> tuple[int, int]:
-    """First byte and number of bytes of a slice; UsageError for one with steps."""
+    """First byte and length of a slice; UsageError for a slice with steps."""
     start, stop, step = wanted.indices(length)
     if step != 1:
         raise UsageError(f"slice: found steps of {step} bytes, wanted 1")
@@ -45,12 +45,15 @@ class LocalRange:
 
     @property
     def sge(self) -> Sge:
-        """As a work request names it."""
+        """The range as a scatter-gather element."""
         return Sge(self.addr, self.length, self.mr.lkey)
 
     @property
     def remote(self) -> RemoteRange:
-        """As the peer has to name it: to be sent there, by `RemoteRange.encode`."""
+        """The range as the peer names it, for `RemoteRange.encode`.
+
+        The encoded range is sent to the peer.
+        """
         return RemoteRange(self.addr, self.length, self.mr.rkey)
 
 
@@ -73,7 +76,10 @@ class RemoteRange:
         return RemoteRange(self.addr + start, length, self.rkey)
 
     def encode(self) -> bytes:
-        """20 bytes for the peer; who reads them may use the memory as far as its region allows."""
+        """20 bytes for the peer.
+
+        A reader may use the memory as far as its region allows.
+        """
         return _HANDLE.pack(self.addr, self.length, self.rkey)
 
     @classmethod

@@ -1,5 +1,6 @@
-"""Listen and connect: how two programs find each other, as context managers of threads and of asyncio.
+"""Listen and connect: context managers for threads and asyncio.
 
+Two programs find each other by them.
 Source: rdma-core librdmacm (rdma_listen, rdma_get_request, rdma_connect).
 Leaves out: what a connection does, see `connection`.
 """
@@ -48,7 +49,10 @@ class Rendezvous:
         self._waiting: Final[dict[int, deque[Work[RdmaConnection]]]] = {}
 
     def listen(self, port: int, backlog: int = _BACKLOG) -> None:
-        """Take requests on a port, 1 to 65,535; UsageError where this or another process listens there."""
+        """Accept requests on a port, 1 to 65,535.
+
+        UsageError if this or another process listens there.
+        """
         with self.device.lock:
             self._manager.listen(port, backlog)
             if isinstance(self.device.port, SharedUdpPort):
@@ -57,9 +61,10 @@ class Rendezvous:
             self._waiting[port] = deque()
 
     def get_request(self, port: int) -> Work[RdmaConnection]:
-        """Take the oldest request on a port, or the next to come: to be accepted or rejected.
+        """Take the oldest or next request on a port.
 
-        Once a wait for it was cancelled or took too long, the work takes no request any more: ask for another one.
+        It is then accepted or rejected. Once a wait for it was cancelled or took too long, the work takes no request
+        any more: ask for another one.
         """
         work: Work[RdmaConnection] = Work(self.device)
         with self.device.lock:
@@ -127,7 +132,7 @@ class Rendezvous:
             self._requests[event.id.port].append(made)
 
     def _add(self, cm_id: CmId, made: RdmaConnection) -> None:
-        """Know a connection until it has ended."""
+        """Register a connection until it has ended."""
         self._connections[cm_id] = made
 
         def forget() -> None:
@@ -139,14 +144,14 @@ class Rendezvous:
         made.closed.when_done(forget)
 
     def _close(self) -> None:
-        """End what waits for requests, since the device closes."""
+        """End all waits for requests, since the device closes."""
         for waiting in self._waiting.values():
             while waiting:
                 waiting.popleft().fail(PeerError("the device was closed here"))
 
 
 class RdmaListener:
-    """A port of an address on which requests are taken, with a device of its own.
+    """A port with a device, on which requests are accepted.
 
     Parameters
     ----------
@@ -185,7 +190,7 @@ class RdmaListener:
 
 
 class RdmaConnector:
-    """A connection with a device of its own, both there as long as a block of ``with`` or ``async with``.
+    """A connection with its device, within a ``with`` or ``async with`` block.
 
     Parameters
     ----------
@@ -243,7 +248,7 @@ class RdmaConnector:
 
 
 def listen(address: str, port: int, *, backlog: int = _BACKLOG) -> RdmaListener:
-    """Take connections: ``with`` or ``async with`` opens the port.
+    """Accept connections: ``with`` or ``async with`` opens the port.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""The requester of a reliable connection: it sends requests, takes the answers, and sends again what was lost.
+"""The requester of a reliable connection.
 
-PSNs are counted without wrapping here and are cut to 24 bits on the wire. A loss is answered by going back to the
-first packet that is missing (go-back-N): all from there on are sent again.
+It sends requests, takes the answers, and retransmits lost packets. PSNs are counted without wrapping here and are cut
+to 24 bits on the wire. A loss is answered by going back to the first packet that is missing (go-back-N): all from there
+on are sent again.
 Source: IBTA vol. 1, 9.7.3 (requests), 9.7.5 (ACK, NAK, RNR NAK), 9.7.6 and 9.9.2 (timeouts, retries, errors).
 Leaves out: end-to-end credits; the responder's side, see `responder`.
 """
@@ -75,7 +76,7 @@ class RcRequester:
         self.start(0)
 
     def start(self, first_psn: int) -> None:
-        """Forget all, and send from this PSN on."""
+        """Reset, and send from this PSN on."""
         self.entries.clear()
         self.una = self.sent_end = self._assigned_end = first_psn
         self.deadline_ps: int | None = None
@@ -90,11 +91,11 @@ class RcRequester:
     # Sending
 
     def is_sending(self) -> bool:
-        """Whether state and peer let packets go."""
+        """Whether state and peer permit packets."""
         return self._qp.state in {QpState.RTS, QpState.SQD} and self.paused_until_ps is None
 
     def can_send(self) -> bool:
-        """Whether a packet is to go now."""
+        """Whether a packet waits to go now."""
         if not self.is_sending() or self._cursor >= len(self.entries):
             return False
         entry = self.entries[self._cursor]
@@ -110,7 +111,7 @@ class RcRequester:
         return not entry.awaits_response or self._asking < self._qp.attr.max_rd_atomic
 
     def next_datagram(self, now_ps: int) -> Datagram | None:
-        """Make the next packet, or None where the request ends here without one."""
+        """Make the next packet; None if the request ends here without one."""
         entry = self.entries[self._cursor]
         if entry.first_psn < 0 and not self._begin(entry):
             return None
@@ -142,7 +143,10 @@ class RcRequester:
         return self._qp.request_datagram(packet, psn % PSN_MODULUS, asks=asks, solicited=is_solicited)
 
     def _next_train(self, entry: SendEntry, now_ps: int) -> Datagram | None:
-        """Make the next packets out of the middle of a message together, or None where they have to go one by one."""
+        """Make the next middle packets of a message together.
+
+        None if they have to go one by one.
+        """
         first_psn = entry.first_psn + self._packet
         room = self._max_inflight - (first_psn - self.una)
         count = self._qp.train_packets(min(entry.packets - 1 - self._packet, room))
@@ -161,7 +165,10 @@ class RcRequester:
         return self._with_last(train, entry, psns) if is_last else train
 
     def _with_last(self, train: Datagram, entry: SendEntry, psns: range) -> Datagram:
-        """Put the last packet of the message behind its others, where it has no more headers than these."""
+        """Append a message's last packet to its others.
+
+        It must have no more headers than the others.
+        """
         packet = entry.packet(self._packet)
         if packet.headers or not self._qp.train_packets(len(psns) + 1) > len(psns):
             return train
@@ -173,7 +180,7 @@ class RcRequester:
         return train._replace(parts=train.parts + last.parts)
 
     def _begin(self, entry: SendEntry) -> bool:
-        """Give a request its PSNs; False where it has ended without a packet."""
+        """Give a request its PSNs; False if it ends without a packet."""
         status = entry.error if entry.error is not None else entry.local_error(QpType.RC)
         if status is None and not entry.find_memory(self._qp.memory, self._qp.pd):
             status = WcStatus.LOC_PROT_ERR
@@ -199,7 +206,7 @@ class RcRequester:
     # Answers
 
     def receive(self, opcode: int, wrapped_psn: int, body: memoryview, now_ps: int) -> None:
-        """Take an ACK or a response; what nobody asked for is dropped."""
+        """Take an ACK or a response; unexpected answers are dropped."""
         psn = self.una + psn_compare(wrapped_psn, self.una % PSN_MODULUS)
         if psn >= self.sent_end or psn < self.una - 1:
             self._qp.counters["unexpected_response"] += psn >= self.sent_end
@@ -248,7 +255,10 @@ class RcRequester:
         self._answered(entry, psn, now_ps)
 
     def room_for_train(self, operation: int, psn: int) -> range:
-        """PSNs of the responses in the middle of the READ that is being answered, from this one on."""
+        """Number of middle responses of the present READ that can be taken.
+
+        They count from this PSN on.
+        """
         del operation  # READ_RESPONSE_MIDDLE
         entry = self.entries[0] if self.entries else None
         if entry is None or not entry.reads or entry.first_psn < 0 or not entry.received or entry.data is None:
@@ -259,7 +269,7 @@ class RcRequester:
         return range(first_psn, min(entry.end_psn - 1, self.sent_end))
 
     def take_train(self, payload: memoryview, segment_bytes: int, psns: range, now_ps: int, *, asks: bool) -> None:
-        """Take responses in the middle of a READ."""
+        """Take middle responses of a READ."""
         del asks  # only requests ask
         entry = self.entries[0]
         if entry.data is not None:
@@ -279,7 +289,10 @@ class RcRequester:
         self._answered(entry, psn, now_ps)
 
     def _awaited(self, psn: int, now_ps: int) -> SendEntry | None:
-        """Entry whose next response has this PSN; what lies before it is acknowledged by it."""
+        """Entry that awaits the response with this PSN.
+
+        The response acknowledges all entries before it.
+        """
         if psn < self.una or not self._acknowledge(psn, now_ps):
             return None
         entry = self.entries[0] if self.entries else None
@@ -295,7 +308,10 @@ class RcRequester:
         self._acknowledge(psn + 1, now_ps)
 
     def _acknowledge(self, end_psn: int, now_ps: int) -> bool:
-        """Note that the peer has executed all below a PSN; False where a response before it was lost."""
+        """Note that the peer has executed everything below a PSN.
+
+        False if a response before it was lost.
+        """
         before = self.una
         reached = self._complete_until(end_psn)
         if self.una > before:
@@ -333,7 +349,7 @@ class RcRequester:
     # What goes wrong
 
     def on_timer(self, now_ps: int) -> None:
-        """Go on after a pause, or send again what got no answer."""
+        """Continue after a pause, or retransmit requests without an answer."""
         if self.paused_until_ps is not None and now_ps >= self.paused_until_ps:
             self.paused_until_ps = None
             self._restart_timer(now_ps)
@@ -342,7 +358,7 @@ class RcRequester:
             self._recover(now_ps)
 
     def next_timer_ps(self) -> int | None:
-        """When `on_timer` has something to do, or None."""
+        """Next instant at which `on_timer` has work, or None."""
         return self.paused_until_ps if self.paused_until_ps is not None else self.deadline_ps
 
     def _pause(self, code: int, now_ps: int) -> None:
@@ -365,7 +381,7 @@ class RcRequester:
         self._restart_timer(now_ps)
 
     def _go_back(self) -> None:
-        """Send again from the first packet that is not acknowledged."""
+        """Retransmit from the first packet that is not acknowledged."""
         for entry in self.entries:
             if entry.first_psn < 0:
                 break
@@ -379,7 +395,10 @@ class RcRequester:
         self.deadline_ps = now_ps + (TIMEOUT_UNIT_PS << self._qp.attr.timeout) if is_waiting else None
 
     def _fail(self, entry: SendEntry, status: WcStatus) -> None:
-        """End the entry with an error; those before it are unknown and flushed."""
+        """End the entry with an error.
+
+        Earlier entries are unknown and flushed.
+        """
         while self.entries and self.entries[0] is not entry:
             self._complete(self.entries.popleft(), WcStatus.WR_FLUSH_ERR)
         self.entries.popleft()

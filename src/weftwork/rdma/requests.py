@@ -1,4 +1,4 @@
-"""Send work requests on their way: how many packets each takes, and what each packet says.
+"""Send work requests in progress: number and content of their packets.
 
 Source: IBTA vol. 1, 9.2.1 (opcodes), 9.4 (operations), annex A19 (FLUSH and ATOMIC WRITE).
 Leaves out: when a packet goes, and what comes back: see `requester`.
@@ -131,17 +131,17 @@ class SendEntry:
 
     @property
     def end_psn(self) -> int:
-        """PSN behind its last one."""
+        """PSN behind its last packet."""
         return self.first_psn + self.packets
 
     @property
     def reads(self) -> bool:
-        """Whether the response brings the bytes of memory."""
+        """Whether the response brings bytes of memory."""
         return self.wr.opcode is WrOpcode.RDMA_READ
 
     @property
     def is_answered(self) -> bool:
-        """Whether nothing but an ACK is missing."""
+        """Whether only an ACK is missing."""
         return not self.awaits_response or self.received == self.packets
 
     def execute_here(self, memory: MemoryTable, pd: ProtectionDomain, qp_num: int) -> WcStatus:
@@ -156,13 +156,13 @@ class SendEntry:
         return WcStatus.SUCCESS if is_done else WcStatus.MW_BIND_ERR
 
     def copy_inline(self, memory: MemoryTable, pd: ProtectionDomain) -> None:
-        """Copy the memory now; UsageError where it may not be read."""
+        """Copy the memory now; UsageError if it is not readable."""
         if not self.find_memory(memory, pd) or self.data is None:
             raise UsageError("sg_list: found memory that is not registered in this domain")
         self.data = Scatter([memoryview(b"".join(self.data.pieces))])
 
     def find_memory(self, memory: MemoryTable, pd: ProtectionDomain) -> bool:
-        """Look the memory up when the request starts; False where it may not be used so."""
+        """Look the memory up when the request starts; False if not permitted."""
         if self.data is not None:
             return True
         access = (
@@ -176,7 +176,7 @@ class SendEntry:
         return len(found) == len(pieces)
 
     def local_error(self, service: QpType) -> WcStatus | None:
-        """Error of a request that no peer may see, or None."""
+        """Local error of a request that no peer may see, or None."""
         is_eight = self.wr.opcode in ATOMICS or self.wr.opcode is WrOpcode.ATOMIC_WRITE
         is_long = self.packets > MOST_PSNS or self.length > MOST_MESSAGE_BYTES
         if is_long or (service is QpType.UD and self.packets > 1):
@@ -184,7 +184,10 @@ class SendEntry:
         return WcStatus.LOC_LEN_ERR if is_eight and self.length != ATOMIC_BYTES else None
 
     def packet(self, index: int) -> RequestPacket:
-        """Packet ``index``; of a READ the request for all responses from there on."""
+        """Packet ``index`` of the request.
+
+        Of a READ it is the request for all responses from there on.
+        """
         if self.awaits_response:
             return self.question(index, self.packets)
         size_bytes = min(self._mtu, self.length - index * self._mtu)
@@ -202,17 +205,23 @@ class SendEntry:
 
     @property
     def middle_opcode(self) -> int:
-        """Opcode of a packet that is neither the first nor the last; of a message that brings data."""
+        """Opcode of a middle packet of a data message."""
         return _MESSAGES[self.wr.opcode][1]
 
     def middle(self, index: int, count: int) -> memoryview | None:
-        """Payload of ``count`` full packets from ``index`` on, or None where it is in several pieces or nothing."""
+        """Payload of ``count`` full packets from ``index`` on.
+
+        None if it is in several pieces or empty.
+        """
         if self.awaits_response or self.data is None or len(self.data.pieces) != 1:
             return None
         return self.data.pieces[0][index * self._mtu : (index + count) * self._mtu]
 
     def question(self, start: int, end: int) -> RequestPacket:
-        """Request for the responses from ``start`` to ``end``, which READ alone has several of."""
+        """Request for the responses from ``start`` to ``end``.
+
+        READ alone has several responses.
+        """
         wr, done_bytes = self.wr, start * self._mtu
         pieces: tuple[memoryview, ...] = ()
         if wr.opcode is WrOpcode.RDMA_READ:
@@ -235,7 +244,7 @@ class SendEntry:
 
 
 def refused_text(wr: SendWr, service: QpType, max_sge: int, max_inline_data: int) -> str | None:
-    """Why a request cannot be posted, or None."""
+    """Why a request is refused, or None."""
     length = sum(sge.length for sge in wr.sg_list)
     if wr.opcode not in ALLOWED[service]:
         return f"opcode: found {wr.opcode.name}, which {service.name} does not have"
@@ -259,7 +268,7 @@ def refused_text(wr: SendWr, service: QpType, max_sge: int, max_inline_data: int
 
 
 def _misfit_text(wr: SendWr) -> str | None:
-    """Which number of a request does not fit its field."""
+    """The number of a request that does not fit its field, in words."""
     for name, value, bits in (
         *(("imm_data", wr.imm_data, 32), ("rkey", wr.rkey, 32), ("invalidate_rkey", wr.invalidate_rkey, 32)),
         *(("remote_addr", wr.remote_addr, 64), ("compare_add", wr.compare_add, 64), ("swap", wr.swap, 64)),

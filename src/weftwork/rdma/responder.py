@@ -1,7 +1,7 @@
-"""The responder of a reliable connection: it executes requests in order, once each, and answers.
+"""The responder of a reliable connection.
 
-What comes ahead of its turn is dropped and told once (NAK); what comes again is acknowledged again, a READ is read
-again, and the answer to an atomic is kept, so that it happens once.
+It executes requests in order, once each, and answers. What comes ahead of its turn is dropped and told once (NAK); what
+comes again is acknowledged again, a READ is read again, and the answer to an atomic is kept, so that it happens once.
 Source: IBTA vol. 1, 9.7.4 (checks), 9.7.5 (ACK, NAK), 9.7.8 (resources for READs and atomics), annex A19.
 Leaves out: end-to-end credits, which it announces as not counted; the requester's side, see `requester`.
 """
@@ -46,7 +46,7 @@ _MASK64: Final = (1 << 64) - 1
 
 
 class KeptPacket(NamedTuple):
-    """A request as `RcResponder.receive` takes it."""
+    """A request as taken by `RcResponder.receive`."""
 
     shape: OpcodeShape
     wrapped_psn: int
@@ -101,7 +101,7 @@ class RcResponder:
         self.start(0)
 
     def start(self, first_psn: int) -> None:
-        """Forget all, and expect this PSN."""
+        """Reset, and expect this PSN."""
         self.expected_psn = first_psn
         self.messages.close()
         self.messages.completed = 0
@@ -140,13 +140,16 @@ class RcResponder:
             self._refuse(InboundResult.INVALID)
 
     def room_for_train(self, operation: int, psn: int) -> range:
-        """PSNs of the packets in the middle of the message that is arriving, from this one on."""
+        """Number of middle packets of the arriving message that can be taken.
+
+        They count from this PSN on.
+        """
         if psn != self.expected_psn % PSN_MODULUS:
             return range(0)
         return range(self.expected_psn, self.expected_psn + self.messages.middle_packets(operation))
 
     def take_train(self, payload: memoryview, segment_bytes: int, psns: range, now_ps: int, *, asks: bool) -> None:
-        """Take packets in the middle of a message."""
+        """Take middle packets of a message."""
         del now_ps  # of requests that wait for an answer
         self.messages.take_middle(payload, segment_bytes, len(psns))
         self._advance(len(psns))
@@ -154,13 +157,13 @@ class RcResponder:
             self._acknowledge()
 
     def _take_ahead(self, _ahead: int, _packet: KeptPacket) -> None:
-        """Drop a packet whose turn has not come, and tell so once."""
+        """Drop an early packet, and report it once."""
         if not self._has_told_gap:
             self._has_told_gap = True
             self._nak(Nak.PSN_SEQUENCE_ERROR)
 
     def forget_ahead(self) -> None:
-        """Free packets whose turn has not come; going back to N keeps none."""
+        """Free early packets; go-back-N keeps none."""
 
     def _take(self, shape: OpcodeShape, body: memoryview, *, asks: bool, solicited: bool) -> None:
         result = self.messages.take(shape, body, solicited=solicited)
@@ -176,7 +179,7 @@ class RcResponder:
             self._refuse(result)
 
     def _answer(self, shape: OpcodeShape, body: memoryview) -> None:
-        """Execute a request whose answer brings more than an ACK."""
+        """Execute a request with an answer beyond an ACK."""
         pending = sum(answer.is_new for answer in self._answers)
         if self.messages.is_open or pending >= self._qp.attr.max_dest_rd_atomic:
             self._refuse(InboundResult.INVALID)
@@ -192,7 +195,7 @@ class RcResponder:
                 del self._kept[next(iter(self._kept))]
 
     def _execute(self, shape: OpcodeShape, psn: int, body: memoryview) -> int | InboundResult:
-        """Do what is asked; returns the PSNs that it takes."""
+        """Execute a request; returns its number of PSNs."""
         if shape.operation == Opcode.READ_REQUEST:
             return self._read(psn, Reth.decode(body)[0])
         if shape.operation == Opcode.FLUSH:
@@ -262,7 +265,10 @@ class RcResponder:
         return 1
 
     def _flush(self, psn: int, feth: Feth, reth: Reth) -> int | InboundResult:
-        """Answer when earlier WRITEs are visible, which they are here at once, and are in the file if that is asked."""
+        """Answer when earlier WRITEs are visible.
+
+        They are visible here at once, and are in the file if that is asked.
+        """
         qp = self._qp
         wanted = AccessFlags(0)
         for placement, right in _FLUSH_RIGHTS.items():
@@ -293,7 +299,10 @@ class RcResponder:
             self._acknowledge()
 
     def _drop_answers_from(self, psn: int) -> None:
-        """Forget responses that are about to be made again, so that repeated READs cannot pile up."""
+        """Forget responses that are about to be made again.
+
+        Repeated READs then cannot pile up.
+        """
         mtu = self._qp.attr.path_mtu
         kept = [
             answer
@@ -307,7 +316,7 @@ class RcResponder:
     # Answers
 
     def has_answers(self) -> bool:
-        """Whether `next_datagram` has something."""
+        """Whether `next_datagram` has an answer."""
         return bool(self._answers)
 
     def next_datagram(self) -> Datagram:
@@ -350,14 +359,20 @@ class RcResponder:
         return self._qp.answer_datagram(opcode, (answer.psn + index) % PSN_MODULUS, aeth, payload)
 
     def _stop_reading(self, psn: int) -> None:
-        """Refuse what is left of a READ whose memory was taken back; nothing behind it is answered."""
+        """Refuse the rest of a READ whose memory was revoked.
+
+        Nothing behind it is answered.
+        """
         self._answers.clear()
         self._read_sent = 0
         self.expected_psn = psn
         self._refuse(InboundResult.NO_ACCESS)
 
     def _push(self, answer: RcAnswer) -> None:
-        """Queue an answer; an ACK takes the place of an ACK before it, since it says as much."""
+        """Queue an answer.
+
+        An ACK replaces an ACK before it, since it says as much.
+        """
         last = self._answers[-1] if self._answers else None
         is_ack = answer.aeth is not None and answer.aeth.kind is AethKind.ACK and answer.original is None
         if is_ack and last is not None and last.aeth is not None and last.original is None:
@@ -391,7 +406,10 @@ class RcResponder:
         self._push(RcAnswer(self.expected_psn, self._aeth(AethKind.NAK, nak)))
 
     def _refuse(self, result: InboundResult) -> None:
-        """Tell the peer, and end: a request that may not be executed breaks the connection."""
+        """Refuse a request and end.
+
+        A request that may not be executed breaks the connection.
+        """
         self._qp.counters[COUNTED_AS[result]] += 1
         self._nak(_NAKS[result])
         self._qp.went_wrong(QpEvent.RECEIVE_FAILED)

@@ -1,4 +1,4 @@
-"""The requester under selective repeat: it sends again what is lost and nothing else, and never goes back.
+"""The requester under selective repeat: it retransmits only lost packets.
 
 What a sign of the peer shows. A NAK names a packet that the peer keeps. The packets that this one has overtaken are
 lost, except those that the peer keeps as well. An ACK or a response shows that the peer has executed all before it,
@@ -32,9 +32,10 @@ _MOST_RESENT: Final = 1024  # chosen: marks to look through; what has none waits
 
 
 class SelectiveRequester(RcRequester):
-    """Requests of one queue pair, of which the peer may execute some while an answer is missing.
+    """Requests of one queue pair under selective repeat.
 
-    Invariant: ``una <= executed_end``; the peer waits for ``executed_end``, so it does not keep that packet.
+    The peer may execute some while an answer is missing. Invariant: ``una <= executed_end``; the peer waits for
+    ``executed_end``, so it does not keep that packet.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class SelectiveRequester(RcRequester):
         super().__init__(qp, max_inflight)
 
     def start(self, first_psn: int) -> None:
-        """Forget all, and send from this PSN on."""
+        """Reset, and send from this PSN on."""
         super().start(first_psn)
         self.executed_end = first_psn
         self._judged_below = first_psn  # what a kept packet has overtaken has been looked at
@@ -72,13 +73,13 @@ class SelectiveRequester(RcRequester):
     # Sending
 
     def can_send(self) -> bool:
-        """Whether a packet is to go now."""
+        """Whether a packet waits to go now."""
         if self.lost and self.is_sending():
             return True
         return super().can_send()
 
     def next_datagram(self, now_ps: int) -> Datagram | None:
-        """Make the next packet, first those that are lost; None where there is none after all."""
+        """Make the next packet, lost packets first; None without any."""
         while self.lost:
             start, end = self.lost.first()
             found = next(iter(self._missing(start, end)), None)
@@ -135,7 +136,10 @@ class SelectiveRequester(RcRequester):
         self._lose_again(end - 1)
 
     def _awaited(self, psn: int, now_ps: int) -> SendEntry | None:
-        """Entry that lacks the response of this PSN; what lies before it has been executed."""
+        """Entry that lacks the response of this PSN.
+
+        Entries before it have been executed.
+        """
         self._acknowledge(psn, now_ps)
         if psn < self.una or psn in self.answered:
             return None
@@ -153,13 +157,16 @@ class SelectiveRequester(RcRequester):
         super()._answered(entry, psn, now_ps)
 
     def take_train(self, payload: memoryview, segment_bytes: int, psns: range, now_ps: int, *, asks: bool) -> None:
-        """Take responses in the middle of a READ."""
+        """Take middle responses of a READ."""
         self.answered.add(psns.start, psns.stop)
         self.lost.discard(psns.start, psns.stop)
         super().take_train(payload, segment_bytes, psns, now_ps, asks=asks)
 
     def _acknowledge(self, end_psn: int, now_ps: int) -> bool:
-        """Note that the peer has executed all below a PSN; False where a response before it has not come."""
+        """Note that the peer has executed everything below a PSN.
+
+        False if a response before it has not come.
+        """
         before = self.una
         self.executed_end = max(self.executed_end, end_psn)
         self.sacked.discard(before, self.executed_end + 1)
@@ -174,7 +181,7 @@ class SelectiveRequester(RcRequester):
         return self.una >= end_psn
 
     def _complete_until(self, _end_psn: int) -> bool:
-        """End the requests that are executed and answered, in order."""
+        """End executed and answered requests in order."""
         while self.entries and self.entries[0].first_psn >= 0 and self.entries[0].end_psn <= self.executed_end:
             if not self.entries[0].is_answered:
                 break
@@ -195,7 +202,10 @@ class SelectiveRequester(RcRequester):
     # What goes wrong
 
     def _recover(self, now_ps: int) -> None:
-        """Send all again of which nothing is known: no answer has come in time, or the peer had no room."""
+        """Retransmit everything whose fate is unknown.
+
+        No answer has come in time, or the peer had no room.
+        """
         if self._retries_left == 0 and self.entries:
             self._fail(self.entries[0], WcStatus.RETRY_EXC_ERR)
             return
@@ -206,11 +216,14 @@ class SelectiveRequester(RcRequester):
         self._restart_timer(now_ps)
 
     def _go_back(self) -> None:
-        """Send the first packet again, which the peer has refused for a while; what it keeps stays."""
+        """Retransmit the first packet, which the peer has refused for a while.
+
+        Packets that the peer keeps stay.
+        """
         self._lose(self.una, self.una + 1)
 
     def _lose(self, start: int, end: int) -> None:
-        """Note that what is missing of some PSNs is lost, except what has been sent again."""
+        """Mark missing packets of some PSNs as lost, except retransmitted ones."""
         start = max(start, self.una)
         if start >= end:
             return
@@ -226,13 +239,19 @@ class SelectiveRequester(RcRequester):
                 found.discard(*piece)
 
     def _lose_again(self, arrived_psn: int) -> None:
-        """Note that a packet has arrived: what was sent again before it was first sent, and is missing, is lost."""
+        """Mark retransmitted packets as lost again after a later arrival.
+
+        They were sent again before the arrived packet was first sent, and are missing.
+        """
         while self._resent and self._resent[0][2] <= arrived_psn:
             start, end, _ = self._resent.popleft()
             self._lose(start, end)
 
     def _missing(self, start: int, end: int) -> list[tuple[SendEntry, int, int]]:
-        """Requests that the peer neither has executed nor keeps, and responses that have not come."""
+        """Missing requests and responses.
+
+        The peer neither has executed nor keeps these requests; these responses have not come.
+        """
         found = []
         for entry in self.entries:
             if entry.first_psn < 0 or entry.first_psn >= end:

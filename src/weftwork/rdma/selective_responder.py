@@ -1,6 +1,7 @@
-"""The responder under selective repeat: it keeps what comes ahead of its turn, and executes it when the gap is closed.
+"""The responder under selective repeat.
 
-A kept packet is executed once and in the order of PSNs, as if it had come then. So all else is as without the option.
+It keeps early packets, and executes them when the gap is closed. A kept packet is executed once and in the order of
+PSNs, as if it had come then. So all else is as without the option.
 Source: own, a private option; the simulator's transports do the same (``docs/models/packet-engine.md``).
 Leaves out: the form of the NAK, see ``weftwork.wire.selective_nak``; the other end, see `selective_requester`.
 """
@@ -21,25 +22,28 @@ __all__ = ["SelectiveResponder"]
 
 
 class SelectiveResponder(RcResponder):
-    """Requests of the peer, with room for those that come early.
+    """Requests of the peer, with room for early packets.
 
     Invariant: no kept packet has the expected PSN, or one before it.
     """
 
     def start(self, first_psn: int) -> None:
-        """Forget all, and expect this PSN."""
+        """Reset, and expect this PSN."""
         super().start(first_psn)
         self._kept_psns = PsnRanges()
         self._ahead: dict[int, KeptPacket] = {}  # by PSN that is not wrapped
         self.ahead_bytes = 0
 
     def receive(self, shape: OpcodeShape, wrapped_psn: int, body: memoryview, *, asks: bool, solicited: bool) -> None:
-        """Take a request, and what it was waited for by; see `RcResponder.receive`."""
+        """Take a request and the packets that waited for it.
+
+        See `RcResponder.receive`.
+        """
         super().receive(shape, wrapped_psn, body, asks=asks, solicited=solicited)
         self._execute_kept()
 
     def take_train(self, payload: memoryview, segment_bytes: int, psns: range, now_ps: int, *, asks: bool) -> None:
-        """Take packets in the middle of a message, and what was waiting for them."""
+        """Take middle packets of a message and the packets that waited for them."""
         super().take_train(payload, segment_bytes, psns, now_ps, asks=asks)
         self._execute_kept()
 
@@ -58,13 +62,16 @@ class SelectiveResponder(RcResponder):
             self._acknowledge()
 
     def forget_ahead(self) -> None:
-        """Free packets whose turn has not come."""
+        """Free early packets."""
         self._ahead.clear()
         self._kept_psns.clear()
         self.ahead_bytes = 0
 
     def _take_ahead(self, ahead: int, packet: KeptPacket) -> None:
-        """Keep a packet if there is room, and tell what is kept; without room do as without the option."""
+        """Keep an early packet if there is room, and report kept packets.
+
+        Without room do as without the option.
+        """
         limits = self._qp.host.limits
         psn = self.expected_psn + ahead
         if psn not in self._ahead:
@@ -93,4 +100,7 @@ class SelectiveResponder(RcResponder):
         self._kept_psns.discard(self.expected_psn - psns, self.expected_psn)
 
     def _drop_answers_from(self, psn: int) -> None:
-        """Drop nothing: what a repeated request does not ask for is still to be sent."""
+        """Drop nothing.
+
+        Answers that a repeated request does not ask for are still to be sent.
+        """

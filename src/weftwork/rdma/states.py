@@ -20,7 +20,7 @@ _S = QpState
 
 
 class QpEvent(Enum):
-    """What goes wrong with a queue pair, or ends."""
+    """Failure or end of a queue pair."""
 
     SEND_FAILED = "a send request failed"
     RECEIVE_FAILED = "a request of the peer or a receive failed"

@@ -1,4 +1,4 @@
-"""Trains: packets of equal size out of the middle of one message, made and checked together.
+"""Trains: equal-size packets of one message's middle, made and checked together.
 
 A system call and a step through the stack of objects cost more than the bytes of a packet. A socket takes and gives
 up to 64 packets by one call (segmentation offload); here they are made, checked and copied by one step as well.
@@ -47,7 +47,7 @@ _ASKS: Final = 1 << 31
 
 
 def most_segments(path_mtu: int) -> int:
-    """Packets that one call of a socket takes."""
+    """Packets per call of a socket."""
     return min(_MOST_SEGMENTS, _MOST_BYTES // (BTH_BYTES + path_mtu + ICRC_BYTES))
 
 
@@ -85,7 +85,7 @@ def make_train(
 def _packets_in_order(
     payload: memoryview, segment_bytes: int, states: tuple[int, ...], front: int, psns: range
 ) -> tuple[int, bool]:
-    """Count the packets at the start of a train that are intact and follow each other.
+    """Count the intact, consecutive packets at the start of a train.
 
     Parameters
     ----------
@@ -116,24 +116,33 @@ def _packets_in_order(
 
 
 def copy_payloads(payload: memoryview, segment_bytes: int, count: int, target: memoryview) -> None:
-    """Copy the payloads of the first packets of a train, one behind the other; ``target`` has room for all."""
+    """Copy the payloads of the first packets of a train in sequence.
+
+    ``target`` has room for all.
+    """
     rows = np.frombuffer(payload, np.uint8, count * segment_bytes).reshape(count, segment_bytes)
     to = np.frombuffer(target, np.uint8).reshape(count, segment_bytes - BTH_BYTES - ICRC_BYTES)
     to[...] = rows[:, BTH_BYTES:-ICRC_BYTES]
 
 
 class TrainTaker(Protocol):
-    """A half of a queue pair that takes packets out of the middle of a message together."""
+    """A requester or responder that takes middle packets together.
+
+    It is a half of a queue pair.
+    """
 
     def room_for_train(self, operation: int, psn: int) -> range:
-        """PSNs, not wrapped, of the packets that can be taken from this one on, which has 24 bits; often none."""
+        """Number of packets that can be taken from a PSN on; often none.
+
+        PSNs are not wrapped; the given one has 24 bits.
+        """
 
     def take_train(self, payload: memoryview, segment_bytes: int, psns: range, now_ps: int, *, asks: bool) -> None:
-        """Take packets that `room_for_train` has admitted, and that are intact."""
+        """Take intact packets that `room_for_train` has admitted."""
 
 
 class TrainReceiver:
-    """Takes packets that arrived by one call, of one queue pair.
+    """Takes packets of one queue pair that arrived by one call.
 
     Parameters
     ----------
@@ -147,7 +156,7 @@ class TrainReceiver:
         self._arriving: dict[int, UdpFlow] = {}  # by source port
 
     def receive(self, datagram: Datagram, payload: memoryview, number: int, now_ps: int) -> int:
-        """Take packets out of the middle of a message.
+        """Take middle packets of a message.
 
         Parameters
         ----------

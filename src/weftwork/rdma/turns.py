@@ -1,4 +1,4 @@
-"""A lock that is given in the order in which it was asked for.
+"""A lock that serves requests in their order.
 
 A thread that moves packets takes and leaves the lock all the time; Python's own lock would let it take the lock back
 before a thread that posts work wakes up.
@@ -14,7 +14,9 @@ __all__ = ["FairLock"]
 
 
 class FairLock:
-    """Mutual exclusion, first come first served; the thread that has it may take it again.
+    """Mutual exclusion, first come first served.
+
+    The thread that has it may take it again.
 
     Attributes
     ----------

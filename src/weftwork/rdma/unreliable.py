@@ -1,6 +1,7 @@
-"""The unreliable services: messages of a connection (UC) and datagrams (UD), sent once and never acknowledged.
+"""The unreliable services: connected messages (UC) and datagrams (UD).
 
-A message of UC of which a packet is missing is dropped whole; the receive that it has begun serves the next one.
+Both are sent once and never acknowledged. A message of UC of which a packet is missing is dropped whole; the receive
+that it has begun serves the next one.
 Source: IBTA vol. 1, 9.8.2 (UC) and 9.8.3 (UD).
 Leaves out: multicast.
 """
@@ -34,7 +35,9 @@ _CONTROLLED_QKEY: Final = 1 << 31  # IBTA vol. 1, 10.2.5: then the queue pair's 
 
 
 class UnreliableRequester:
-    """Requests of one queue pair, which end when their last packet is made.
+    """Requests of one queue pair.
+
+    They end when their last packet is made.
 
     Attributes
     ----------
@@ -47,18 +50,18 @@ class UnreliableRequester:
         self.start(0)
 
     def start(self, first_psn: int) -> None:
-        """Forget all, and send from this PSN on."""
+        """Reset, and send from this PSN on."""
         self.entries.clear()
         self._psn = first_psn
         self._packet = 0
 
     def can_send(self) -> bool:
-        """Whether a packet is to go now."""
+        """Whether a packet waits to go now."""
         is_open = self._qp.state is QpState.RTS or (self._qp.state is QpState.SQD and self._packet > 0)
         return is_open and bool(self.entries)
 
     def next_datagram(self, _now_ps: int) -> Datagram | None:
-        """Make the next packet, or None where the request ends here without one."""
+        """Make the next packet; None if the request ends here without one."""
         entry = self.entries[0]
         if self._packet == 0:
             status = entry.local_error(self._qp.qp_type)
@@ -88,7 +91,7 @@ class UnreliableRequester:
         return made
 
     def next_timer_ps(self) -> int | None:
-        """Return None: nothing is waited for."""
+        """Return None: no timer is needed."""
         return None
 
     def on_timer(self, _now_ps: int) -> None:
@@ -113,7 +116,7 @@ class UnreliableRequester:
 
 
 class UcResponder:
-    """Messages that arrive on an unreliable connection.
+    """Arriving messages of an unreliable connection.
 
     Attributes
     ----------
@@ -126,12 +129,15 @@ class UcResponder:
         self.expected_psn = 0
 
     def start(self, first_psn: int) -> None:
-        """Forget all, and expect this PSN."""
+        """Reset, and expect this PSN."""
         self.expected_psn = first_psn
         self.messages.close()
 
     def receive(self, shape: OpcodeShape, psn: int, body: memoryview, *, solicited: bool) -> None:
-        """Take a packet; where one is missing, drop the message and wait for the next one's first."""
+        """Take a packet; a gap drops the message.
+
+        The next packet that is taken begins a message.
+        """
         ahead = psn_compare(psn, self.expected_psn)
         if -_LATE_PACKETS <= ahead < 0:
             self._qp.counters["out_of_sequence"] += 1  # late: its message has been dropped
@@ -155,13 +161,16 @@ class UcResponder:
 
 
 class UdResponder:
-    """Datagrams that arrive."""
+    """Arriving datagrams."""
 
     def __init__(self, qp: RdmaQueuePair) -> None:
         self._qp: Final = qp
 
     def receive(self, shape: OpcodeShape, body: memoryview, datagram: Datagram, *, solicited: bool) -> None:
-        """Put a datagram with its IP header into the next receive; without one it is dropped."""
+        """Put a datagram with its IP header into the next receive.
+
+        Without a receive it is dropped.
+        """
         qp = self._qp
         deth, body = Deth.decode(body)
         immediate = None

@@ -1,4 +1,4 @@
-"""The words of the verbs: types of queue pairs, work requests, work completions, access rights and attributes.
+"""Records of the verbs: queue pair types, work requests, completions, rights, attributes.
 
 Source: IBTA vol. 1, chapters 10 and 11, by the names and numbers of rdma-core's libibverbs/verbs.h.
 Leaves out: what the verbs do; extended reliable connections, raw packets, on-demand paging.
@@ -64,7 +64,10 @@ class QpState(IntEnum):
 
 
 class AccessFlags(IntFlag):
-    """Rights on memory, beside local read, or those that a queue pair gives its peer (enum ibv_access_flags)."""
+    """Rights on memory or of a peer (enum ibv_access_flags).
+
+    They are beside local read, or those that a queue pair gives its peer.
+    """
 
     LOCAL_WRITE = 1
     REMOTE_WRITE = 2
@@ -76,7 +79,7 @@ class AccessFlags(IntFlag):
 
 
 class SendFlags(IntFlag):
-    """What a send work request asks for (enum ibv_send_flags)."""
+    """Options of a send work request (enum ibv_send_flags)."""
 
     FENCE = 1
     SIGNALED = 2
@@ -104,7 +107,7 @@ class WrOpcode(IntEnum):
 
 
 class WcStatus(IntEnum):
-    """How a work request ended (enum ibv_wc_status)."""
+    """Final status of a work request (enum ibv_wc_status)."""
 
     __hash__ = int.__hash__  # that of an Enum takes long
 
@@ -161,7 +164,7 @@ class Sge:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AddressHandle:
-    """Where a datagram goes (struct ibv_ah_attr).
+    """Destination of a datagram (struct ibv_ah_attr).
 
     Parameters
     ----------
@@ -174,7 +177,9 @@ class AddressHandle:
 
 
 def inc_rkey(rkey: int) -> int:
-    """Key for the next binding of a window of type 2: the consumer owns its lowest byte (IBTA vol. 1, 10.6.7.2).
+    """Key for the next binding of a type 2 window.
+
+    The consumer owns its lowest byte (IBTA vol. 1, 10.6.7.2).
 
     Examples
     --------
@@ -186,7 +191,7 @@ def inc_rkey(rkey: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MwBind:
-    """What a memory window is to give (struct ibv_mw_bind_info).
+    """Binding of a memory window (struct ibv_mw_bind_info).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is on its way: a result that can be awaited by asyncio, waited for by a thread, or asked."""
+"""A future result, for asyncio, for threads, or for polling."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from weftwork.rdma.verbs import Wc
 
     class Waiter(Protocol):
-        """Whoever makes progress while a thread waits."""
+        """Makes progress while a thread waits."""
 
         def wait(self, until: Callable[[], bool], timeout_s: float | None) -> bool:
-            """Wait until something holds; False where the time was over before."""
+            """Wait for a condition; False after the timeout."""
 
 
 __all__ = ["Work", "WorkError"]
@@ -65,7 +65,9 @@ class WorkError(PeerError):
 
 
 class Work(Generic[_Result]):
-    """A result to come. ``await work`` and ``work.wait()`` give the result, or raise the error that came instead.
+    """A future result.
+
+    ``await work`` and ``work.wait()`` give the result, or raise the error that came instead.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ class Work(Generic[_Result]):
         return self._is_done
 
     def result(self) -> _Result:
-        """Result of a work that is done, or its error raised; UsageError before."""
+        """Result of finished work, or its raised error; UsageError before."""
         if not self._is_done:
             raise UsageError("work: found it on its way, wanted it done; await it, or call wait()")
         if self._error is not None:
@@ -142,7 +144,10 @@ class Work(Generic[_Result]):
         return self.result()
 
     def when_done(self, callback: Callable[[], object]) -> None:
-        """Have a function called when the work is done, by whichever thread ends it; at once where it is."""
+        """Register a function to be called when the work is done.
+
+        The thread that ends the work calls it; for finished work it is called at once.
+        """
         with self._guard:
             if not self._is_done:
                 self._callbacks.append(callback)
@@ -150,11 +155,11 @@ class Work(Generic[_Result]):
         callback()
 
     def succeed(self, result: _Result) -> None:
-        """Note the result, once."""
+        """Set the result, once."""
         self._end(result, None)
 
     def fail(self, error: WeftworkError) -> None:
-        """Note the error; of a work that is done nothing changes."""
+        """Set the error; finished work does not change."""
         self._end(None, error)
 
     def _end(self, result: _Result | None, error: WeftworkError | None) -> None:

@@ -5,13 +5,13 @@ Takes the document that `weftwork design` writes as ``result.json``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from weftwork.base.grammar import plural
 from weftwork.report.words import amount
 
-__all__ = ["design_verdict", "loser_words", "money", "of_front", "power", "pruned_lines"]
+__all__ = ["design_verdict", "loser_words", "money", "of_front", "power", "pruned_lines", "unverified_words"]
 
 _KINDS: Final = {"iteration_ps": "an iteration", "collective_duration_ps": "the collective", "completion_ps": "the job"}
 _SAME: Final = 0.0005  # chosen: shares that round to 0.0 %
@@ -108,10 +108,7 @@ def _about(document: Mapping[str, Any]) -> list[str]:
             f"{plural(len(failed), 'candidate has', 'candidates have')} no time, such as {failed[0]['name']}:"
             f" {failed[0]['reason']}"
         )
-    shares = [one["unverified_money_share"] for one in document["candidates"]]
-    if shares and max(shares) > 0:
-        of = "All" if min(shares) == 1 else f"At least {amount(min(shares), 'share')}"
-        lines.append(f"{of} of the money rests on unverified prices ({document['prices']}).")
+    lines += unverified_words([one["unverified_money_share"] for one in document["candidates"]], document["prices"])
     if document["chosen_anew"]:
         keys = ", ".join(f"fabric.{key}" for key in document["chosen_anew"])
         lines.append(f"The candidates replace these keys of the file: {keys}.")
@@ -119,6 +116,25 @@ def _about(document: Mapping[str, Any]) -> list[str]:
         keys = ", ".join(f"{key} {value}" for key, value in document["plan"].items() if value not in (1, None, False))
         lines.append(f"The plan is the best one of a search on a non-blocking fabric: {keys}.")
     return lines
+
+
+def unverified_words(shares: Sequence[float], prices: str) -> list[str]:
+    """How much of the money of some fabrics rests on unverified prices; nothing where none does.
+
+    Parameters
+    ----------
+    shares : of the money of each fabric
+    prices : name of the price book
+
+    Examples
+    --------
+    >>> unverified_words([1.0, 1.0], "street-2025"), unverified_words([0.0], "mine")
+    (['All of the money rests on unverified prices (street-2025).'], [])
+    """
+    if not shares or max(shares) == 0:
+        return []
+    of = "All" if min(shares) == 1 else f"At least {amount(min(shares), 'share')}"
+    return [f"{of} of the money rests on unverified prices ({prices})."]
 
 
 def loser_words(one: Mapping[str, Any]) -> str:

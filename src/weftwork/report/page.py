@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from weftwork.report.over_time import OverTime
     from weftwork.store.runs import Run
 
-__all__ = ["bottleneck", "rests_on", "run_page", "three_lines_list", "warnings", "what_ran"]
+__all__ = ["TILES", "bottleneck", "rests_on", "run_page", "three_lines_list", "warnings", "what_ran"]
 
-_TILES: Final = (
+TILES: Final = (
     ("iteration_ps", "time of an iteration"),
     ("mfu", "model FLOP utilisation"),
     ("tokens_per_s", "tokens per second"),
@@ -219,7 +219,7 @@ def _answer(run: Run) -> PageSection:
     said = details(run)
     words_above = "; ".join((*three_lines(run), *said))
     timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
-    for name, words in _TILES:
+    for name, words in TILES:
         number = run.summary.get(name)
         if number is None or number["value"] is None or (timed and name == "completion_ps"):
             continue
@@ -321,6 +321,7 @@ def _provenance(run: Run) -> PageSection:
         ("run", run.path.name),
         ("status", run.status),
         ("Weftwork", str(known.get("weftwork", "-"))),
+        ("commit", str(known.get("commit") or "-")),
         ("engine", str(known.get("engine", "-"))),
         ("seed", str(known.get("seed", ", ".join(str(seed) for seed in known.get("seeds", []))))),
         ("started", str(known.get("started", "-"))),

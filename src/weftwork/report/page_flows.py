@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.report.over_time import OverTime
-    from weftwork.report.page_series import Series
+    from weftwork.report.page_series import RecordedSeries
     from weftwork.report.slow_flows import SlowFlow
     from weftwork.store.runs import Run
 
@@ -178,7 +178,7 @@ def _stories(alike: list[list[SlowFlow]]) -> tuple[list[list[SlowFlow]], list[Sl
 
 
 def _folded(flows: list[SlowFlow]) -> str:
-    heading = f"{len(flows)} more slow flows with the same reasons at other ports"
+    heading = f"{plural(len(flows), 'more slow flow')} with the same reasons at other ports"
     rows = "".join(_line(one, why(one)[0].text) for one in flows)
     return f'<article class="flow"><details><summary>{heading}</summary><ul>{rows}</ul></details></article>'
 
@@ -189,14 +189,14 @@ def _line(slow: SlowFlow, text: str = "") -> str:
     return f"<li><b>{escape(slow.name)}</b> <span>{escape(typeset(facts))}.</span>{said}{_split(slow)}</li>"
 
 
-def _card(recorded: dict[str, list[Series]], number: int, flows: list[SlowFlow]) -> str:
+def _card(recorded: dict[str, list[RecordedSeries]], number: int, flows: list[SlowFlow]) -> str:
     """The first flow of those that tell the same, its rate and window, and the names of the others."""
     slow, others = flows[0], flows[1:]
     told = "".join(f"<span>{escape(typeset(text))}</span>" for text in _facts(slow))
     reasons = "".join(f"<li>{escape(typeset(reason.text))}</li>" for reason in why(slow))
     also = ""
     if others:
-        heading = f"{len(others)} more slow flows with the same reasons at the same ports"
+        heading = f"{plural(len(others), 'more slow flow')} with the same reasons at the same ports"
         also = f"<details><summary>{heading}</summary><ul>{''.join(_line(one) for one in others)}</ul></details>"
     return (
         f'<article class="flow"><div class="head"><h3>{number}. {escape(slow.name)}</h3>{told}</div>{_split(slow)}'
@@ -232,7 +232,7 @@ def _split(slow: SlowFlow) -> str:
     return f'<div class="split" role="img" aria-label="{label}" title="{label}">{parts}</div>'
 
 
-def _rate_and_window(recorded: dict[str, list[Series]], queue_pair: int) -> str:
+def _rate_and_window(recorded: dict[str, list[RecordedSeries]], queue_pair: int) -> str:
     """Rate and window of a flow, or a link to the chart in which they have a line with the name of the flow."""
     rates = recorded.get("rate_bps", [])
     if all(one.queue_pair != queue_pair for one in rates):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from weftwork.report.figures.lines import Moment
     from weftwork.store.runs import Run
 
-__all__ = ["Series", "read_series", "series_section", "window_and_rate"]
+__all__ = ["RecordedSeries", "read_series", "series_section", "window_and_rate"]
 
 AT, KIND, SUBJECT, VALUE = "at_ps", "kind", "place", "value"  # columns of the table
 _QUEUE: Final = "queue_bytes"
@@ -42,7 +42,7 @@ _MOST_FAINT: Final = 64  # chosen: thin lines that one can still tell from a sur
 
 
 @dataclass(frozen=True, kw_only=True)
-class Series:
+class RecordedSeries:
     """Samples of one quantity of one flow or port in one run.
 
     Attributes
@@ -83,7 +83,7 @@ def series_section(runs: Sequence[tuple[str, Run]]) -> PageSection | None:
     """
     drawn = [(label, run.seeds[0] if run.seeds else run) for label, run in runs]
     labels = [label for label, _ in drawn]
-    by_kind: dict[str, list[Series]] = {}
+    by_kind: dict[str, list[RecordedSeries]] = {}
     for number, (_, run) in enumerate(drawn):
         for kind, found in read_series(run, number).items():
             by_kind.setdefault(kind, []).extend(found)
@@ -107,7 +107,7 @@ def series_section(runs: Sequence[tuple[str, Run]]) -> PageSection | None:
     )
 
 
-def window_and_rate(found: dict[str, list[Series]], queue_pair: int) -> str:
+def window_and_rate(found: dict[str, list[RecordedSeries]], queue_pair: int) -> str:
     """Draw rate and window of one flow; nothing where they were not recorded, or no window limits the flow.
 
     Parameters
@@ -126,7 +126,7 @@ def window_and_rate(found: dict[str, list[Series]], queue_pair: int) -> str:
     return f'<div class="figures">{"".join(charts)}</div>' if charts else ""
 
 
-def read_series(run: Run, number: int = 0) -> dict[str, list[Series]]:
+def read_series(run: Run, number: int = 0) -> dict[str, list[RecordedSeries]]:
     """Read the series of a run of one seed, by quantity.
 
     Parameters
@@ -146,7 +146,7 @@ def read_series(run: Run, number: int = 0) -> dict[str, list[Series]]:
     keys = kinds[order] * len(subject_names) + subjects[order]
     begins = np.flatnonzero(np.diff(keys, prepend=-1))
     flows = _flows(run)
-    found: dict[str, list[tuple[tuple[int, str], Series]]] = {}
+    found: dict[str, list[tuple[tuple[int, str], RecordedSeries]]] = {}
     for first, last in zip(begins.tolist(), [*begins[1:].tolist(), len(order)], strict=True):
         rows = order[first:last]
         kind, subject = kind_names[kinds[rows[0]]], subject_names[subjects[rows[0]]]
@@ -158,7 +158,7 @@ def read_series(run: Run, number: int = 0) -> dict[str, list[Series]]:
         if kind == _WINDOW:
             samples = np.where(samples >= NO_WINDOW_BYTES, np.nan, samples)
         pair = int(subject) if is_flow else None
-        one = Series(run=number, name=name, queue_pair=pair, at_ps=at[rows].astype(np.int64), values=samples)
+        one = RecordedSeries(run=number, name=name, queue_pair=pair, at_ps=at[rows].astype(np.int64), values=samples)
         found.setdefault(kind, []).append(((-1 if pair is None else pair, subject), one))
     return {kind: [one for _, one in sorted(parts, key=lambda part: part[0])] for kind, parts in found.items()}
 
@@ -192,7 +192,7 @@ def _ordered(kinds: Iterable[str]) -> list[str]:
     return [kind for kind in (*first, *own, *last) if kind in known]
 
 
-def _chart(kind: str, found: list[Series], labels: list[str], end_ps: int, faults: Sequence[Moment]) -> str:
+def _chart(kind: str, found: list[RecordedSeries], labels: list[str], end_ps: int, faults: Sequence[Moment]) -> str:
     title, unit = _TITLES.get(kind, kind), unit_of(kind)
     aside = "" if kind in _TITLES else "a field of a policy's state"
     limited = [one for one in found if np.isfinite(one.values).any()]
@@ -220,7 +220,7 @@ def _chart(kind: str, found: list[Series], labels: list[str], end_ps: int, fault
     return figure(title, drawing, aside=aside, note=" ".join(notes))
 
 
-def _of(found: list[Series], limited: list[Series], labels: list[str]) -> str:
+def _of(found: list[RecordedSeries], limited: list[RecordedSeries], labels: list[str]) -> str:
     """Which flows have no window."""
     own = [one for one in found if not any(one is other for other in limited)]
     names = list(dict.fromkeys(labels[one.run] for one in own))
@@ -228,7 +228,7 @@ def _of(found: list[Series], limited: list[Series], labels: list[str]) -> str:
     return told if len(labels) == 1 else f"{told} of {' and '.join(names)}"
 
 
-def _each(found: list[Series], labels: list[str]) -> list[Trace]:
+def _each(found: list[RecordedSeries], labels: list[str]) -> list[Trace]:
     """A line each: where one run is drawn in its own colour and dashes, else in the colour of its run."""
     place = {name: number for number, name in enumerate(dict.fromkeys(one.name for one in found))}
     is_one = len({one.run for one in found}) == 1
@@ -247,7 +247,7 @@ def _named(name: str, run: int, labels: list[str]) -> str:
     return name if len(labels) == 1 else f"{labels[run]}: {name}"
 
 
-def _longest(found: list[Series], labels: list[str], notes: list[str]) -> list[Trace]:
+def _longest(found: list[RecordedSeries], labels: list[str], notes: list[str]) -> list[Trace]:
     """The ports with the longest queues, the same in all runs, and the longest queue of all others at each time."""
     peaks: dict[str, float] = {}
     for one in found:
@@ -282,7 +282,7 @@ def _longest(found: list[Series], labels: list[str], notes: list[str]) -> list[T
     return lines
 
 
-def _mean_and_range(found: list[Series], labels: list[str], notes: list[str]) -> tuple[list[Trace], list[Band]]:
+def _mean_and_range(found: list[RecordedSeries], labels: list[str], notes: list[str]) -> tuple[list[Trace], list[Band]]:
     """Of each run the mean of its flows and the range between the smallest and the largest; one run's flows, thin."""
     lines: list[Trace] = []
     bands = []
@@ -306,7 +306,7 @@ def _mean_and_range(found: list[Series], labels: list[str], notes: list[str]) ->
 
 
 def _together(
-    found: list[Series],
+    found: list[RecordedSeries],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Instants, and the smallest, the mean and the largest of the samples at each."""
     at = np.concatenate([one.at_ps for one in found])
@@ -321,7 +321,7 @@ def _together(
     return at[begins], np.minimum.reduceat(values, begins), mean, np.maximum.reduceat(values, begins)
 
 
-def _lead(by_kind: dict[str, list[Series]], runs: Sequence[tuple[str, Run]], *, is_seeds: bool) -> str:
+def _lead(by_kind: dict[str, list[RecordedSeries]], runs: Sequence[tuple[str, Run]], *, is_seeds: bool) -> str:
     parts = []
     for number, (label, _) in enumerate(runs):
         flows = {one.name for kind, found in by_kind.items() if kind != _QUEUE for one in found if one.run == number}

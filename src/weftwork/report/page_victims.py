@@ -227,7 +227,7 @@ def _rows(run: Run, pipeline: Pipeline, names: Sequence[str]) -> list[str]:
     if not rows:
         return []
     cost, share = cost_texts(culprit)
-    more = f" The table has the first {_MOST} of {len(found):,} rows." if len(found) > _MOST else ""
+    more = f" The table has the first {_MOST} of {plural(len(found), 'row')}." if len(found) > _MOST else ""
     said = typeset(
         f"{culprit.name} {culprit.text}. The cost is {cost} ({share} of the iteration). These rows of the pipeline "
         f"waited meanwhile. A part of the bubble is there without {culprit.name} too.{more}"

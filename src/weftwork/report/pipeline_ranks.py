@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from weftwork.base.grammar import plural
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from weftwork.report.pipeline import Pipeline, PipelineRow
     from weftwork.store.runs import Run
 
-__all__ = ["RowRanks", "Straggler", "row_ranks", "stragglers_of"]
+__all__ = ["RowRanks", "SlowGpu", "row_ranks", "stragglers_of"]
 
 _PIPELINE_LAST: Final = "tp-cp-dp-pp"  # the order of ranks in which those of a stage follow each other
 _MOST_RANGES: Final = 4  # chosen: of the ranks of a stage; more would fill the table
@@ -40,7 +42,7 @@ class RowRanks:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Straggler:
+class SlowGpu:
     """A GPU that computes slower.
 
     Attributes
@@ -53,10 +55,10 @@ class Straggler:
     factor: float
 
 
-def stragglers_of(run: Run) -> list[Straggler]:
+def stragglers_of(run: Run) -> list[SlowGpu]:
     """The stragglers of the scenario, in its order."""
     listed = yaml.safe_load(run.scenario).get("stragglers") or []
-    return [Straggler(gpu=int(one["gpu"]), factor=float(one["factor"])) for one in listed]
+    return [SlowGpu(gpu=int(one["gpu"]), factor=float(one["factor"])) for one in listed]
 
 
 def row_ranks(run: Run, pipeline: Pipeline) -> list[RowRanks]:
@@ -98,13 +100,13 @@ def _stands_for(row: PipelineRow, ranges: list[range] | None) -> str:
     if row.ranks == 1:
         return "only itself"
     if ranges is None:
-        return f"{row.ranks:,} ranks"
+        return plural(row.ranks, "rank")
     of_stage = sum(map(len, ranges))
     shown = ", ".join(_range(one) for one in ranges[:_MOST_RANGES])
     more = f" and {sum(map(len, ranges[_MOST_RANGES:])):,} more" if len(ranges) > _MOST_RANGES else ""
     if of_stage == row.ranks:
         return f"ranks {shown}{more}"
-    return f"{row.ranks:,} of the {of_stage:,} ranks {shown}{more}"
+    return f"{row.ranks:,} of the {plural(of_stage, 'rank')} {shown}{more}"
 
 
 def _range(found: range) -> str:

@@ -1,1 +1,4 @@
-"""Floor 1: the shared language of Weftwork, frozen records and arrays. Siblings above meet here and nowhere else."""
+"""Floor 1: the shared records and arrays of Weftwork.
+
+They are frozen. Siblings above meet here and nowhere else.
+"""

@@ -1,7 +1,7 @@
-"""The answer of a run: what it took, what limited it, and who is to blame at what price.
+"""The answer of a run: its duration, its limit, and the culprit.
 
-`docs/models/answer.md` has the rules by which it is found. Leaves out: how it is found (`weftwork.study.answer`), and
-how it is told (`weftwork.report`).
+The culprit has a cost. `docs/models/answer.md` has the rules by which it is found. Leaves out: how it is found
+(`weftwork.study.answer`), and how it is told (`weftwork.report`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TIME_GROUPS: Final = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Took:
-    """What a run took.
+    """Duration of a run.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Took:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limit:
-    """What limited a run.
+    """Limit of a run.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Culprit:
-    """Who is to blame, and what that cost.
+    """The culprit of a run, and its cost.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Culprit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """Three lines.
+    """The three parts of an answer: duration, limit and culprit.
 
     Attributes
     ----------
@@ -121,12 +121,12 @@ class Answer:
     seeds: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as files hold it."""
+        """The answer as JSON for files."""
         return asdict(self) | {"others": [asdict(one) for one in self.others]}
 
     @classmethod
     def of(cls, document: Mapping[str, Any], source: str) -> Answer:
-        """The answer of a file.
+        """Read the answer of a file.
 
         Raises
         ------

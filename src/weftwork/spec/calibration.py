@@ -1,8 +1,8 @@
-"""Constants that were fitted on a user's own measurements, as a file that a scenario names.
+"""Constants fitted to a user's measurements, as a file of a scenario.
 
-TOML: ``version``, what it was fitted on and how well, a table of each constant, and joint draws of the bootstrap, from
-which a run makes an interval. Leaves out: the fit (`weftwork.study.calibrate`), and what a run makes of the constants
-(`weftwork.study.prepare.calibrated`).
+A scenario names the file. TOML: ``version``, what it was fitted on and how well, a table of each constant, and joint
+draws of the bootstrap, from which a run makes an interval. Leaves out: the fit (`weftwork.study.calibrate`), and what a
+run makes of the constants (`weftwork.study.prepare.calibrated`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COLLECTIVE: Final = "collective"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Constant:
-    """A constant that may be fitted.
+    """A constant that can be fitted.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ CONSTANTS: Final[dict[str, Constant]] = {
         Constant(
             name="fp8_efficiency", unit="share", low=0.1, high=1.0, workloads=(_TRAINING,),
             key="training.software.fp8_efficiency",
-            text="What is left of that share in FP8, and its square in FP4.",
+            text="Factor of matmul_efficiency in FP8; its square in FP4.",
         ),
         Constant(
             name="kernel_tail_us", unit="us", low=0.0, high=100.0, workloads=(_TRAINING,),
@@ -123,17 +123,17 @@ class Calibration:
 
     @property
     def words(self) -> str:
-        """What it was fitted on, for people."""
+        """The data of the fit, in words."""
         return f"{plural(self.fitted_on['rows'], 'row')} of {self.fitted_on['file']}"
 
     def constants_of(self, workload: str) -> str:
-        """Its constants that mean something for ``training`` or ``collective``, for people."""
+        """Constants that matter for ``training`` or ``collective``, in words."""
         used = (item for item in self.values.items() if workload in CONSTANTS[item[0]].workloads)
         return ", ".join(shown(name, value) for name, value in used)
 
 
 def shown(name: str, value: float) -> str:
-    """A constant as people read it.
+    """Format a constant for people.
 
     Examples
     --------

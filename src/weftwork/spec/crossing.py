@@ -1,7 +1,8 @@
-"""What came of crossing congestion controls with load balancers: a cell for each pair and setting, and who won.
+"""Results of crossing congestion controls with load balancers.
 
-A contender is a congestion control with a balancer; a setting is a workload, on an intact fabric or with a link that
-fails. Every number is judged against one contender, the base, seed by seed.
+There is a cell for each pair and setting, and a ranking. A contender is a congestion control with a balancer; a setting
+is a workload, on an intact fabric or with a link that fails. Every number is judged against one contender, the base,
+seed by seed.
 Leaves out: how contenders are chosen, run and judged (`weftwork.study.crossing`), and how it is told
 (`weftwork.report`).
 """
@@ -37,7 +38,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """Such as ``all-reduce, a link fails``."""
+        """Name of the setting, such as ``all-reduce, a link fails``."""
         return f"{self.workload}, a link fails" if self.is_failed else self.workload
 
 
@@ -69,7 +70,7 @@ class Contender:
 
     @property
     def name(self) -> str:
-        """Such as ``dcqcn with reps``."""
+        """Name of the contender, such as ``dcqcn with reps``."""
         return f"{self.control} with {self.balancer}"
 
 
@@ -106,21 +107,25 @@ class CrossingCell:
 
     @property
     def differs(self) -> bool:
-        """Whether it differs from the base by more than noise; the base itself does not."""
+        """Whether the cell differs from the base by more than noise.
+
+        The base itself does not.
+        """
         return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
     @property
     def is_as_good(self) -> bool:
-        """Whether it is the best of its setting, or does not clearly differ from it."""
+        """Whether the cell is the best of its setting, or not clearly different."""
         return self.is_best or (self.behind_low is not None and self.behind_low <= 1.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """Over all settings: the geometric mean of a contender's ratios, with the 95 % interval over seeds.
+    """Standing of a contender over all settings.
 
-    ``low`` and ``high`` are None with one seed, which has no interval. ``is_as_good`` says that it is the best, or does
-    not clearly differ from the best, seed by seed.
+    It is the geometric mean of the contender's ratios, with the 95 % interval over seeds. ``low`` and ``high`` are None
+    with one seed, which has no interval. ``is_as_good`` says that it is the best, or does not clearly differ from the
+    best, seed by seed.
     """
 
     contender: int
@@ -131,13 +136,16 @@ class Standing:
 
     @property
     def differs(self) -> bool:
-        """Whether it differs from the base by more than noise; the base itself does not."""
+        """Whether the contender differs from the base by more than noise.
+
+        The base itself does not.
+        """
         return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrossingResult:
-    """What came of it all.
+    """All results of a crossing.
 
     Attributes
     ----------

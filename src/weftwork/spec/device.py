@@ -1,7 +1,7 @@
-"""What a switch, a NIC and a server are to an engine: numbers with units, independent of any product.
+"""Switches, NICs and servers as engines see them: numbers with units.
 
-The hardware catalogue fills these records; a user may set every field under ``fabric.switch``, ``fabric.nic`` and
-``fabric.node``.
+They are independent of any product. The hardware catalogue fills these records; a user may set every field under
+``fabric.switch``, ``fabric.nic`` and ``fabric.node``.
 Leaves out: cells (a packet takes its exact size), multicast, per-port speeds of a product (links carry their rate), the
 CPUs and the memory of a server.
 """
@@ -38,10 +38,11 @@ class Record(BaseModel):
 
 
 class Ecn(Record):
-    """When a switch marks congestion experienced: p = pmax (q - kmin) / (kmax - kmin), 1 from kmax on.
+    """ECN marking thresholds of a switch.
 
-    ``q`` is the length of the packet's egress queue: before it is added (``at="enqueue"``) or what stays behind it
-    when it leaves (``at="dequeue"``). A threshold that is not given follows the rate of each port, in proportion.
+    The probability of a mark is p = pmax (q - kmin) / (kmax - kmin), and 1 from kmax on. ``q`` is the length of the
+    packet's egress queue: before it is added (``at="enqueue"``) or what stays behind it when it leaves
+    (``at="dequeue"``). A threshold that is not given follows the rate of each port, in proportion.
     """
 
     kmin_bytes: int | None = Field(default=None, ge=0)
@@ -50,7 +51,9 @@ class Ecn(Record):
     at: Literal["enqueue", "dequeue"] = "enqueue"
 
     def thresholds_bytes(self, rate_bps: int) -> tuple[int, int]:
-        """Kmin and kmax of a port: those that are given, else `KMIN_BYTES` and `KMAX_BYTES` x rate / `ECN_RATE_BPS`.
+        """Kmin and kmax of a port.
+
+        Values that are not given are `KMIN_BYTES` and `KMAX_BYTES` x rate / `ECN_RATE_BPS`.
 
         Parameters
         ----------
@@ -67,11 +70,11 @@ class Ecn(Record):
 
 
 class HashFunction(Record):
-    """The hash by which a switch spreads flows: member = (H(fields, seed) >> offset) mod live members.
+    """The hash by which a switch spreads flows.
 
-    A CRC is affine: another seed only XORs a constant into every hash and does not cure polarisation; another offset,
-    polynomial or field set does. ``mix`` is not affine. A seed or an offset of None follows from the tier of the switch
-    (`on_tier`), so that tiers look at different bits.
+    Member = (H(fields, seed) >> offset) mod live members. A CRC is affine: another seed only XORs a constant into every
+    hash and does not cure polarisation; another offset, polynomial or field set does. ``mix`` is not affine. A seed or
+    an offset of None follows from the tier of the switch (`on_tier`), so that tiers look at different bits.
     """
 
     algorithm: Literal["crc32", "crc32c", "crc16-ccitt", "xor", "mix"] = "crc32"
@@ -87,11 +90,11 @@ class HashFunction(Record):
 
     @property
     def bits(self) -> int:
-        """Bits of the digest."""
+        """Width of the digest in bits."""
         return _SHORT_DIGESTS.get(self.algorithm, 32)
 
     def on_tier(self, tier: int) -> HashFunction:
-        """Return the function with the seed and the offset of a tier where it says nothing itself.
+        """Return the function with a tier's seed and offset as defaults.
 
         Parameters
         ----------
@@ -110,9 +113,10 @@ class HashFunction(Record):
 
 
 class Scheduling(Record):
-    """How an egress port serves its eight queues: strict ones first, the highest number first, then weights.
+    """Scheduling of the eight queues of an egress port.
 
-    A queue with ``weight`` 0 is strict; others share what is left by deficit round robin, quantum = weight x 1,024 B.
+    Strict queues come first, the highest number first, then the weighted queues. A queue with ``weight`` 0 is strict;
+    others share what is left by deficit round robin, quantum = weight x 1,024 B.
     """
 
     weights: tuple[int, int, int, int, int, int, int, int] = (16, 16, 16, 16, 16, 16, 0, 0)
@@ -138,7 +142,10 @@ class Switch(Record):
 
 
 class Nic(Record):
-    """A NIC port and the host interface behind it. ``pcie_rate_bps`` 0 means that the host is never the bottleneck."""
+    """A NIC port and the host interface behind it.
+
+    ``pcie_rate_bps`` 0 means that the host is never the bottleneck.
+    """
 
     name: str = "plain"
     receive_latency_ps: int = Field(default=0, ge=0)
@@ -151,12 +158,12 @@ class Nic(Record):
 
     @property
     def has_host_interface(self) -> bool:
-        """Whether packets wait behind the port for their way to the host."""
+        """Whether packets queue between the port and the host."""
         return self.pcie_rate_bps > 0 or self.pcie_latency_ps > 0
 
 
 class Server(Record):
-    """A server: its GPUs, how they reach each other, and its NIC ports.
+    """A server: its GPUs, the links between them, and its NIC ports.
 
     GPU ``g`` belongs to NVLink domain ``g // nvlink_domain_gpus``. With at least as many NIC ports as GPUs, GPU ``g``
     uses the ports ``g k`` to ``g k + k - 1``, ``k = nic_ports // gpus``; with fewer, port ``g nic_ports // gpus``.

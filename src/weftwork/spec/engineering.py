@@ -1,4 +1,4 @@
-"""Central traffic engineering in arrays: what a scheme is asked, and the paths that it answers with.
+"""Input and answer of central traffic engineering, as arrays.
 
 A pair of NIC ports has one demand and takes one path. Paths are those of its relation: the two switches at its ends.
 Leaves out: fabrics, jobs and time, which the floor that asks knows (`weftwork.study.prepare.engineering`).
@@ -43,7 +43,9 @@ class PathProblem:
     seed: int
 
     def padded(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Links of each path as rows of equal length, and capacities with an endless one behind the last.
+        """Links of each path as rows of equal length, and padded capacities.
+
+        The capacity behind the last link is endless.
 
         Returns
         -------
@@ -56,7 +58,7 @@ class PathProblem:
         return rows, np.append(self.capacity_bps, np.inf)
 
     def candidates(self, pair: int) -> range:
-        """Numbers of the paths that a pair may take."""
+        """Numbers of the candidate paths of a pair."""
         relation = int(self.relation[pair])
         return range(int(self.path_ptr[relation]), int(self.path_ptr[relation + 1]))
 

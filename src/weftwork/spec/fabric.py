@@ -1,7 +1,8 @@
-"""A fabric: hosts and switches, the links between them, and what each device is.
+"""A fabric: hosts, switches, and the links between them.
 
-Millions of rows are NumPy arrays behind this small class. A link is full duplex; its two directions have the same rate
-and delay. Ports are numbered per node in the order in which the node's links are listed.
+Each device has its kind and its figures. Millions of rows are NumPy arrays behind this small class. A link is full
+duplex; its two directions have the same rate and delay. Ports are numbered per node in the order in which the node's
+links are listed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ LINK_DTYPE = np.dtype(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ports:
-    """The two directed ends of every link; a node's ports are contiguous.
+    """The two directed ends of every link.
+
+    The ports of a node are contiguous.
 
     Attributes
     ----------
@@ -97,19 +100,19 @@ class Fabric:
         return np.flatnonzero(self.node_kind == HOST)
 
     def server(self, node: int) -> Server:
-        """What the host at a node index is."""
+        """The server at the node index of a host."""
         return self.servers[0 if self.node_server is None else int(self.node_server[node])]
 
     @cached_property
     def gpus(self) -> int:
-        """GPUs of all hosts together."""
+        """GPUs of all hosts."""
         each = np.array([server.gpus for server in self.servers], np.int64)
         index = np.zeros(len(self.hosts), np.int32) if self.node_server is None else self.node_server[self.hosts]
         return int(each[index].sum())
 
     @cached_property
     def ports(self) -> Ports:
-        """The ports, numbered per node in the order of the links."""
+        """All ports, numbered per node in the order of the links."""
         count = len(self.links)
         ends = np.empty(2 * count, np.int64)
         ends[0::2] = self.links["a"]
@@ -125,11 +128,11 @@ class Fabric:
         return Ports(base=base, node=ends[order].astype(np.int32), peer=peer, link=(order // 2).astype(np.int32))
 
     def node(self, name: str) -> int:
-        """Index of the node called ``name``; KeyError where there is none."""
+        """Index of the node called ``name``; KeyError for an unknown name."""
         return _index(self.node_names, name) if isinstance(self.node_names, NodeNames) else self._node_index[name]
 
     def link(self, name: str) -> int:
-        """Index of the link called ``name``; KeyError where there is none."""
+        """Index of the link called ``name``; KeyError for an unknown name."""
         return _index(self.link_names, name) if isinstance(self.link_names, LinkNames) else self._link_index[name]
 
     @cached_property

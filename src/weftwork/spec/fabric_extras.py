@@ -1,6 +1,7 @@
-"""Equipment beside the hosts that takes ports of switches, such as the fabric manager of InfiniBand.
+"""Equipment besides hosts that takes switch ports.
 
-A topology lists such equipment; a bill of materials counts it. Leaves out: traffic to it, since no job sends any.
+The fabric manager of InfiniBand is such equipment. A topology lists such equipment; a bill of materials counts it.
+Leaves out: traffic to it, since no job sends any.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ TIERS: Final = {"leaf": 1, "spine": 2, "core": 3}  # as `Fabric.node_tier` count
 
 
 class Extra(Record):
-    """Equipment that is linked to switches and is no host.
+    """Equipment that is linked to switches but is not a host.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""Names of nodes and links that follow from numbers, made when somebody asks: a million of them cost nothing before.
+"""Names of nodes and links, made from numbers on demand.
 
+A million names cost nothing before somebody asks for them.
 Leaves out: names of files, which are given and kept as they are.
 """
 
@@ -21,7 +22,7 @@ _BATCH = 1 << 16  # chosen: names are made by so many, so that a million of them
 
 
 class _Names(Sequence[str]):
-    """A sequence of names that equals any other sequence of the same names."""
+    """A sequence of names that is equal to any sequence with the same names."""
 
     __hash__ = None  # type: ignore[assignment]  # as a list: equal to others that are hashed in their own way
 
@@ -50,7 +51,9 @@ class _Names(Sequence[str]):
 
 
 class NodeNames(_Names):
-    """``host0``, ``host1`` ... ``leaf0`` ...: words with a count each, in order.
+    """Names of nodes, such as ``host0``: words with a count each, in order.
+
+    ``host0``, ``host1`` and so on come before ``leaf0``.
 
     Examples
     --------
@@ -60,7 +63,10 @@ class NodeNames(_Names):
     """
 
     def __init__(self, counts: Sequence[tuple[str, int]]) -> None:
-        """Words, each used once and of small letters alone, with how many nodes have them."""
+        """Words with their number of nodes.
+
+        Each word is used once and has small letters alone.
+        """
         self._counts = tuple((word, int(count)) for word, count in counts)
         self._first: dict[str, tuple[int, int]] = {}
         total = 0
@@ -83,7 +89,7 @@ class NodeNames(_Names):
         return (f"{word}{index}" for word, count in self._counts for index in range(count))
 
     def find(self, name: str) -> int | None:
-        """Index of a name; None where nothing has it."""
+        """Index of a name; None for an unknown name."""
         match = _NUMBERED.fullmatch(name)
         first, count = self._first.get(match["word"], (0, 0)) if match else (0, 0)
         return first + int(match["number"]) if match and int(match["number"]) < count else None
@@ -92,7 +98,7 @@ class NodeNames(_Names):
 def pairs_in_order(
     a: NDArray[np.integer], b: NDArray[np.integer], nodes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Links by the pair of nodes that they join.
+    """Links sorted by their pair of nodes.
 
     Returns
     -------
@@ -104,7 +110,9 @@ def pairs_in_order(
 
 
 class LinkNames(_Names):
-    """``leaf3-spine1``: lower tier first, parallel links ``leaf3-spine1.2``, ``.3`` in their order.
+    """Names of links, such as ``leaf3-spine1``, with the lower tier first.
+
+    Parallel links are ``leaf3-spine1.2``, ``.3`` and so on in their order.
 
     Examples
     --------
@@ -117,7 +125,10 @@ class LinkNames(_Names):
     def __init__(
         self, nodes: NodeNames, tier: NDArray[np.integer], a: NDArray[np.integer], b: NDArray[np.integer]
     ) -> None:
-        """Of links from ``a`` to ``b``, indices of nodes; ``tier`` by node."""
+        """Names of links from ``a`` to ``b``, which are node indices.
+
+        ``tier`` is by node.
+        """
         self._nodes = nodes
         self._tier, self._a, self._b = tier, a, b
 
@@ -131,7 +142,7 @@ class LinkNames(_Names):
 
     @cached_property
     def _place(self) -> NDArray[np.int32] | None:
-        """Of each link among its parallels; None where there are none."""
+        """Place of each link among its parallels; None without parallel links."""
         key, order = self._ordered
         fresh = np.ones(len(key), np.bool_)
         np.not_equal(key[1:], key[:-1], out=fresh[1:])
@@ -168,7 +179,7 @@ class LinkNames(_Names):
             yield from (f"{self._nodes[a]}-{self._nodes[b]}" for a, b in ends)
 
     def find(self, name: str) -> int | None:
-        """Index of a name; None where nothing has it."""
+        """Index of a name; None for an unknown name."""
         low, _, high = name.partition(".")[0].partition("-")
         a, b = self._nodes.find(low), self._nodes.find(high)
         if a is None or b is None:

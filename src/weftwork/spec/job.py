@@ -1,7 +1,8 @@
-"""A job: what the ranks of a training job do, as one program for all ranks that do the same.
+"""A training job as programs of its ranks.
 
-A million ranks are a few kilobytes: groups are strides, repetition is a loop, and engines expand a program only as far
-as they have run it. What crosses servers is a message; every other dependency is local to a rank.
+Ranks that do the same share one program. A million ranks are a few kilobytes: groups are strides, repetition is a loop,
+and engines expand a program only as far as they have run it. What crosses servers is a message; every other dependency
+is local to a rank.
 
 A rank runs the streams of its program side by side. A stream runs its operations in order: ``Compute`` and ``At`` take
 time, ``Send`` and ``Receive`` are posted and return at once, ``Wait`` ends when all that this stream has posted is
@@ -45,9 +46,10 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """Ranks that belong together, in an order: every rank has a coordinate, and every coordinate is a rank.
+    """An ordered group of ranks.
 
-    By strides: the ranks {base + i stride : 0 <= i < size}; rank r has coordinate (r // stride) mod size.
+    Every rank has a coordinate, and every coordinate is a rank. By strides: the ranks {base + i stride : 0 <= i <
+    size}; rank r has coordinate (r // stride) mod size.
     By ``members``: one group, whose member i is ``members[i]``; ranks that are not named have no coordinate and may not
     use the group. ``stride`` means nothing then.
     """
@@ -59,9 +61,10 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peer:
-    """Who the other end is, as a rule on the rank and on the innermost loop counter ``i`` (0 outside a loop).
+    """The peer of a message, as a rule on the rank and loop counter.
 
-    ``shift``: member (c + shift + step i) mod size of the group, c being the rank's own coordinate.
+    The counter is that of the innermost loop, ``i`` (0 outside a loop). ``shift``: member (c + shift + step i) mod size
+    of the group, c being the rank's own coordinate.
     ``xor``: member c xor (shift << (step i)).
     ``table``: the rank's entry in ``table``; -1 skips the operation.
     ``rank``: the rank ``shift`` itself.
@@ -76,9 +79,10 @@ class Peer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Digit:
-    """One term of the number of a part, from the rank's coordinate c in ``group`` and the loop counter i.
+    """One term of a part's number, from coordinate and loop counter.
 
-    ``shift``: ((c + shift + step i) mod size) weight. ``xor``: (c xor (shift << (step i))) weight.
+    The coordinate c is the rank's in ``group``; the loop counter is i. ``shift``: ((c + shift + step i) mod size)
+    weight. ``xor``: (c xor (shift << (step i))) weight.
     """
 
     group: Group
@@ -90,11 +94,11 @@ class Digit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """Bytes of a message: ``total_bytes``, or with ``parts`` > 0 some of its near-equal parts.
+    """Size of a message: ``total_bytes``, or some of its near-equal parts.
 
-    The first ``total_bytes mod parts`` parts are one byte longer than the others. The message carries the parts
-    (offset + sum of the digits + j span_stride) mod parts for 0 <= j < span, ``copies`` times: on behalf of so many
-    ranks, of which this is one.
+    Parts are used with ``parts`` > 0. The first ``total_bytes mod parts`` parts are one byte longer than the others.
+    The message carries the parts (offset + sum of the digits + j span_stride) mod parts for 0 <= j < span, ``copies``
+    times: on behalf of so many ranks, of which this is one.
     """
 
     total_bytes: int
@@ -108,7 +112,7 @@ class Size:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grid:
-    """Groups of a collective: rank r belongs with all ranks that differ from it only in the digits named here.
+    """Groups of ranks that differ only in the digits named here.
 
     An axis (stride, size) is the digit ``(r // stride) mod size``; the coordinate of a rank is made of its digits, the
     first axis changing fastest. So ((1, 8),) are the groups of eight neighbours, ((8, 2), (64, 4)) groups of eight
@@ -125,11 +129,11 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Collect:
-    """Take part in a collective operation of the rank's group; posted, and returns at once.
+    """Join a collective operation of the rank's group.
 
-    The n-th call of every member on one ``channel`` of one group is one operation. It begins when all members have
-    posted it and the one before it on that channel of that group is done, lasts ``overhead_ps`` and then for as long as
-    its bytes take.
+    The operation is posted and returns at once. The n-th call of every member on one ``channel`` of one group is one
+    operation. It begins when all members have posted it and the one before it on that channel of that group is done,
+    lasts ``overhead_ps`` and then for as long as its bytes take.
 
     ``ring``: ``amount_bytes`` cross every edge of a ring through the members (2 (n - 1) / n of the buffer for an
     all-reduce, (n - 1) / n for an all-gather or reduce-scatter). Members of one NVLink domain follow each other, and
@@ -178,11 +182,12 @@ class At:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Send:
-    """Post a message. Messages of one (source, destination, channel) travel on one queue pair, in order.
+    """Post a message.
 
-    Between servers it leaves and arrives by a NIC port of ``Placement.nics``: column ``nic`` of the sender's row and of
-    the receiver's; with ``rail="peer"`` by the receiver's port numbers at both ends, so that it stays on one rail. The
-    first message of a queue pair decides. Inside a server it goes by NVLink or PCIe.
+    Messages of one (source, destination, channel) travel on one queue pair, in order. Between servers it leaves and
+    arrives by a NIC port of ``Placement.nics``: column ``nic`` of the sender's row and of the receiver's; with
+    ``rail="peer"`` by the receiver's port numbers at both ends, so that it stays on one rail. The first message of a
+    queue pair decides. Inside a server it goes by NVLink or PCIe.
     """
 
     peer: Peer
@@ -196,7 +201,9 @@ class Send:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Arrivals:
-    """Messages that each wait for an instant and not for each other: `At` and `Send` in turn, as arrays.
+    """Messages that start at given instants, independently, as arrays.
+
+    They are alternating `At` and `Send` operations.
 
     Attributes
     ----------
@@ -229,10 +236,10 @@ class Arrivals:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Receive:
-    """Expect the next message from a peer on a channel; it may have arrived already.
+    """Expect the next message from a peer on a channel.
 
-    ``reduce`` says that what arrives is added to what is here, else it takes its place. Engines need not know: it costs
-    them nothing. `weftwork.testing.collectives` runs programs on symbols and does.
+    It may have arrived already. ``reduce`` says that what arrives is added to what is here, else it takes its place.
+    Engines need not know: it costs them nothing. `weftwork.testing.collectives` runs programs on symbols and does.
     """
 
     peer: Peer
@@ -249,9 +256,9 @@ class Wait:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Notify:
-    """Count ``token`` of this rank up by one, now or ``after_ps`` later; the stream goes on at once.
+    """Increment ``token`` of this rank, now or ``after_ps`` later.
 
-    A delay is a latency that keeps nobody busy: what follows may overlap it.
+    The stream goes on at once. A delay is a latency that keeps nobody busy: what follows may overlap it.
     """
 
     token: int
@@ -260,7 +267,7 @@ class Notify:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Await:
-    """Wait until ``token`` of this rank is above zero, then count it down by one."""
+    """Wait until ``token`` of this rank is above zero, then decrement it."""
 
     token: int
     label: int = -1
@@ -268,14 +275,20 @@ class Await:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Milestone:
-    """Record the instant at which this rank gets here; ``name`` indexes `Job.milestone_names`."""
+    """Record the instant at which this rank gets here.
+
+    ``name`` indexes `Job.milestone_names`.
+    """
 
     name: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loop:
-    """Run ``body`` ``count`` times; the counter is seen by the rules of the operations directly inside."""
+    """Run ``body`` ``count`` times.
+
+    The operations directly inside see the counter in their rules.
+    """
 
     count: int
     body: tuple[Operation, ...]
@@ -286,14 +299,14 @@ Operation = Compute | At | Send | Arrivals | Receive | Collect | Wait | Notify |
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """The streams of the ranks that run it."""
+    """The streams that a rank runs."""
 
     streams: tuple[tuple[Operation, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
-    """Where ranks live.
+    """Placement of ranks on GPUs and NIC ports.
 
     Attributes
     ----------
@@ -311,7 +324,7 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """Programs, which of them each rank runs, and where.
+    """Programs, and for each rank its program and placement.
 
     Parameters
     ----------
@@ -336,6 +349,6 @@ class Job:
 
     @property
     def gpus(self) -> int:
-        """Ranks that are GPUs: all but the NVLink switches that take part."""
+        """Ranks that are GPUs: all except NVLink switches that take part."""
         gpu = self.placement.gpu
         return self.ranks if gpu is None else int((gpu >= 0).sum())

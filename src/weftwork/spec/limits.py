@@ -1,4 +1,4 @@
-"""Limits of what Weftwork can number."""
+"""Largest numbers that Weftwork can handle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom the rules of a job name: the other ends of all ranks at once.
+"""Peers of all ranks at once, by the rules of a job.
 
 Leaves out: the size and the parts of a message, which engines find rank by rank.
 """
@@ -14,7 +14,9 @@ __all__ = ["coordinates", "peers_of"]
 
 
 def peers_of(peer: Peer, ranks: NDArray[np.int64], counter: int) -> NDArray[np.int64]:
-    """Who the peer of each rank is at one value of the loop's counter; -1 where the operation is skipped.
+    """Peer of each rank at one value of the loop counter.
+
+    -1 where the operation is skipped.
 
     Parameters
     ----------
@@ -43,7 +45,9 @@ def peers_of(peer: Peer, ranks: NDArray[np.int64], counter: int) -> NDArray[np.i
 
 
 def coordinates(group: Group, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Coordinate of each rank in its group; 0 for a rank that a group with ``members`` does not name.
+    """Coordinate of each rank in its group.
+
+    It is 0 for a rank that a group with ``members`` does not name.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""All that the file of a choice needs to say what it is: the records, rows of keys, and kinds of values with units.
+"""Everything a plug-in file imports to describe its choice.
 
-A file of the catalogue and a file of a user's own import the same names from here; `docs/howto` shows one file for each
-kind. Leaves out: what a file builds with, which stays in its own place (`weftwork.spec.job`, `weftwork.topology`).
+These are the records, rows of keys, and kinds of values with units. A file of the catalogue and a file of a user's own
+import the same names from here; `docs/howto` shows one file for each kind. Leaves out: what a file builds with, which
+stays in its own place (`weftwork.spec.job`, `weftwork.topology`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which rail and which plane each NIC port of a server belongs to.
+"""Rail and plane of each NIC port of a server.
 
 A rail is what the ports of one GPU position share: port by port, the same leaf in every server of a pod. Planes are
 separate fabrics over which the ports of each GPU are spread.
@@ -18,14 +18,19 @@ __all__ = ["default_rails", "ports_by_rail", "ports_of_gpu", "rail_mistakes"]
 
 
 def _groups(server: Server) -> tuple[int, int]:
-    """Groups of ports that serve one GPU (or several that share a port), and ports in each."""
+    """Groups of ports that serve one GPU, and ports per group.
+
+    Several GPUs may share a port.
+    """
     if server.nic_ports < server.gpus:
         return server.nic_ports, 1
     return server.gpus, server.nic_ports // server.gpus
 
 
 def default_rails(server: Server, wanted: int = 0) -> int:
-    """Rails of a server where nobody says: ``wanted`` of the catalogue, else one for each GPU with ports of its own.
+    """Default number of rails of a server.
+
+    It is ``wanted`` of the catalogue, else one for each GPU with ports of its own.
 
     Examples
     --------
@@ -37,7 +42,7 @@ def default_rails(server: Server, wanted: int = 0) -> int:
 
 
 def ports_of_gpu(ports: int, gpus: int, gpu: int) -> range:
-    """NIC ports of a GPU in a server of so many ports and GPUs.
+    """NIC ports of a GPU, by the server's numbers of ports and GPUs.
 
     With at least as many ports as GPUs these are an equal share of them, else the one that the GPU shares with others.
 
@@ -53,7 +58,7 @@ def ports_of_gpu(ports: int, gpus: int, gpu: int) -> range:
 
 
 def rail_mistakes(server: Server, *, rails: int, planes: int) -> list[tuple[str, str, str | None]]:
-    """Find what does not divide.
+    """Find numbers of rails or planes that do not divide the ports.
 
     Returns
     -------
@@ -62,8 +67,8 @@ def rail_mistakes(server: Server, *, rails: int, planes: int) -> list[tuple[str,
     groups, each = _groups(server)
     if planes < 1 or each % planes:
         text = (
-            f"found {planes}, wanted a divisor of {each}, the NIC ports of a GPU of '{server.name}'; more ports are"
-            f" fabric.node: {{model: {server.name}, nic_ports: {groups * each * planes}}} with the link_rate of one"
+            f"found {planes}, wanted a divisor of {each}, the NIC ports of a GPU of '{server.name}'; for more ports set"
+            f" fabric.node: {{model: {server.name}, nic_ports: {groups * each * planes}}} and the link_rate of a port"
         )
         return [("planes", text, None)]
     possible = _possible_rails(groups, each // planes)

@@ -1,4 +1,4 @@
-"""The tables of a run: every column with its type, its unit and a sentence.
+"""The tables of a run: each column with type, unit and description.
 
 Writer, reader, documents and tests share this. Leaves out: how a run is stored (`weftwork.store.runs`) and how it is
 told (`weftwork.report`).
@@ -18,7 +18,7 @@ __all__ = ["FORMER_NAMES", "TABLES", "Column", "Quantity"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """One column of a table; ``optional`` ones may hold null."""
+    """One column of a table; ``optional`` columns may hold null."""
 
     name: str
     type: Literal["int64", "float64", "string"]
@@ -29,7 +29,10 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantity:
-    """One number of a run's summary, with its unit and a sentence; None where there is nothing to measure."""
+    """One number of a run's summary, with unit and description.
+
+    It is None if there is nothing to measure.
+    """
 
     value: float | int | None
     unit: str
@@ -88,10 +91,10 @@ _RATES = (
     _column("rate_bps", "int64", "b/s", "Rate; 0 while the link is down."),
 )
 _COLLECTIVES = (
-    _column("operation", "string", "name", "What was done."),
-    _column("repetition", "int64", "number", "Which time, from 0."),
+    _column("operation", "string", "name", "Collective operation."),
+    _column("repetition", "int64", "number", "Number of the repetition, from 0."),
     _column("ranks", "int64", "count", "GPUs that took part."),
-    _column("size_bytes", "int64", "B", "Bytes that each of them brought."),
+    _column("size_bytes", "int64", "B", "Bytes that each GPU brought."),
     _column("start_ps", "int64", "ps", "Instant at which the first rank began."),
     _column("end_ps", "int64", "ps", "Instant at which the last rank had its result.", optional=True),
     _column("duration_ps", "int64", "ps", "end_ps - start_ps.", optional=True),
@@ -119,10 +122,10 @@ _SERIES = (
 )
 _EVENTS = (
     _column("event", "string", "name", "pause, mark, drop, retransmission and so on; or a fault."),
-    _column("detail", "string", "name", "Reason of a drop, or what a fault did."),
-    _column("place", "string", "name", "Port, link or switch; 'all' for what is counted over the fabric."),
-    _column("at_ps", "int64", "ps", "When it happened (count 1); null: the total over the run.", optional=True),
-    _column("count", "int64", "count", "How often."),
+    _column("detail", "string", "name", "Reason of a drop, or effect of a fault."),
+    _column("place", "string", "name", "Port, link or switch; 'all' for a count over the fabric."),
+    _column("at_ps", "int64", "ps", "Instant of the event (count 1); null: the total over the run.", optional=True),
+    _column("count", "int64", "count", "Number of events."),
 )
 _TIMELINE = (
     _column("start_ps", "int64", "ps", "Begin of a bin of time."),
@@ -145,7 +148,7 @@ _NODES = (
     _column("node", "int64", "number", "Number of the node."),
     _column("name", "string", "name", "Host or switch."),
     _column("kind", "string", "name", "host or switch."),
-    _column("role", "string", "name", "What nodes of its tier are called, such as leaf."),
+    _column("role", "string", "name", "Name for the nodes of its tier, such as leaf."),
     _column("tier", "int64", "number", "0 for hosts, 1 for leaves and so on upwards."),
 )
 _SEGMENTS = (
@@ -158,12 +161,12 @@ _SEGMENTS = (
     _column(
         "virtual_stage", "int64", "number", "Virtual stage on the stage, from 0; -1 where the time belongs to none."
     ),
-    _column("pass", "string", "name", "forward, backward, update and so on: what the stage was about."),
+    _column("pass", "string", "name", "Pass of the stage: forward, backward, update and so on."),
     _column(
         "kind",
         "string",
         "name",
-        "What the time went to: compute, recompute, optimizer, launch; exposed communication by its kind (tensor, "
+        "Use of the time: compute, recompute, optimizer, launch; exposed communication by its kind (tensor, "
         "context, expert, pipeline, data); bubble, skew (others were late); checkpoint, loading.",
     ),
     _column("start_ps", "int64", "ps", "Begin."),
@@ -172,11 +175,11 @@ _SEGMENTS = (
 _ACTIVITIES = (
     _column("job", "string", "name", "Training job."),
     _column("kind", "string", "name", "tensor, context, expert, pipeline, data, checkpoint or loading."),
-    _column("operation", "string", "name", "What was done, such as all-reduce or send."),
-    _column("ranks", "int64", "count", "Ranks that took part in one of them."),
-    _column("instances", "int64", "count", "How many alike happened at the same time, this one included."),
-    _column("flows", "int64", "count", "Flows on the network that one of them consists of; 0 inside a server."),
-    _column("size_bytes", "int64", "B", "Buffer of one of them, as nccl-tests counts it; of a message its payload."),
+    _column("operation", "string", "name", "Operation, such as all-reduce or send."),
+    _column("ranks", "int64", "count", "Ranks that took part in one operation."),
+    _column("instances", "int64", "count", "Equal operations at the same time, this operation included."),
+    _column("flows", "int64", "count", "Network flows of one operation; 0 inside a server."),
+    _column("size_bytes", "int64", "B", "Buffer of one operation, as nccl-tests counts it; of a message its payload."),
     _column("posted_ps", "int64", "ps", "Instant at which the first member wanted it."),
     _column("start_ps", "int64", "ps", "Instant at which the last member had come and it began."),
     _column("end_ps", "int64", "ps", "Instant at which every member had its result."),
@@ -197,7 +200,7 @@ _TIERS = (
 )
 _JOBS = (
     _column("job", "string", "name", "Training job."),
-    _column("model", "string", "name", "What it trains."),
+    _column("model", "string", "name", "Model that the job trains."),
     _column("plan", "string", "name", "Its parallel plan, in words."),
     _column("gpus", "int64", "count", "GPUs that it has."),
     _column("start_ps", "int64", "ps", "Instant at which the measured iteration began."),
@@ -228,37 +231,37 @@ _JOBS = (
 )
 _WHAT_IF = (
     _column("job", "string", "name", "Training job."),
-    _column("change", "string", "name", "What is imagined, such as infinite network, no bubble or perfect overlap."),
-    _column("iteration_ps", "int64", "ps", "What an iteration would take."),
-    _column("text", "string", "name", "How it was found: simulated again, or a bound by a sum."),
+    _column("change", "string", "name", "Imagined case, such as infinite network, no bubble or perfect overlap."),
+    _column("iteration_ps", "int64", "ps", "Time of an iteration in this case."),
+    _column("text", "string", "name", "Source of the time: simulated again, or a bound by a sum."),
 )
 _WAITS = (
     _column("job", "string", "name", "Job."),
     _column("rank", "int64", "number", "Rank that waits."),
-    _column("host", "string", "name", "Where it is."),
+    _column("host", "string", "name", "Host of the rank."),
     _column("ranks", "int64", "count", "Ranks that it stands for where ranks are folded, itself included."),
     _column("stream", "int64", "number", "Stream of its program, from 0."),
-    _column("operation", "string", "name", "What it is about, such as all-reduce, or data all-reduce of training."),
+    _column("operation", "string", "name", "Operation, such as all-reduce, or data all-reduce of training."),
     _column("pass", "string", "name", "Training: pass of the pipeline that the rank has begun; empty: none."),
     _column("micro_batch", "int64", "number", "Training: its micro batch; -1: none."),
     _column("step", "int64", "number", "Turn of the innermost loop, from 0: the step of a collective."),
     _column("waits_for", "string", "name", "send, receive, token, collective, or time."),
     _column(
-        "peer", "int64", "number", "Other end of the message; of a collective the first to be missing.", optional=True
+        "peer", "int64", "number", "Other end of the message; of a collective the first missing rank.", optional=True
     ),
-    _column("peer_host", "string", "name", "Where that is.", optional=True),
+    _column("peer_host", "string", "name", "Host of the peer.", optional=True),
     _column("channel", "int64", "number", "Channel of the message or collective.", optional=True),
     _column("ordinal", "int64", "number", "Number of message, call or token, from 0.", optional=True),
     _column("size_bytes", "int64", "B", "Payload of the message; buffer of the collective.", optional=True),
     _column("state", "string", "name", "not posted, under way, arrived (and not acknowledged) or failed."),
-    _column("missing", "int64", "count", "Members of a collective that have not come; of a send what came unasked."),
+    _column("missing", "int64", "count", "Members of a collective that have not come; of a send unrequested messages."),
     _column("blocked_by", "int64", "number", "Rank whose own wait has to end first.", optional=True),
     _column(
         "stopped_by",
         "string",
         "name",
-        "What stopped it: dead link, no path, no route, deadlock, retries exhausted, receive missing, held back, never"
-        " sent, never joined or never notified.",
+        "Cause of the stop: dead link, no path, no route, deadlock, retries exhausted, receive missing, held back,"
+        " never sent, never joined or never notified.",
         optional=True,
     ),
     _column("place", "string", "name", "Link of a fault that stopped it.", optional=True),
@@ -271,7 +274,7 @@ _DEADLOCK = (
     _column("paused_by", "string", "name", "Switch at the other end, which has paused it, or gives it no credit."),
     _column("priority", "int64", "number", "Priority that is paused."),
     _column("waiting_bytes", "int64", "B", "Packets of that priority that wait at the port."),
-    _column("held_bytes", "int64", "B", "What that switch holds of those that came by this link, headroom included."),
+    _column("held_bytes", "int64", "B", "Bytes that this switch holds of packets from this link, headroom included."),
 )
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(

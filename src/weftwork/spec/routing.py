@@ -1,4 +1,4 @@
-"""Routing as every engine is told it: how many paths two switches use, and paths that somebody has pinned.
+"""Routing for all engines: number of paths, and pinned paths.
 
 Leaves out: which paths these are (`weftwork.topology.layers`), and how a switch chooses among the ports of one path.
 """
@@ -38,13 +38,16 @@ class Pin:
     later: tuple[tuple[int, ...], ...] = ()
 
     def ports_of(self, plan: int) -> tuple[int, ...]:
-        """The path under a plan: 0 is the first, 1 the one after the first instant of `Routing.plan_at_ps`."""
+        """The path under a plan.
+
+        Plan 0 is the first; plan 1 begins at the first instant of `Routing.plan_at_ps`.
+        """
         return self.ports if plan == 0 else self.later[plan - 1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Routing:
-    """Which paths packets may take.
+    """Permitted paths of packets.
 
     Parameters
     ----------
@@ -62,7 +65,7 @@ class Routing:
 
     @property
     def has_layers(self) -> bool:
-        """Whether packets may take other ways than all shortest paths."""
+        """Whether packets may take other paths than the shortest."""
         return self.paths > 0 or bool(self.pins)
 
 

@@ -1,6 +1,7 @@
-"""What came of a sweep: a row for each point, what each key did to the objective, and who won.
+"""Results of a sweep: points, effects of keys, and the winner.
 
-A point is one choice of values for the keys that a sweep varies; it has a run for each seed.
+There is a row for each point. A point is one choice of values for the keys that a sweep varies; it has a run for each
+seed.
 Leaves out: how points are made and judged (`weftwork.study.sweep`), and how they are told (`weftwork.report`).
 """
 
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
+from weftwork.base.above import Shown
+
 __all__ = ["SAME", "KeyEffect", "KeyLevel", "SweepResult", "SweepRow", "SweepVerdict"]
 
 
@@ -19,7 +22,7 @@ SAME: Final = 0.0005  # chosen: as `weftwork compare`, a change that rounds to 0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SweepRow:
-    """A point and what came of its runs.
+    """One point of a sweep and the results of its runs.
 
     Attributes
     ----------
@@ -50,13 +53,19 @@ class SweepRow:
 
     @property
     def name(self) -> str:
-        """The point in words, such as ``fabric.oversubscription=2, transport.congestion_control=dcqcn``."""
+        """The point in words.
+
+        For example ``fabric.oversubscription=2, transport.congestion_control=dcqcn``.
+        """
         return ", ".join(f"{key}={text}" for key, text in self.values.items()) or "the only point"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyLevel:
-    """A value of a key, how many points with an objective have it, and their mean objective."""
+    """A value of a key, with number of points and mean objective.
+
+    Only points with an objective count.
+    """
 
     text: str
     points: int
@@ -65,7 +74,9 @@ class KeyLevel:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyEffect:
-    """What a key did to the objective: the means of its values, over all values of the other keys.
+    """Effect of a key on the objective.
+
+    It is the means of its values, over all values of the other keys.
 
     Attributes
     ----------
@@ -81,7 +92,7 @@ class KeyEffect:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SweepVerdict:
-    """Who won, of all points or of a group.
+    """The winner of all points, or of a group.
 
     Attributes
     ----------
@@ -102,8 +113,8 @@ class SweepVerdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SweepResult:
-    """What came of a sweep.
+class SweepResult(Shown):
+    """All results of a sweep.
 
     Attributes
     ----------
@@ -128,9 +139,16 @@ class SweepResult:
     verdicts: tuple[SweepVerdict, ...]
     within: str = ""
 
+    def __repr__(self) -> str:
+        keys = ", ".join(self.keys)
+        return f"SweepResult({self.name!r}, {len(self.rows)} points by {keys}, judged by {self.objective!r})"
+
     @property
     def keys(self) -> tuple[str, ...]:
-        """Keys that differ between points, of zipped keys the first; all where there is one point."""
+        """Keys that differ between points.
+
+        Of zipped keys it is the first; for a single point all keys.
+        """
         names = self.rows[0].values if self.rows else {}
         varied: dict[tuple[int, ...], str] = {}
         for key in (*((self.within,) if self.within else ()), *names):
@@ -142,7 +160,7 @@ class SweepResult:
 
     @property
     def bests(self) -> dict[str, int]:
-        """Place of the best point of each group."""
+        """Index of the best point of each group."""
         return {one.group: one.best for one in self.verdicts if one.best is not None}
 
     def group(self, row: SweepRow) -> str:
@@ -150,7 +168,10 @@ class SweepResult:
         return row.values[self.within] if self.within else ""
 
     def relative(self) -> dict[int, float]:
-        """Objective of each point that has one, by place; where there are groups, over the mean of its group."""
+        """Objective of each point, by index, relative to its group.
+
+        Without groups it is the plain objective. Points without an objective are left out.
+        """
         known = [(row, row.objective) for row in self.rows if row.objective is not None]
         if not self.within:
             return {row.place: value for row, value in known}

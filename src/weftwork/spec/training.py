@@ -1,6 +1,7 @@
-"""What a training job is to Weftwork: a model, a parallel plan, a GPU and the software, as numbers with units.
+"""Records of a training job: model, parallel plan, GPU and software.
 
-`weftwork.workload.models` and the hardware catalogue fill these records; the sections of a scenario choose among them.
+They are numbers with units. `weftwork.workload.models` and the hardware catalogue fill these records; the sections of a
+scenario choose among them.
 Leaves out: optimizers other than Adam, and models that are not transformers.
 """
 
@@ -46,7 +47,10 @@ class LatentAttention(Record):
 
 
 class StateSpace(Record):
-    """A Mamba-2 layer. Source: Dao and Gu, arXiv:2405.21060, section 7; the inner width is ``heads x head_dim``."""
+    """A Mamba-2 layer, whose inner width is ``heads x head_dim``.
+
+    Source: Dao and Gu, arXiv:2405.21060, section 7.
+    """
 
     heads: int = Field(gt=0)
     head_dim: int = Field(gt=0)
@@ -56,7 +60,10 @@ class StateSpace(Record):
 
 
 class DeltaNet(Record):
-    """A gated delta net, which mixes tokens in linear time. Source: Yang et al., arXiv:2412.06464, sections 3 and 4."""
+    """A gated delta net, which mixes tokens in linear time.
+
+    Source: Yang et al., arXiv:2412.06464, sections 3 and 4.
+    """
 
     key_heads: int = Field(gt=0)
     value_heads: int = Field(gt=0)  # a multiple of the key heads
@@ -107,7 +114,10 @@ class Model(Record):
 
 
 class Gpu(Record):
-    """A GPU as a model of computation needs it. Rates are bytes and FLOP, both per second; no sparsity."""
+    """A GPU as the model of computation sees it.
+
+    Rates are bytes and FLOP, both per second; no sparsity.
+    """
 
     name: str
     bf16_flops: float = Field(gt=0)
@@ -125,7 +135,10 @@ class Gpu(Record):
 
 
 class Software(Record):
-    """What software makes of the hardware: inputs with defaults, each documented in its row of the catalogue."""
+    """Efficiency of software on the hardware: inputs with defaults.
+
+    The row of the catalogue documents each input.
+    """
 
     name: str = "plain"
     matmul_efficiency: float = Field(default=0.92, gt=0, le=1.2)  # of the achieved share; the one fitted constant
@@ -148,7 +161,7 @@ class Software(Record):
 
 
 class Overlap(Record):
-    """Share of each kind of communication that may hide behind computation."""
+    """Share of each communication that may hide behind computation."""
 
     tensor: float = Field(default=0.0, ge=0, le=1)
     data: float = Field(default=0.0, ge=0, le=1)
@@ -158,7 +171,10 @@ class Overlap(Record):
 
 
 class ModulePrecision(Record):
-    """Modules whose matrix products are in other numbers than the layer's; None: as the layer."""
+    """Number formats of the modules that differ from their layer.
+
+    None: the format of the layer.
+    """
 
     qkv: Precision | None = None  # queries, keys and values
     projection: Precision | None = None  # behind attention
@@ -168,7 +184,7 @@ class ModulePrecision(Record):
 
 
 class Parallelism(Record):
-    """How a model is spread over GPUs, and how one iteration is scheduled.
+    """Spread of a model over GPUs, and the schedule of an iteration.
 
     World size is ``tensor x context x data x pipeline``. Experts are spread over ``expert`` ranks of the
     ``tensor x context x data`` ranks of a stage (``expert_tensor`` of which share an expert).
@@ -206,35 +222,38 @@ class Parallelism(Record):
 
     @property
     def ranks(self) -> int:
-        """GPUs."""
+        """Number of GPUs."""
         return self.tensor * self.context * self.pipeline * self.data
 
     @property
     def has_split_backward(self) -> bool:
-        """Whether the schedule delays gradients of weights behind those of inputs."""
+        """Whether the schedule delays weight gradients behind input gradients."""
         return self.schedule in {"zb-h1", "dualpipe"}
 
     @property
     def has_mirror(self) -> bool:
-        """Whether every rank also holds the stage that is as far from the other end of the pipeline (DualPipe)."""
+        """Whether every rank also holds the mirrored pipeline stage (DualPipe).
+
+        The mirrored stage is as far from the other end of the pipeline.
+        """
         return self.schedule == "dualpipe"
 
     @property
     def has_both_ends(self) -> bool:
-        """Whether the first and the last layers are on the same ranks."""
+        """Whether the same ranks hold the first and the last layers."""
         return self.pipeline == 1 or self.has_mirror
 
     @property
     def micro_batches(self) -> int:
-        """Of one pipeline and iteration."""
+        """Micro batches of one pipeline and iteration."""
         return self.global_batch // (self.data * self.micro_batch)
 
     @property
     def tokens(self) -> float:
-        """Of a micro batch, on one context rank."""
+        """Tokens of a micro batch on one context rank."""
         return self.micro_batch * self.sequence / self.context
 
     @property
     def own_tokens(self) -> float:
-        """Those of them that one tensor rank norms, adds and keeps."""
+        """Tokens of a micro batch that one tensor rank norms, adds and keeps."""
         return self.tokens / self.tensor if self.is_sequence_parallel else self.tokens

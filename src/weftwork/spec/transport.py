@@ -1,6 +1,7 @@
-"""A transport as the engines see it: sizes on the wire, recovery, priorities and flow control, all resolved to numbers.
+"""A transport as engines see it: all settings resolved to numbers.
 
-`weftwork.transports` fills this record from a scenario; the sizes come from `weftwork.wire`.
+These are sizes on the wire, recovery, priorities and flow control. `weftwork.transports` fills this record from a
+scenario; the sizes come from `weftwork.wire`.
 Leaves out: which of these a scenario may set, see `weftwork.spec.scenario.transport`.
 """
 
@@ -18,7 +19,10 @@ ReplyEntropy = Literal["own", "echoed"]  # of an ACK or NAK: its queue pair's, o
 
 
 class Transport(Record):
-    """Sizes of frames include the frame check sequence, not the preamble; every frame pays ``interframe_bytes``."""
+    """Resolved settings of a transport.
+
+    Sizes of frames include the frame check sequence, not the preamble; every frame pays ``interframe_bytes``.
+    """
 
     name: str = "rocev2"
     mtu_bytes: int = Field(default=4096, gt=0, le=16384)  # payload of a full packet
@@ -65,7 +69,7 @@ class Transport(Record):
     end_to_end_credits: int = Field(default=0, ge=0)  # 0: not used
 
     def contradictions(self) -> list[str]:
-        """Say which fields cannot stand beside each other, a sentence each."""
+        """Describe contradictions between fields, one sentence each."""
         found: list[str] = []
         if self.link_credits and self.lossless_priorities:
             given = f"link_credits is True and lossless_priorities is {self.lossless_priorities}"
@@ -76,19 +80,25 @@ class Transport(Record):
             )
             found.append(text)
         if self.trim_bytes and self.recovery != "selective-repeat":
-            text = "what was cut is sent again by selective-repeat alone"
+            text = "only selective-repeat sends cut packets again"
             found.append(f"trim_bytes is above 0 and recovery is {self.recovery!r}: {text}")
         if self.ordering != "connection" and not (self.reorder_tolerant or self.recovery == "selective-repeat"):
-            text = "the receiver keeps nothing that comes early; wanted reorder_tolerant=True or selective-repeat"
+            text = "the receiver keeps no early packets; wanted reorder_tolerant=True or selective-repeat"
             found.append(f"ordering is {self.ordering!r}, but {text}")
         return found
 
     def host_cost_ps(self, payload_bytes: int) -> int:
-        """What the host's processor takes for a data packet; docs/models/packet-engine.md, The host's processor."""
+        """Host processor time per data packet.
+
+        See docs/models/packet-engine.md, The host's processor.
+        """
         return self.host_packet_ps + payload_bytes * self.host_byte_ps // 1_000
 
     @property
     def payload_share(self) -> float:
-        """Share of a link that data packets of full size leave for data: without headers and the gap between frames."""
+        """Share of a link that full-size data packets leave for payload.
+
+        Headers and the gap between frames are taken off.
+        """
         frame_bytes = self.mtu_bytes + self.data_overhead_bytes + self.telemetry_bytes + self.interframe_bytes
         return self.mtu_bytes / frame_bytes

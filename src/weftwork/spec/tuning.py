@@ -1,6 +1,7 @@
-"""What came of a tuning: its trials, the best values, what they gain on fresh seeds, and what each parameter did.
+"""Results of a tuning: trials, best values, gains and effects.
 
-A trial is one choice of values for the parameters; it has a run for each scenario and seed.
+Gains are those on fresh seeds; effects are those of each parameter. A trial is one choice of values for the parameters;
+it has a run for each scenario and seed.
 Leaves out: how trials are chosen and judged (`weftwork.study.tune`), and how they are told (`weftwork.report`).
 """
 
@@ -15,7 +16,9 @@ __all__ = ["OtherNumber", "SeedEstimate", "TuneParameter", "TuneResult", "TuneSc
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeedEstimate:
-    """A mean over seeds with the ends of its 95 % interval; no ends with one seed.
+    """A mean over seeds with its 95 % interval.
+
+    There is no interval with one seed.
 
     Attributes
     ----------
@@ -28,7 +31,7 @@ class SeedEstimate:
 
     @property
     def is_clear(self) -> bool | None:
-        """Whether the interval leaves out zero; None without an interval."""
+        """Whether the interval excludes zero; None without an interval."""
         if self.low is None or self.high is None:
             return None
         return self.low > 0 or self.high < 0
@@ -36,7 +39,7 @@ class SeedEstimate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuneTrial:
-    """A choice of values and what its runs gave.
+    """A choice of values and the results of its runs.
 
     Attributes
     ----------
@@ -60,7 +63,7 @@ class TuneTrial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuneParameter:
-    """A parameter, its range, and what it did.
+    """A parameter, its range, and its effect.
 
     Attributes
     ----------
@@ -94,7 +97,10 @@ class TuneParameter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuneScenario:
-    """A scenario, and its objective on the fresh seeds before and after; ``file`` is what was tuned."""
+    """A scenario and its objective before and after tuning.
+
+    Both are of the fresh seeds; ``file`` is the scenario that was tuned.
+    """
 
     name: str
     file: str
@@ -105,7 +111,10 @@ class TuneScenario:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OtherNumber:
-    """Another number of the summary that became clearly worse on the fresh seeds of a scenario."""
+    """Another number of the summary that became clearly worse.
+
+    The change is that on the fresh seeds of a scenario.
+    """
 
     scenario: str
     name: str
@@ -116,7 +125,7 @@ class OtherNumber:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuneResult:
-    """What came of a tuning.
+    """All results of a tuning.
 
     Attributes
     ----------

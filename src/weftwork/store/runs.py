@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from weftwork.base.above import Shown
 from weftwork.base.caveat import Caveat, caveats_of
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.stop import unfinished
@@ -27,6 +28,7 @@ from weftwork.spec.result import TABLES, Quantity
 from weftwork.store.damage import FORMAT, damages, read_json
 from weftwork.store.folder_lock import held
 from weftwork.store.named_runs import RUNS_FOLDER, folder_of, slug_of
+from weftwork.store.run_tables import RunTables
 from weftwork.store.tables import create_views, is_known_empty, read_table, table_file, table_schema
 
 if TYPE_CHECKING:
@@ -212,8 +214,8 @@ def open_run(path: str | Path) -> Run:
     return Run(folder)
 
 
-class Run:
-    """A run that has been written. Files are read when they are asked for.
+class Run(Shown, RunTables):
+    """A run that has been written. Files are read when they are asked for; each table is an attribute, as Arrow.
 
     Attributes
     ----------
@@ -318,31 +320,6 @@ class Run:
     def has_table(self, name: str) -> bool:
         """Whether the run has a table, with rows or without; an older Weftwork did not write each of today's."""
         return name in TABLES and (table_file(self.path, name).is_file() or is_known_empty(self.provenance, name))
-
-    @property
-    def flows(self) -> pa.Table:
-        """One row per message."""
-        return self.table("flows")
-
-    @property
-    def links(self) -> pa.Table:
-        """One row per direction of a link."""
-        return self.table("links")
-
-    @property
-    def collectives(self) -> pa.Table:
-        """One row per collective operation."""
-        return self.table("collectives")
-
-    @property
-    def series(self) -> pa.Table:
-        """Samples of the flows and ports that were chosen."""
-        return self.table("series")
-
-    @property
-    def events(self) -> pa.Table:
-        """Pauses, marks, drops by reason, retransmissions and faults."""
-        return self.table("events")
 
     def query(self, sql: str) -> pa.Table:
         """Ask with SQL, by DuckDB; the tables have their names.

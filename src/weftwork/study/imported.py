@@ -63,7 +63,7 @@ def scenario_of_import(found: MegatronImport, *, name: str, source: str, node: s
     ConfigError : nobody says how many GPUs there are, or the job cannot run; with every mistake, by argument and line
     """
     if found.gpus is None:
-        hint = "".join(f"; {key}: {why}" for key, why in found.ignored.items() if why.endswith("GPUs is open"))
+        hint = "".join(f"; {key}: {why}" for key, why in found.ignored.items() if why.endswith("GPUs is unknown"))
         text = f"is missing, wanted the number of GPUs here, or --nnodes and --nproc-per-node of a launcher{hint}"
         raise ConfigError(source, [Mistake(path="--gpus", text=text)])
     tree = {"schema": SCHEMA, "name": name, "fabric": _fabric(found.gpus, node), **sections_of_import(found)}

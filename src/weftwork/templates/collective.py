@@ -1,4 +1,4 @@
-"""Two-way ring: half of the channels pass their parts up the ranks, the other half down.
+"""Two-way ring: half of the channels go up the ranks, half down.
 
 A collective algorithm turns a call (operation, ranks, bytes) into programs of sends and receives, one for all ranks
 that do the same. docs/howto/own-collective.md explains every part.
@@ -29,7 +29,10 @@ from weftwork.workload.collectives.streams import Lane, Streams
 
 
 class Keys(Record):
-    """What a scenario may set, beside ``algorithm``; a call has the values as ``options``."""
+    """Keys of a scenario besides ``algorithm``.
+
+    A call has the values as ``options``.
+    """
 
     both_ways: bool = row(
         "both_ways",
@@ -41,12 +44,15 @@ class Keys(Record):
 
 
 def direction(call: Call, channel: int) -> int:
-    """Return 1 where a channel goes up the ranks, -1 where it goes down."""
+    """Return 1 for a channel that goes up the ranks, else -1."""
     return -1 if channel % 2 and getattr(call.options, "both_ways", True) else 1
 
 
 def rounds(call: Call) -> tuple[int, int]:
-    """Steps whose receives are added to what is here, and steps whose receives replace it."""
+    """Number of reducing steps, and number of gathering steps.
+
+    Receives of the first are added to the data here, receives of the second replace it.
+    """
     return (call.ranks - 1 if call.operation == "all-reduce" else 0), call.ranks - 1
 
 
@@ -57,12 +63,18 @@ def shares(call: Call) -> list[Share]:
 
 
 def around(call: Call) -> Schedule:
-    """Build the programs: in step i, rank r passes part r - i on (r + i on channels that go down)."""
+    """Build the programs.
+
+    In step i, rank r passes part r - i on (r + i on channels that go down).
+    """
     group, split = Group(size=call.ranks), shares(call)
     adds, stores = rounds(call)
 
     def pause_ps(rank: int, channel: int) -> int:
-        """Latency of a step on a rank, whose piece comes over the network or from inside the server."""
+        """Latency of a step on a rank.
+
+        Its piece comes over the network or from inside the server.
+        """
         source = (rank - direction(call, channel)) % call.ranks
         is_local = source // call.domain == rank // call.domain
         return call.local_step_latency_ps if is_local else call.step_latency_ps
@@ -95,14 +107,17 @@ def around(call: Call) -> Schedule:
         return found.of_gpu(call)
 
     def signature(rank: int) -> tuple[int, ...]:
-        """Ranks whose latencies are alike share a program."""
+        """Signature of a rank; ranks with equal latencies share a program."""
         return tuple(pause_ps(rank, channel) for channel in range(len(split)))
 
     return schedule_by_program(call, split, signature, streams)
 
 
 def traffic(call: Call) -> Traffic:
-    """Count the bytes in closed form: each part goes around once less a step, for an all-reduce twice."""
+    """Count the bytes in closed form.
+
+    Each part goes around once less a step, for an all-reduce twice.
+    """
     steps = sum(rounds(call))
     edges = []
     for channel, share_bytes in enumerate(call.channel_bytes()):
@@ -114,7 +129,7 @@ def traffic(call: Call) -> Traffic:
 
 
 def chain(call: Call) -> list[Hop]:
-    """Return the longest line of messages that wait for each other: one part, all steps."""
+    """Return the longest chain of dependent messages: one part, all steps."""
     part_bytes = min(share.total_bytes for share in shares(call)) // call.ranks
     steps = sum(rounds(call))
     if call.servers == 1:

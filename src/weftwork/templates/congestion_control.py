@@ -1,7 +1,8 @@
-"""Delay window: a sender keeps less data in flight while packets wait in queues, and more while they do not.
+"""Delay window: a sender keeps less data in flight while packets queue.
 
-Weftwork calls `step` at the NIC that sends, for each queue pair alone. It runs `step` both as plain Python and as
-machine code, so a step may only compute with numbers: docs/models/writing-a-policy.md lists what it may use.
+It keeps more while they do not. Weftwork calls `step` at the NIC that sends, for each queue pair alone. It runs `step`
+both as plain Python and as machine code, so a step may only compute with numbers: docs/models/writing-a-policy.md lists
+what it may use.
 
     weftwork run congestion_control.yaml    simulates four senders and one receiver
     weftwork test congestion_control.py     checks the rules that every congestion control keeps
@@ -16,7 +17,10 @@ from weftwork.policies.interface import CongestionControl, Kind, SenderState, Si
 
 
 class Params:
-    """What a scenario may set, as in ``congestion_control: {file: ./congestion_control.py, target_ps: 8us}``."""
+    """Parameters that a scenario may set.
+
+    For example ``congestion_control: {file: ./congestion_control.py, target_ps: 8us}``.
+    """
 
     # The name ends in its unit; text such as "4us" is converted. A default needs a source, or 'chosen: why'.
     target_ps: int = row(
@@ -38,13 +42,19 @@ class Params:
 
 
 class State(SenderState):
-    """What the step remembers of one queue pair; `SenderState` already has rate_bps, window_bytes and timer_at_ps."""
+    """State of one queue pair.
+
+    `SenderState` already has rate_bps, window_bytes and timer_at_ps.
+    """
 
     cut_seq: int  # no further cut before this packet is acknowledged
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Set ``state.window_bytes``; the NIC sends no more than that before the next ACK."""
+    """Set ``state.window_bytes``, the most data in flight.
+
+    The NIC sends no more than that before the next ACK.
+    """
     packet_bytes = float(signal.mtu_bytes)
     # Bytes that fill the path without any queue: line rate x round trip. 8e12 = 8 bits x 10^12 ps.
     path_bytes = float(signal.line_rate_bps) * float(signal.base_rtt_ps) / 8e12

@@ -1,8 +1,8 @@
-"""Recycled paths: a NIC sends again over paths whose last packet met no congestion, and else draws a new one.
+"""Recycled paths: a NIC reuses paths whose last packet met no congestion.
 
-Weftwork calls `step` at the NIC before each packet (SEND) and at each acknowledgement (ACK). The step writes
-``state.entropy``, which the packet carries as its UDP source port; switches hash it, so another entropy usually takes
-another path. docs/models/writing-a-policy.md lists what a step may use.
+Otherwise it draws another path. Weftwork calls `step` at the NIC before each packet (SEND) and at each acknowledgement
+(ACK). The step writes ``state.entropy``, which the packet carries as its UDP source port; switches hash it, so another
+entropy usually takes another path. docs/models/writing-a-policy.md lists what a step may use.
 
     weftwork run path_selection.yaml    simulates 16 hosts that send over four spines
     weftwork test path_selection.py     checks the rules that every path selection keeps
@@ -19,7 +19,10 @@ PLACES = 8  # chosen: as in REPS; one entropy for each packet that is soon ackno
 
 
 class Params:
-    """What a scenario may set, as in ``path_selection: {file: ./path_selection.py, entropies: 256}``."""
+    """Parameters that a scenario may set.
+
+    For example ``path_selection: {file: ./path_selection.py, entropies: 256}``.
+    """
 
     entropies: int = row(
         default=65_536,
@@ -31,14 +34,17 @@ class Params:
 
 
 class State(PathState):
-    """What the step remembers of one queue pair; `PathState` already has ``entropy`` and timers."""
+    """State of one queue pair.
+
+    `PathState` already has ``entropy`` and timers.
+    """
 
     good: list[int] = array(PLACES)  # entropies that came back without a mark; a stack
     count: int
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Keep the entropy of an unmarked packet; give the next packet the newest one kept."""
+    """Keep the entropy of an unmarked packet, and reuse the newest."""
     if signal.kind == Kind.ACK:
         if signal.ecn == 0 and state.count < PLACES:
             state.good[state.count] = signal.entropy

@@ -1,7 +1,8 @@
-"""Best of three: each packet leaves by the shortest queue among two random ports and the port used last.
+"""Best of three: each packet leaves by the shortest of three queues.
 
-Weftwork calls `step` at each switch for each packet that could leave by more than one port. The step writes
-``signal.choice``, the index of a candidate. docs/models/writing-a-policy.md lists what a step may use.
+They are those of two random ports and of the port used last. Weftwork calls `step` at each switch for each packet that
+could leave by more than one port. The step writes ``signal.choice``, the index of a candidate.
+docs/models/writing-a-policy.md lists what a step may use.
 
     weftwork run port_selection.yaml    simulates 16 hosts that send over four spines
     weftwork test port_selection.py     checks the rules that every port selection keeps
@@ -16,7 +17,10 @@ from weftwork.policies.interface import Candidate, PortSelection, PortSignal, ro
 
 
 class Params:
-    """What a scenario may set, as in ``port_selection: {file: ./port_selection.py, samples: 3}``."""
+    """Parameters that a scenario may set.
+
+    For example ``port_selection: {file: ./port_selection.py, samples: 3}``.
+    """
 
     samples: int = row(
         default=2, minimum=1, maximum=8, source="DRILL, section 3.1: two suffice", text="Ports drawn for each packet."
@@ -24,18 +28,21 @@ class Params:
 
 
 class State:
-    """What the step remembers of one switch: the port of the packet before."""
+    """State of one switch: the port of the previous packet."""
 
     last: int
 
 
 def drain_s(candidate: Candidate) -> float:
-    """Seconds, times 8, that a queue takes to drain: bytes / rate."""
+    """Drain time of a queue in seconds, times 8: bytes / rate."""
     return float(candidate.queue_bytes) / float(candidate.rate_bps)
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Choose the port that drains first among some random ones and the last one; a tie goes to the first drawn."""
+    """Choose the fastest-draining port among random ports and the last port.
+
+    A tie goes to the first drawn.
+    """
     rest = signal.draw  # 62 random bits that belong to this packet at this switch
     signal.choice = rest % signal.candidates
     for _ in range(params.samples - 1):

@@ -23,7 +23,10 @@ from weftwork.topology.assemble import assemble, links_between
 
 
 class Keys(Record):
-    """What a scenario may set in ``fabric``, beside what every fabric has, such as ``link_rate``."""
+    """Keys of ``fabric`` besides those of every fabric.
+
+    Every fabric has ``link_rate``, for example.
+    """
 
     switches: int = row(
         "switches",
@@ -42,7 +45,10 @@ class Keys(Record):
 
 
 def resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
-    """Check the keys against the common ones; return them and the number of hosts."""
+    """Check the keys against the common keys.
+
+    Returns the keys and the number of hosts.
+    """
     places = keys.switches * keys.hosts_per_switch
     if ground.hosts is not None and ground.hosts > places:
         text = f"found {ground.hosts:,}, wanted at most {places:,}, switches x hosts_per_switch"
@@ -51,7 +57,10 @@ def resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | No
 
 
 def build(keys: Keys, parts: Parts) -> Fabric:
-    """Make the fabric: nodes are hosts 0, 1 ..., then switches; host i is on switch i // hosts_per_switch."""
+    """Make the fabric.
+
+    Nodes are hosts 0, 1 ..., then switches; host i is on switch i // hosts_per_switch.
+    """
     hosts = keys.switches * keys.hosts_per_switch if parts.hosts is None else parts.hosts
     errors = {"loss": parts.loss, "corruption": parts.corruption}
     host = np.repeat(np.arange(hosts), parts.server.nic_ports)  # a link for each NIC port

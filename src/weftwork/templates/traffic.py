@@ -21,7 +21,7 @@ from weftwork.workload.placement import one_per_host
 
 
 class Keys(Record):
-    """What a scenario may set in ``traffic``, beside ``pattern``."""
+    """Keys of ``traffic`` besides ``pattern``."""
 
     storage: int | None = row(
         "storage",
@@ -52,7 +52,10 @@ def storage_hosts(keys: Keys, hosts: int) -> int:
 
 
 def resolve(keys: Keys, hosts: int | None, found: Findings) -> Keys:
-    """Check the keys; ``hosts`` is None where only the built fabric knows it."""
+    """Check the keys.
+
+    ``hosts`` is None if only the built fabric knows it.
+    """
     if hosts is None:
         return keys
     storage = storage_hosts(keys, hosts)
@@ -64,7 +67,10 @@ def resolve(keys: Keys, hosts: int | None, found: Findings) -> Keys:
 
 
 def job(keys: Keys, given: PatternInput) -> Job:
-    """Make the programs: worker w writes stripe s to storage host (w + s) mod storage; storage hosts send nothing."""
+    """Make the programs.
+
+    Worker w writes stripe s to storage host (w + s) mod storage; storage hosts send nothing.
+    """
     storage = storage_hosts(keys, given.hosts)
     workers = given.hosts - storage
     writes: list[Operation] = []

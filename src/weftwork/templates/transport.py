@@ -1,7 +1,7 @@
-"""RoCEv2 over IPv6: every routed packet has a larger IP header, and a VLAN tag if the network wants one.
+"""RoCEv2 over IPv6: larger IP headers, and optional VLAN tags.
 
-A transport turns the section ``transport`` of a scenario into numbers: sizes of frames, rules of recovery.
-docs/howto/own-transport.md explains every part.
+Every routed packet has the larger header; the network may want the tag. A transport turns the section ``transport`` of
+a scenario into numbers: sizes of frames, rules of recovery. docs/howto/own-transport.md explains every part.
 
     weftwork run transport.yaml    simulates an incast with these headers
     weftwork test transport.py     sends a permutation and checks that the keys of the scenario are kept
@@ -24,7 +24,10 @@ LEAST_MTU_BYTES = 1_024  # chosen: below it headers would be more than a tenth o
 
 
 class Keys(Record):
-    """What a scenario may set in ``transport``, beside what every transport has, such as ``mtu``."""
+    """Keys of ``transport`` besides those of every transport.
+
+    Every transport has ``mtu``, for example.
+    """
 
     vlan_tag: bool = row(
         "vlan_tag",
@@ -36,14 +39,17 @@ class Keys(Record):
 
 
 def check(section: TransportSection, keys: Keys, found: Findings) -> None:
-    """Note what does not go together, by key."""
+    """Note contradictions between keys, by key."""
     if keys.vlan_tag and section.mtu_bytes < LEAST_MTU_BYTES:
         text = f"found {section.mtu_bytes:,} B with vlan_tag, wanted {LEAST_MTU_BYTES:,} B or more"
         found.wrong("mtu", text)
 
 
 def build(section: TransportSection, keys: Keys) -> Transport:
-    """Return the record that the engines take: RoCEv2 over IPv4, with larger frames of every routed kind."""
+    """Return the record for the engines.
+
+    It is RoCEv2 over IPv4, with larger frames of every routed kind.
+    """
     plain = transport(section)
     more_bytes = IPV6_BYTES - IPV4_BYTES + (VLAN_TAG_BYTES if keys.vlan_tag else 0)
     routed = ("data_overhead_bytes", "ack_bytes", "cnp_bytes", "credit_bytes")  # pause frames stay on one link

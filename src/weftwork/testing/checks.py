@@ -1,4 +1,7 @@
-"""What each check of the kits does and what it expects, in words, for a report to somebody who has not read the kit."""
+"""Action and expectation of each check, in words.
+
+A report prints them for a reader who has not read the kit.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ __all__ = ["CHECKS", "Check"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One check: what is done with the file, and what is expected."""
+    """One check: its action with the file, and its expectation."""
 
     done: str
     wanted: str
@@ -19,7 +22,7 @@ class Check:
 CHECKS: Final[dict[str, Check]] = {
     # policies
     "declares_what_comes": Check(
-        done="compared PLUGIN and the parameters with what an engine tells this kind of policy, and with what is read",
+        done="compared PLUGIN and the parameters with the signals of an engine and with the fields that are read",
         wanted="every signal, need and parameter comes and is read, and every field that is read is asked for",
     ),
     "compiled_equals_plain": Check(
@@ -27,7 +30,7 @@ CHECKS: Final[dict[str, Check]] = {
         wanted="both write the same bits",
     ),
     "no_signal_breaks_the_step": Check(
-        done="told queue pairs' lives, drawn at random: sends, acknowledgements, losses, cuts, timers, idle times",
+        done="ran random events of queue pairs: sends, acknowledgements, losses, cuts, timers, idle times",
         wanted="the step raises nothing and writes what an engine can obey",
     ),
     "no_packet_breaks_the_step": Check(
@@ -44,9 +47,9 @@ CHECKS: Final[dict[str, Check]] = {
     "no_reaction_to_old_news": Check(
         done="repeated an ACK that acknowledges nothing new", wanted="neither rate nor window rises"
     ),
-    "same_signals_same_answers": Check(done="told the same story twice", wanted="the same answers both times"),
+    "same_signals_same_answers": Check(done="ran the same events twice", wanted="the same answers both times"),
     "only_differences_of_time_count": Check(
-        done="told the same story one second later", wanted="the same rates and windows as before"
+        done="ran the same events one second later", wanted="the same rates and windows as before"
     ),
     "keeps_its_path": Check(
         done="sent packets of one flow, two of them at each instant, unless reorders is 'always'",
@@ -65,7 +68,7 @@ CHECKS: Final[dict[str, Check]] = {
     ),
     "one_flow_fills_the_link": Check(
         done="sent one long flow over a link of 100 Gb/s and 1 us, for 30 ms",
-        wanted="from 20 ms on at least 90 % of what a flow without a control gets",
+        wanted="from 20 ms on at least 90 % of the goodput of a flow without a control",
     ),
     "two_flows_share_the_link": Check(
         done="sent two long flows over one link of 100 Gb/s, the second from 1 ms on",
@@ -109,7 +112,7 @@ CHECKS: Final[dict[str, Check]] = {
     ),
     "computes_the_collective": Check(
         done="ran the programs of all ranks on symbols, without time and without a network",
-        wanted="every rank ends with the right pieces, nobody waits for ever, and the messages add up to `traffic`",
+        wanted="every rank ends with the right pieces, no rank waits for ever, and the messages add up to `traffic`",
     ),
     "does_what_it_offers": Check(
         done="asked for each operation that the file offers, among 2 to 33 ranks", wanted="it can do at least one call"

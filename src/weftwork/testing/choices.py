@@ -1,6 +1,7 @@
-"""What every file of a choice promises: a record with a source, rows that say what they are, keys that read back.
+"""Common checks of all catalogue files.
 
-The kits of topologies, patterns and transports begin with these checks, over the catalogue and over a user's own file.
+A file needs a record with a source, rows with texts, and keys that read back. The kits of topologies, patterns and
+transports begin with these checks, over the catalogue and over a user's own file.
 Leaves out: what the choice builds, which the kit of its kind looks at.
 """
 
@@ -19,7 +20,8 @@ from weftwork.hardware.catalogue import nodes
 from weftwork.spec.scenario.choice import Offer
 from weftwork.spec.scenario.chosen import clash
 from weftwork.spec.scenario.rows import rows_of
-from weftwork.spec.scenario.scenario import Scenario, dump, loads
+from weftwork.spec.scenario.scenario import Scenario, loads
+from weftwork.spec.scenario.written import dump
 
 __all__ = ["key_findings", "offer_findings", "read"]
 
@@ -27,7 +29,7 @@ _NO_VALUE = {"no": "value"}  # no kind of value takes a mapping
 
 
 def offer_findings(folder: Folder[Any], label: str, section: type[BaseModel]) -> Iterator[str]:
-    """Yield what is wrong with the record of a file.
+    """Yield mistakes in the record of a file.
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ def offer_findings(folder: Folder[Any], label: str, section: type[BaseModel]) ->
     if not folder.text(label).strip():
         yield "the file has no docstring, whose first line says what the choice is"
     if not offer.source.strip():
-        yield "source is empty, wanted where the choice is described, or 'chosen: why'"
+        yield "source is empty, wanted a description of the choice, or 'chosen: why'"
     if (key := clash(offer, section)) is not None:
         yield f"key '{key}' is one that every such section has already"
     for row in rows_of(offer.keys).values():
@@ -54,7 +56,7 @@ def offer_findings(folder: Folder[Any], label: str, section: type[BaseModel]) ->
 
 
 def key_findings(folder: Folder[Any], label: str, section: str, document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with how the keys are read and written.
+    """Yield mistakes in reading and writing the keys.
 
     Parameters
     ----------
@@ -79,11 +81,13 @@ def key_findings(folder: Folder[Any], label: str, section: str, document: Mappin
             found = [mistake for mistake in wrong.mistakes if mistake.path == f"{section}.{row.key}"]
             if found and all(mistake.line is not None for mistake in found):
                 continue
-        yield f"a wrong value of '{row.key}' is not told with its line"
+        yield f"a wrong value of '{row.key}' is not reported with its line"
 
 
 def read(document: Mapping[str, Any]) -> Scenario:
-    """Read a scenario whose files are relative to the current folder, a key to a line.
+    """Read a scenario from lines, with one key per line.
+
+    Files are relative to the current folder.
 
     Raises
     ------

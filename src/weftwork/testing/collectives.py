@@ -1,9 +1,10 @@
-"""Conformance kit of collective algorithms: their programs run on symbols, without time and without a network.
+"""Conformance kit of collective algorithms: programs run on symbols.
 
-A symbol stands for what one rank contributes to one part. The kit runs the operations of all ranks, in an order drawn
-from a seed, and finds whether every rank has the right pieces when it passes its end, each contribution exactly once;
-whether anybody waits for ever and whether a message is left over; whether the parts add up to the bytes of the call,
-and the messages to the closed form of the algorithm. It serves algorithms of your own as well as the catalogue's.
+There is no time and no network. A symbol stands for what one rank contributes to one part. The kit runs the operations
+of all ranks, in an order drawn from a seed, and finds whether every rank has the right pieces when it passes its end,
+each contribution exactly once; whether anybody waits for ever and whether a message is left over; whether the parts add
+up to the bytes of the call, and the messages to the closed form of the algorithm. It serves algorithms of your own as
+well as the catalogue's.
 Leaves out: time, and what a send reads after it was posted; that it may not be overwritten then is the library's care.
 """
 
@@ -43,7 +44,9 @@ _QUEUE_PAIRS = 3  # chosen: divides neither the pieces nor the ranks of most cal
 def check_collective(
     algorithm: Algorithm, call: Call, *, seeds: Sequence[int] = (0, 1), full: bool = True
 ) -> list[str]:
-    """Run a call on symbols and hold it against what the operation means and what the algorithm says of itself.
+    """Run a call on symbols and check its result and traffic.
+
+    The operation gives the result, the algorithm states its traffic.
 
     Parameters
     ----------
@@ -78,7 +81,7 @@ def check_collective(
 
 
 def _dealt(schedule: Schedule) -> Schedule:
-    """The schedule with messages that take the queue pairs of their connection in turn."""
+    """The schedule with messages that use their queue pairs alternately."""
     is_switch = np.arange(len(schedule.rank_program)) >= schedule.call.ranks
     programs = in_turn(schedule.programs, schedule.rank_program, is_switch, _QUEUE_PAIRS)
     shares = tuple(share for share in schedule.share_of_connection for _ in range(_QUEUE_PAIRS))
@@ -87,14 +90,14 @@ def _dealt(schedule: Schedule) -> Schedule:
 
 @dataclass(slots=True)
 class _Message:
-    """What one send carries: the symbols of some parts."""
+    """Content of one send: the symbols of some parts."""
 
     symbols: dict[int, int]  # part -> ranks whose contribution it is, a bit each
 
 
 @dataclass(slots=True)
 class _Stream:
-    """Where a stream is: operations still to run, with the counter of their loop."""
+    """State of a stream: remaining operations, with their loop counter."""
 
     todo: Iterator[tuple[Operation, int]]
     now: tuple[Operation, int] | None = None
@@ -111,7 +114,10 @@ def _operations(operations: Sequence[Operation], counter: int = 0) -> Iterator[t
 
 
 class _Coordinates:
-    """Coordinates of ranks in groups; those of a group with members are looked up in a table, made once."""
+    """Coordinates of ranks in groups.
+
+    For a group with members they are in a table, made once.
+    """
 
     def __init__(self) -> None:
         self._tables: dict[int, tuple[Group, dict[int, int]]] = {}
@@ -126,7 +132,7 @@ class _Coordinates:
         return self._tables[id(group)][1][rank]
 
     def peer(self, peer: Peer, rank: int, counter: int) -> int:
-        """The other end of an operation; -1 if it is skipped."""
+        """Peer of an operation; -1 if it is skipped."""
         if peer.rule == "rank":
             return peer.shift
         if peer.rule == "table":
@@ -138,7 +144,7 @@ class _Coordinates:
         return rank + (other - own) * group.stride if group.members is None else group.members[other]
 
     def parts(self, size: Size, rank: int, counter: int) -> list[int]:
-        """Parts that a message carries."""
+        """Parts in a message."""
         if size.parts == 0:
             return [0]
         first = size.offset + sum(self._digit(digit, rank, counter) for digit in size.digits)
@@ -162,7 +168,7 @@ def _owner(share: Share, part: int) -> int:
 
 
 def _shape(schedule: Schedule) -> list[str]:
-    """What is wrong with the shares, before anything is run."""
+    """Mistakes of the shares, before a run."""
     call, shares = schedule.call, schedule.shares
     found = []
     total = sum(share.total_bytes for share in shares)
@@ -211,7 +217,7 @@ class _Run:
         ]
 
     def _first(self, share: Share, rank: int) -> list[int]:
-        """Symbols of the parts that a rank has at first."""
+        """Symbols of a rank's parts at the start."""
         operation, parts = self.call.operation, max(1, share.parts)
         if rank >= self.call.ranks:
             return [0] * parts
@@ -222,7 +228,7 @@ class _Run:
         return [1 << rank] * parts
 
     def to_the_end(self) -> None:
-        """Let the streams take turns until nobody can go on; then see what is left."""
+        """Run all streams until all are blocked, then report what is left."""
         waiting = self._streams
         for _, stream in waiting:
             stream.now = next(stream.todo, None)
@@ -250,7 +256,7 @@ class _Run:
                 self.findings.append(f"rank {rank} passed {self._milestones[rank]}, wanted {expected}")
 
     def _advance(self, rank: int, stream: _Stream) -> bool:
-        """Run a stream until it blocks, for a while; say whether it moved."""
+        """Run a stream for a while, until it blocks; return whether it moved."""
         moved = False
         for _ in range(self._draw.randint(1, 8)):  # chosen: turns of different lengths find more orders
             if stream.now is None or self.findings or not self._step(rank, stream, *stream.now):
@@ -326,7 +332,7 @@ class _Run:
         wire.append(_Message(symbols=symbols))
 
     def _wait(self, rank: int, stream: _Stream) -> bool:
-        """Take the messages that the stream's receives have claimed, in the order of the claims."""
+        """Take the messages claimed by the stream's receives, in claim order."""
         while stream.receives:
             source, connection, reduce, ordinal = stream.receives[0]
             wire = self._wires.get((source, rank, connection))
@@ -362,7 +368,10 @@ class _Run:
                         return
 
     def _wanted(self, share: Share, part: int, rank: int) -> int | None:
-        """Whose contributions a rank has to have in a part when it ends; None where it does not matter."""
+        """Ranks whose contributions a part must have at the end.
+
+        None if it does not matter.
+        """
         everybody = (1 << self.call.ranks) - 1
         match self.call.operation:
             case "all-reduce" | "barrier":
@@ -379,7 +388,10 @@ class _Run:
 
 
 def _traffic(run: _Run, said: Traffic) -> list[str]:
-    """Hold what was sent against the closed form; parts of unequal size shift a rank by less than a byte a part."""
+    """Compare sent bytes with the closed form.
+
+    Parts of unequal size shift a rank by less than a byte a part.
+    """
     call = run.call
     count = call.ranks
 

@@ -1,8 +1,8 @@
-"""Does a congestion control keep its contract? Named checks over the catalogue and over a user's own file.
+"""Named checks of a congestion control's contract.
 
-A check tells one queue pair's story to the step: starts, sends, acknowledgements, notifications, losses, cut packets,
-credits, requests, timers, idle times, drawn at random and always the same. Each signal is one that an engine could
-send, though perhaps not in that order; none may break a step.
+They hold for the catalogue and for a user's own file. A check tells one queue pair's story to the step: starts, sends,
+acknowledgements, notifications, losses, cut packets, credits, requests, timers, idle times, drawn at random and always
+the same. Each signal is one that an engine could send, though perhaps not in that order; none may break a step.
 Leaves out: whether the control is any good. `network_findings` asks that of an engine.
 """
 
@@ -48,7 +48,7 @@ def check_congestion_control(policy: LoadedPolicy, *, run: Run | None = None, se
 
 
 def network_findings(policy: LoadedPolicy, run: Run) -> tuple[Finding, ...]:
-    """Check what only a network shows: one flow fills the link, two share it.
+    """Check in a network: one flow fills the link, two share it.
 
     Parameters
     ----------
@@ -77,14 +77,14 @@ def _story_findings(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
         yield from story.tell()
         traces.append(story.trace)
     if traces[0] != traces[1]:
-        yield Finding(check="same_signals_same_answers", text="a second run of the same story ended differently")
+        yield Finding(check="same_signals_same_answers", text="a second run of the same events ended differently")
     if traces[0] != traces[2]:
-        text = "told one second later, the same story gave other rates or windows; the step uses absolute time"
+        text = "one second later, the same events gave other rates or windows; the step uses absolute time"
         yield Finding(check="only_differences_of_time_count", text=text)
 
 
 class _Story:
-    """One queue pair's life, told to both forms of the step."""
+    """Events of one queue pair, for both forms of the step."""
 
     def __init__(self, policy: LoadedPolicy, seed: int, offset_ps: int) -> None:
         self.policy = policy
@@ -129,7 +129,10 @@ class _Story:
             yield from self.old_news()
 
     def rest(self) -> Iterator[Finding]:
-        """Finish what there is and be idle for a while: the engine stops the timers."""
+        """Finish all work and stay idle for a while.
+
+        The engine then stops the timers.
+        """
         yield from self.send(self.pair.finish())
         for timer in range(TIMERS):
             self.twin.state.timer_at_ps[timer] = OFF
@@ -185,7 +188,7 @@ class _Story:
         receiver.send_credit = 0
 
     def old_news(self) -> Iterator[Finding]:
-        """Tell the last acknowledgement again: nothing in it is new."""
+        """Repeat the last acknowledgement, which has no news."""
         before = (self.twin.state.rate_bps, self.twin.state.window_bytes)
         told = len(self.trace)
         yield from self.send(self.pair.old_news())

@@ -1,7 +1,8 @@
-"""Does a policy declare or ask for what never comes? Signals, needs, fields and parameters, held to what its kind has.
+"""Check a policy's declarations against signals that can occur.
 
-An engine tells a step certain kinds of signals and no others, and fills a field where a need asks for it. A policy that
-waits for another signal waits in vain, one that reads another field reads 0, and both look right meanwhile.
+Signals, needs, fields and parameters are held to what its kind has. An engine tells a step certain kinds of signals and
+no others, and fills a field where a need asks for it. A policy that waits for another signal waits in vain, one that
+reads another field reads 0, and both look right meanwhile.
 Source: `weftwork.engine.reference`, which is the meaning of all engines; `weftwork.policies.described` for fields.
 Leaves out: values; a condition that is never true is not seen.
 """
@@ -57,8 +58,8 @@ _NEEDS_IN_VAIN: Final = {
     },
     "port_selection": {
         "rtt": "a switch measures no round trip; wanted queue",
-        "ecn": "a switch is told no marks; wanted queue",
-        "entropy": "a switch is told no echoes; signal.hash holds the entropy where the switch hashes it",
+        "ecn": "a switch gets no marks; wanted queue",
+        "entropy": "a switch gets no echoes; signal.hash holds the entropy where the switch hashes it",
         "request": "the step of a receiver is told requests, and a port selection has none",
         "trimming": "a switch cuts packets without asking the policy",
     },
@@ -66,7 +67,7 @@ _NEEDS_IN_VAIN: Final = {
 
 
 def declaration_findings(policy: LoadedPolicy) -> tuple[Finding, ...]:
-    """Find what a policy declares, or its steps ask for, that never comes.
+    """Find declarations and requests that can never be met.
 
     Parameters
     ----------
@@ -87,14 +88,17 @@ def declaration_findings(policy: LoadedPolicy) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Case:
-    """A policy, and what its steps read and write."""
+    """A policy, and the fields that its steps read and write."""
 
     policy: LoadedPolicy
     plugin: Plugin
     found: tuple[Access, ...]
 
     def signals(self) -> Iterator[str]:
-        """Kinds among ``signals`` that no engine tells this step, or that nothing leads to."""
+        """Kinds among ``signals`` that cannot occur.
+
+        No engine tells this step of them, or nothing leads to them.
+        """
         plugin = self.plugin
         if isinstance(plugin, PortSelection):
             return
@@ -102,9 +106,9 @@ class _Case:
         wanted = "START, RESUME, ACK, NAK, TRIM or TIMEOUT"
         for kind in sorted(plugin.signals - told_kinds("path" if is_path else "sender") - _ALWAYS["path"]):
             if is_path:
-                yield f"signals hold {kind.name}, which a path selection is never told; wanted {wanted}"
+                yield f"signals hold {kind.name}, which a path selection never gets; wanted {wanted}"
             else:
-                hint = "only the step of a receiver is told; wanted receive and receiver_state"
+                hint = "only the step of a receiver gets; wanted receive and receiver_state"
                 yield f"signals hold {kind.name}, which {hint}"
         if is_path and Kind.TIMER in plugin.signals and not self.writes("path", "state", "timer_at_ps"):
             yield "signals hold TIMER, which comes where the step sets timer_at_ps; it sets none"
@@ -115,7 +119,7 @@ class _Case:
                 yield f"signals hold {kind.name}, which comes where a receiver's step sets {field}; there is none"
 
     def receiver(self) -> Iterator[str]:
-        """Parts of a receiver where there is no receiver's step."""
+        """Parts of a receiver without a receiver's step."""
         plugin = self.plugin
         if not isinstance(plugin, CongestionControl) or plugin.receive is not None:
             return
@@ -125,7 +129,7 @@ class _Case:
             "receiver_signals": plugin.receiver_signals != "data",
         }
         for name in (name for name, is_given in given.items() if is_given):
-            yield f"{name} is given, and there is no receive that is called with it"
+            yield f"{name} is given, and there is no receive"
 
     def needs_in_vain(self) -> Iterator[str]:
         """Needs that mean nothing for this kind."""
@@ -134,7 +138,7 @@ class _Case:
             yield f"needs hold '{need}': {in_vain[need]}"
 
     def needs_unread(self) -> Iterator[str]:
-        """Needs of which no step reads a field, and fields that are read without their need."""
+        """Needs without a reading step, and fields read without their need."""
         plugin, in_vain = self.plugin, _NEEDS_IN_VAIN[self.policy.kind]
         for need, (steps, record, kinds) in _READ_BY.items():
             names = FIELDS_OF_NEED[need]
@@ -166,26 +170,26 @@ class _Case:
             yield "needs hold 'ecn', and no step reads ecn or marked_bytes; take it out of needs"
         hears_trims = Kind.TRIM in getattr(plugin, "signals", ()) or Kind.TRIM in self.named()
         if "trimming" in plugin.needs and "trimming" not in in_vain and not hears_trims and not self.reads("last_hop"):
-            yield "needs hold 'trimming', and no step is told TRIM; add Kind.TRIM to signals, or take it out of needs"
+            yield "needs hold 'trimming', and no step gets TRIM; add Kind.TRIM to signals, or take it out of needs"
 
     def asked(self) -> Iterator[str]:
-        """Kinds that a step asks for and that never come."""
+        """Kinds that a step asks for although they never occur."""
         told = self.told()
         for kind in (kind for kind in Kind if kind in self.named() - told):
             if isinstance(self.plugin, PortSelection):
                 hint = "signals to a port selection have no kind"
             elif kind == Kind.TRIM and Kind.TRIM not in getattr(self.plugin, "signals", ()):
-                hint = "add 'trimming' to needs, and TRIM to signals if a sender is to be told"
+                hint = "add 'trimming' to needs, and TRIM to signals if a sender is to get them"
             elif kind == Kind.REQUEST and getattr(self.plugin, "receive", None) is not None:
                 hint = "it comes where the sender's step sets send_request"
             elif kind == Kind.TIMER:
                 hint = "it comes where the step sets timer_at_ps"
             else:
                 hint = "name it in signals if it is to come"
-            yield f"a step asks for {kind.name}, which it is not told; {hint}"
+            yield f"a step asks for {kind.name}, which it does not get; {hint}"
 
     def fields(self) -> Iterator[str]:
-        """Fields that are read only with signals that do not fill them."""
+        """Fields read only with signals that do not fill them."""
         rows = {row.name: row for row in field_rows(Signal)}
         places: dict[tuple[int, int], list[Access]] = {}
         for access in self.found:
@@ -210,7 +214,7 @@ class _Case:
                 yield f"parameter '{row.name}' is read by no step, so that setting it changes nothing"
 
     def words(self) -> Iterator[str]:
-        """Other fields of a plug-in that mean nothing with these steps."""
+        """Other plug-in fields without meaning for these steps."""
         plugin = self.plugin
         if isinstance(plugin, CongestionControl):
             if plugin.moves_departures and not self.writes("sender", "state", "rate_bps"):
@@ -238,7 +242,7 @@ class _Case:
         return any((one.step, one.record, one.name, one.is_write) == (step, record, name, True) for one in self.found)
 
     def named(self) -> frozenset[Kind]:
-        """Kinds that some function of the file names."""
+        """Kinds named by any function of the file."""
         functions = (node for node in ast.parse(self.policy.source_text).body if isinstance(node, ast.FunctionDef))
         names = {
             node.attr
@@ -249,7 +253,7 @@ class _Case:
         return frozenset(kind for kind in Kind if kind.name in names)
 
     def told(self) -> frozenset[Kind]:
-        """Kinds of which some step of the file is told."""
+        """Kinds of signals sent to any step of the file."""
         plugin = self.plugin
         if isinstance(plugin, PortSelection):
             return frozenset()

@@ -1,7 +1,8 @@
-"""Hold a file of a user's own to the kit of its kind: what was done, what was expected, and what came.
+"""Run a user's own file through the kit of its kind.
 
-The kind follows from the constant that the file offers. All checks are made, so that all failures are found at once;
-only what a failure makes meaningless is left out, and said.
+The report has each action, its expectation, and the result. The kind follows from the constant that the file offers.
+All checks are made, so that all failures are found at once; only what a failure makes meaningless is left out, and
+said.
 Leaves out: the rules by which a file is loaded; a file that breaks these raises.
 """
 
@@ -89,7 +90,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """One way in which a file breaks the contract of its kind.
+    """One violation of a kind's contract.
 
     Attributes
     ----------
@@ -108,7 +109,7 @@ class Failure:
 
 @dataclass(kw_only=True, slots=True)
 class FileReport:
-    """What the kit of a kind found.
+    """Findings of a kit.
 
     Attributes
     ----------
@@ -134,7 +135,7 @@ class FileReport:
     fabric: Fabric | None = None
 
     def note(self, check: str, case: str, texts: Callable[..., Iterable[str]], *given: Any) -> bool:  # noqa: ANN401
-        """Make a check, keep what it finds, and return whether nothing was found.
+        """Make a check and keep its findings; return whether there were none.
 
         Parameters
         ----------
@@ -158,7 +159,7 @@ class FileReport:
 
 
 def check_file(path: Path, settings: Mapping[str, Any] = {}, *, progress: Progress = lambda _: None) -> FileReport:
-    """Run the file and hold it to the kit of its kind.
+    """Run the file and apply the kit of its kind.
 
     Parameters
     ----------
@@ -235,7 +236,10 @@ def _policy(report: FileReport, policy: LoadedPolicy, progress: Progress) -> Non
 
 
 def _ran(report: FileReport, policy: LoadedPolicy, in_network: dict[str, list[str]]) -> Iterable[str]:
-    """Run a policy in its network; what the kit finds goes to ``in_network``, by check."""
+    """Run a policy in its network, and add findings to ``in_network``.
+
+    They are kept by check.
+    """
 
     def bottleneck(policy: LoadedPolicy, flows: int) -> tuple[float, ...]:
         network = Bottleneck()
@@ -346,7 +350,10 @@ def _computed(algorithm: Algorithm, label: str, call: Call, seed: int) -> list[s
 
 
 def _is_refused(document: Mapping[str, Any]) -> bool:
-    """Whether a scenario is refused, as a file may do with what it cannot build."""
+    """Whether a scenario is refused.
+
+    A file may refuse scenarios that it cannot build.
+    """
     try:
         read(document)
     except ConfigError:

@@ -1,6 +1,7 @@
-"""Small networks for the conformance kits: a bottleneck for a congestion control, uplinks for a balancer.
+"""Small networks for the conformance kits.
 
-Each is a callable that a kit takes as its ``run``; both engines serve, since both give the same result.
+A bottleneck tests a congestion control, uplinks test a balancer. Each is a callable that a kit takes as its ``run``;
+both engines serve, since both give the same result.
 Source: the shapes are the textbook's: a dumbbell of one switch, and two leaves over some spines.
 Leaves out: losses of links, hosts that cannot keep up, and everything else that a scenario can say.
 """
@@ -47,10 +48,10 @@ _ECN = Ecn(kmin_bytes=100_000, kmax_bytes=400_000, pmax=0.2)  # chosen: a quarte
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bottleneck:
-    """Senders around one switch that all send to one more host, over links of 100 Gb/s and 1 us.
+    """Senders around one switch that send to one further host.
 
-    The first flow starts at 0; the others when it has had the link for ``lead_ps``. Goodput is measured from
-    ``settled_at_ps`` until ``until_ps``.
+    The links have 100 Gb/s and 1 us. The first flow starts at 0; the others when it has had the link for ``lead_ps``.
+    Goodput is measured from ``settled_at_ps`` until ``until_ps``.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ class Bottleneck:
         return self.shares(self.messages(policy, flows), flows)
 
     def shares(self, messages: NDArray[np.void], flows: int) -> tuple[float, ...]:
-        """Goodput of each flow, as a fraction of what one flow without a control gets.
+        """Goodput of each flow, relative to a single uncontrolled flow.
 
         Parameters
         ----------
@@ -91,12 +92,14 @@ class Bottleneck:
         return tuple(goodput / whole for goodput in self._goodputs(messages, flows))
 
     def _goodputs(self, messages: NDArray[np.void], flows: int) -> list[int]:
-        """Bytes of each flow that arrived in the interval."""
+        """Bytes of each flow that arrive within the interval."""
         is_counted = messages["delivered_at_ps"] >= self.settled_at_ps
         return [int(messages["size_bytes"][is_counted & (messages["source"] == flow)].sum()) for flow in range(flows)]
 
     def messages(self, policy: LoadedPolicy, flows: int) -> NDArray[np.void]:
-        """Run long flows and return their messages; flow i is sent by rank i.
+        """Run long flows and return their messages.
+
+        Flow i is sent by rank i.
 
         Parameters
         ----------
@@ -124,7 +127,7 @@ class Bottleneck:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """What `Uplinks` saw.
+    """Results of `Uplinks`.
 
     Attributes
     ----------
@@ -140,9 +143,10 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Uplinks:
-    """Hosts of one leaf that send to as many on another one, over spines of which one may be dead from the start.
+    """Hosts of two leaves that send over several spines.
 
-    Every host opens several queue pairs, so that balancers of flows have flows to balance.
+    Each host of one leaf sends to a host of the other leaf. One spine may be dead from the start. Every host opens
+    several queue pairs, so that balancers of flows have flows to balance.
 
     Parameters
     ----------
@@ -200,7 +204,9 @@ class Uplinks:
 
 
 def uplink_findings(policy: LoadedPolicy, run: Callable[..., Usage]) -> tuple[Finding, ...]:
-    """Check what only a network shows of a balancer: every uplink is used, a dead one is not, everything arrives.
+    """Check a balancer in a network: used uplinks, dead uplink, arrivals.
+
+    Every uplink is used, a dead one is not, everything arrives.
 
     Parameters
     ----------
@@ -234,7 +240,10 @@ def _run(engine_input: PacketInput, engine: EngineName) -> Outcome:
 
 
 def _transport(policy: LoadedPolicy, *, reorder_tolerant: bool) -> Transport:
-    """RoCEv2 with PFC; without PFC and with selective repeat for a policy that is to hear of packets that are cut."""
+    """RoCEv2 with PFC, or with selective repeat for trimming policies.
+
+    There is no PFC for a policy that needs to hear of cut packets.
+    """
     if "trimming" not in policy.plugin.needs:
         return Transport(reorder_tolerant=reorder_tolerant)
     return Transport(
@@ -267,7 +276,10 @@ def _fabric(links: Sequence[tuple[int, int]], *, hosts: int, telemetry: bool) ->
 def _job(
     flows: Sequence[tuple[int, int, int]], hosts: int, size_bytes: int, messages: int, *, channels: int = 1
 ) -> Job:
-    """Flows as (source, destination, start): messages that are posted at once, on queue pairs of their own."""
+    """Flows as (source, destination, start).
+
+    Their messages are posted at once, on separate queue pairs.
+    """
     streams: list[list[tuple[Operation, ...]]] = [[] for _ in range(hosts)]
     for source, destination, at_ps in flows:
         for channel in range(channels):

@@ -1,5 +1,6 @@
-"""Does a path selection keep its contract? Named checks over the catalogue and over a user's own file.
+"""Named checks of a path selection's contract.
 
+They hold for the catalogue and for a user's own file.
 Leaves out: how well it balances; given a network, the kit sees no more than that every uplink is used.
 """
 
@@ -46,7 +47,7 @@ def check_path_selection(
                 findings.setdefault(finding.check, finding)
             runs.append(story.taken)
         if runs[0] != runs[1]:
-            text = "a second run of the same story took other paths"
+            text = "a second run of the same events took other paths"
             findings.setdefault("same_signals_same_answers", Finding(check="same_signals_same_answers", text=text))
     is_sound = BREAKS.isdisjoint(findings)
     if is_sound:
@@ -57,7 +58,10 @@ def check_path_selection(
 
 
 class _PathStory:
-    """One queue pair's life, told to both forms of the step; ``taken`` are the entropies of its packets."""
+    """Events of one queue pair, for both forms of the step.
+
+    ``taken`` are the entropies of its packets.
+    """
 
     def __init__(self, policy: LoadedPolicy, seed: int) -> None:
         plugin: Any = policy.plugin

@@ -1,6 +1,7 @@
-"""Does a traffic pattern keep its contract? Named checks over the catalogue and over a user's own file.
+"""Named checks of a traffic pattern's contract.
 
-The job runs on the reference engine, on fabrics of a few hosts. Leaves out: whether the pattern is like any real one.
+They hold for the catalogue and for a user's own file. The job runs on the reference engine, on fabrics of a few hosts.
+Leaves out: whether the pattern is like any real one.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ def check_pattern(
 
 
 def pattern_document(label: str, keys: Mapping[str, object], hosts: int) -> dict[str, Any]:
-    """Return a scenario with a pattern on so many hosts."""
+    """Return a scenario with a pattern on this many hosts."""
     shape = {"topology": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": -(-hosts // 2), "hosts": hosts}
     return {"schema": SCHEMA, "fabric": shape, "traffic": {"pattern": label, **keys}}
 
 
 def job_findings(label: str, document: Mapping[str, object], hosts: int) -> Iterator[str]:
-    """Yield what is wrong with the job of a scenario, and with a run of it."""
+    """Yield mistakes in the job of a scenario, and in its run."""
     scenario = read(document)
     if scenario.traffic is None:
         raise AssertionError("the document has a section traffic")
@@ -70,7 +71,7 @@ def job_findings(label: str, document: Mapping[str, object], hosts: int) -> Iter
         yield f"there is no job: {wrong}"
         return
     if job.programs != again.programs or job.rank_program.tolist() != again.rank_program.tolist():
-        yield "made twice from one seed, it is two jobs"
+        yield "made twice from one seed, the jobs differ"
     if job.ranks != hosts:
         yield f"the job has {plural(job.ranks, 'rank')}, wanted one for each host"
         return

@@ -1,5 +1,6 @@
-"""Does a port selection keep its contract? Named checks over the catalogue and over a user's own file.
+"""Named checks of a port selection's contract.
 
+They hold for the catalogue and for a user's own file.
 Leaves out: how well it balances; given a network, the kit sees no more than that every uplink is used.
 """
 
@@ -61,7 +62,7 @@ def check_port_selection(
 
 
 def _sound(found: Iterator[Finding]) -> Iterator[Finding]:
-    """What is found, up to a step that fails."""
+    """Findings, up to a failing step."""
     try:
         yield from found
     except DifferenceError as difference:
@@ -71,7 +72,7 @@ def _sound(found: Iterator[Finding]) -> Iterator[Finding]:
 
 
 def _equal_candidates(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
-    """Many flows meet candidates that differ in nothing: each must be used."""
+    """Check that many flows use each of several equal candidates."""
     source = random.Random(seed)
     switch = ToldSwitch(policy, source)
     candidates = switch.candidates(_ALIKE, in_port=0, alike=True)
@@ -87,7 +88,10 @@ def _equal_candidates(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
 
 
 def _kept_flows(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
-    """Flows whose packets come later, to the same ports, leave by the port they had: for ``reorders="never"``."""
+    """Check that later packets of flows leave by their earlier port.
+
+    It is for ``reorders="never"``, with the same ports.
+    """
     source = random.Random(seed)
     switch = ToldSwitch(policy, source)
     flows = [switch.flow(is_data=1) for _ in range(_FLOWS)]

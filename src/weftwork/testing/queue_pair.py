@@ -1,7 +1,8 @@
-"""One queue pair as its policies see it: packets that are sent, arrive, are lost or cut, and the signals that tell it.
+"""One queue pair as its policies see it.
 
-What happens is drawn at random; what is told of it is what an engine would tell (docs/models/packet-engine.md, "What
-policies see and write"): payloads add up, a byte arrives once, and a field that nobody asks for is 0.
+Packets are sent, arrive, are lost or cut; signals report it. What happens is drawn at random; what is told of it is
+what an engine would tell (docs/models/packet-engine.md, "What policies see and write"): payloads add up, a byte arrives
+once, and a field that nobody asks for is 0.
 Leaves out: a network. Times and queues are drawn, and events follow each other as no network might let them.
 """
 
@@ -38,7 +39,7 @@ class _Packet:
 
 
 class ToldStory(Protocol):
-    """A queue pair's life that can end early."""
+    """Events of a queue pair that can end early."""
 
     pair: ToldQueuePair
     is_over: bool
@@ -53,7 +54,9 @@ def fired_timers(
     until_ps: int,
     tell: Callable[[int], Iterator[Finding]],
 ) -> Iterator[Finding]:
-    """Let the timers of a state fire that are due, each at its instant; one that stands still ends the story.
+    """Fire the due timers of a state, each at its instant.
+
+    A timer that stands still ends the story.
 
     Parameters
     ----------
@@ -77,7 +80,7 @@ def fired_timers(
 
 
 class ToldQueuePair:
-    """A queue pair, and the records in which its steps are told.
+    """A queue pair, and the signal records of its steps.
 
     Parameters
     ----------
@@ -130,13 +133,16 @@ class ToldQueuePair:
         self.backlog_bytes += self.source.randrange(1, 100 * self.signal.mtu_bytes)
 
     def can_happen(self, kind: Kind) -> bool:
-        """Whether an event of this kind is possible now: there must be packets to lose, and few enough to send more."""
+        """Whether an event of this kind is possible now.
+
+        There must be packets to lose, and few enough to send more.
+        """
         if kind in (Kind.NAK, Kind.TRIM, Kind.TIMEOUT):
             return any(one.fate == "flying" for one in self.packets)
         return kind != Kind.SEND or len(self.packets) < _MOST
 
     def tell(self, kind: Kind, *, timer: int = 0, most: int | None = None) -> Any:  # noqa: ANN401
-        """Let an event that can happen do so, and return its signal to the sender's step or path selection.
+        """Apply an event, and return its signal to sender or path selection.
 
         Parameters
         ----------
@@ -166,7 +172,10 @@ class ToldQueuePair:
         return self.signal
 
     def carries(self, entropy: int) -> None:
-        """Let the packet that was sent last, and the next ones, have an entropy."""
+        """Set the entropy of the last and next packets.
+
+        The last packet is the one that was sent last.
+        """
         self.sent.entropy = self.entropy = entropy
 
     def hear(self, kind: Kind, timer: int = 0, request_bytes: int = 0) -> Any:  # noqa: ANN401
@@ -186,20 +195,23 @@ class ToldQueuePair:
         return self.heard
 
     def old_news(self) -> Any:  # noqa: ANN401
-        """The last acknowledgement once more: nothing in it is new."""
+        """Return the last acknowledgement again; it has no news."""
         for name in ("bytes", "ecn", "arrived_bytes", "marked_bytes", "lost_bytes", "completed_messages"):
             setattr(self.signal, name, 0)
         return self.signal
 
     def finish(self) -> Any:  # noqa: ANN401
-        """Acknowledge all that was sent, with nothing more to send, and return the signal of the ACK."""
+        """Acknowledge all sent packets, with nothing more to send.
+
+        Returns the signal of the ACK.
+        """
         self.backlog_bytes = 0
         return self.tell(Kind.ACK, most=len(self.packets))
 
     # Events: what happens to packets, and what its signal says.
 
     def _send(self) -> dict[str, int]:
-        """A lost packet goes first, then a new one."""
+        """Send a lost packet first, then a new packet."""
         lost = next((at for at, one in enumerate(self.packets) if one.fate == "lost"), None)
         if lost is not None:
             self.packets[lost].fate = "flying"
@@ -217,7 +229,7 @@ class ToldQueuePair:
         return {"seq": seq, "bytes": packet.size_bytes, "entropy": entropy, "draw": self.source.getrandbits(62)}
 
     def _pass(self, count: int) -> tuple[int, int]:
-        """Acknowledge so many packets; returns their payload, and what of it has arrived only now."""
+        """Acknowledge packets; return their payload and the newly arrived part."""
         passed, self.packets = self.packets[:count], self.packets[count:]
         self.una += len(passed)
         return (
@@ -274,7 +286,10 @@ class ToldQueuePair:
     # The record.
 
     def _fill(self, signal: Any, kind: Kind, step: Step, told: dict[str, int], *, met_packet: bool) -> None:  # noqa: ANN401
-        """Write all fields that depend on the kind; what this one does not fill, or nobody asks for, is 0."""
+        """Write all fields that depend on the kind.
+
+        Fields that this kind does not fill, or nobody asks for, are 0.
+        """
         source = self.source
         signal.kind = int(kind)
         rtt_ps = 0

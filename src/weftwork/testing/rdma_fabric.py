@@ -1,8 +1,9 @@
-"""Software NICs as hosts of the reference engine: real RoCEv2 packets on simulated links, in virtual time.
+"""Software NICs as hosts of the reference engine.
 
-A datagram of the NIC becomes a packet with the size that it has on Ethernet. It passes the ports, queues and switches
-of the engine, which mark, pause and drop it. The switches tell CNPs by their opcode and send them in the control class;
-all else takes the data class. The core of the NIC is used as it is, by its five calls.
+Real RoCEv2 packets travel on simulated links, in virtual time. A datagram of the NIC becomes a packet with the size
+that it has on Ethernet. It passes the ports, queues and switches of the engine, which mark, pause and drop it. The
+switches tell CNPs by their opcode and send them in the control class; all else takes the data class. The core of the
+NIC is used as it is, by its five calls.
 Source: `docs/models/packet-engine.md` (ports, switches, links), `docs/models/rdma-nic.md` (the five calls).
 Leaves out: the host interface (PCIe) and the processor of a host, DSCP, and the scenario's own job, which does not run.
 A CNP waits behind a data packet of its own NIC that is paused, and of several timeouts in one pause the first counts.
@@ -47,11 +48,17 @@ _NUMBERS: Final = 1 << 32  # of packets: the number is 32 bits of a packet's ide
 
 
 class SimulatedNic(Protocol):
-    """What a host of the fabric asks of a NIC: an address and four of its five calls."""
+    """Interface of a host's NIC: an address and four calls.
+
+    They are four of the NIC's five calls.
+    """
 
     @property
     def makes_trains(self) -> bool:
-        """Whether a datagram may hold many packets, which a line does not carry."""
+        """Whether a datagram may hold many packets.
+
+        A line does not carry such datagrams.
+        """
 
     @property
     def address(self) -> bytes:
@@ -61,24 +68,24 @@ class SimulatedNic(Protocol):
         """Take a datagram that arrived."""
 
     def datagrams_to_send(self, now_ps: int, most: int) -> list[Datagram]:
-        """Take what is to be sent now."""
+        """Take the datagrams to send now."""
 
     def next_timer_ps(self) -> int | None:
         """When to call `on_timer`, or None."""
 
     def on_timer(self, now_ps: int) -> None:
-        """Do what is due."""
+        """Do all due work."""
 
 
 @dataclass(kw_only=True, slots=True)
 class _RdmaPacket(Packet):
-    """A packet of the engine with the datagram that it carries."""
+    """A packet of the engine with its datagram."""
 
     datagram: Datagram
 
 
 class _RdmaHost:
-    """A NIC behind a port of the engine, in the place of the engine's own NIC.
+    """A NIC behind a port of the engine, instead of the engine's NIC.
 
     Parameters
     ----------
@@ -98,7 +105,10 @@ class _RdmaHost:
         self._sent = 0
 
     def start(self) -> None:
-        """Ask the core for a packet; while the link is down all are lost, so that the core gives up in its time."""
+        """Ask the core for a packet.
+
+        While the link is down all are lost, so that the core gives up in its time.
+        """
         if self.port.is_up:
             self.port.start()
             return
@@ -108,7 +118,7 @@ class _RdmaHost:
         self._wake_at(self.nic.next_timer_ps())
 
     def send_next(self, port: Port) -> None:
-        """Start the next packet of the core, now that the line is free."""
+        """Start the core's next packet; the line is free."""
         packet = self._head if self._head is not None else self._next_packet()
         self._head = packet
         if packet is not None and not port.is_held(packet.traffic_class, packet.size_bytes):
@@ -124,7 +134,7 @@ class _RdmaHost:
         return packet
 
     def _packet(self, datagram: Datagram, now_ps: int) -> _RdmaPacket | None:
-        """The packet that carries a datagram, or None where nobody has its destination's address."""
+        """The packet of a datagram, or None for an unknown destination."""
         destination = self._fabric.port_of(datagram.destination)
         if destination is None:
             self.port.drop("no_route")
@@ -151,7 +161,10 @@ class _RdmaHost:
         )
 
     def _flow(self, datagram: Datagram, queue_pair: int, destination: int) -> Flow:
-        """What switches hash: addresses, source port and, where they look at it, the queue pair."""
+        """Hash input of switches: addresses, source port and queue pair.
+
+        The queue pair counts where switches look at it.
+        """
         key = (datagram.destination, datagram.source_port, queue_pair)
         if key not in self._flows:
             identity = flow_identity(self.port.id, destination, datagram.source_port)
@@ -159,7 +172,7 @@ class _RdmaHost:
         return self._flows[key]
 
     def receive(self, port: Port, packet: Packet) -> None:
-        """Hand the core a datagram, with the mark that the packet got on its way."""
+        """Hand a datagram to the core, with its congestion mark."""
         if packet.destination != port.id or not isinstance(packet, _RdmaPacket):
             port.drop("no_route")  # hosts do not forward
         else:
@@ -169,7 +182,10 @@ class _RdmaHost:
         self.start()
 
     def port_went_down(self, port: Port) -> None:
-        """Lose the packet that waits; the core sends it again when it misses the answer."""
+        """Lose the waiting packet.
+
+        The core sends it again when it misses the answer.
+        """
         if self._head is not None:
             self._head = None
             port.drop("link_down")
@@ -188,7 +204,7 @@ class _RdmaHost:
 
 
 class _Awaited:
-    """Ends a run of the clock before the next event once something has come."""
+    """Ends a run before the next event when a result has come."""
 
     at_ps = 0  # it looks before every event
 
@@ -200,7 +216,9 @@ class _Awaited:
 
 
 class RdmaFabric:
-    """A simulated fabric whose hosts are software NICs; `docs/howto/rdma-in-simulation.md` has a program.
+    """A simulated fabric with software NICs as hosts.
+
+    `docs/howto/rdma-in-simulation.md` has a program.
 
     Parameters
     ----------
@@ -236,7 +254,9 @@ class RdmaFabric:
     def add_nic(
         self, host: int, *, nic_port: int = 0, random: Random | None = None, limits: NicLimits | None = None
     ) -> RdmaNic:
-        """Put a new NIC on a port of a host; it has the port's rate and the scenario's congestion control.
+        """Put a new NIC on a port of a host.
+
+        It has the port's rate and the scenario's congestion control.
 
         Parameters
         ----------
@@ -266,7 +286,7 @@ class RdmaFabric:
         return nic
 
     def attach(self, host: int, nic: SimulatedNic, *, nic_port: int = 0) -> None:
-        """Put a NIC that is there already, with its own address, on a port of a host.
+        """Put an existing NIC, with its address, on a port of a host.
 
         Parameters
         ----------
@@ -282,7 +302,7 @@ class RdmaFabric:
         self._join(self._port(host, nic_port), nic)
 
     def run_until(self, at_ps: int) -> None:
-        """Let time pass: all before an instant happens.
+        """Run all events before an instant.
 
         Parameters
         ----------
@@ -292,7 +312,9 @@ class RdmaFabric:
         self._pass_idly(at_ps)
 
     def wait_for(self, has_come: Callable[[], bool], limit_ps: int = NEVER_PS) -> bool:
-        """Let time pass until something has come; it is then the instant at which it came.
+        """Run until a result has come.
+
+        The present instant is then that of the result.
 
         Parameters
         ----------
@@ -335,7 +357,10 @@ class RdmaFabric:
         self.simulation.clock.run(until_ps, watch=watch)
 
     def _pass_idly(self, at_ps: int) -> None:
-        """Let it be an instant before which nothing is left to happen; with no end, the last event was the last."""
+        """Advance to an instant without events before it.
+
+        With no end, the last event was the last.
+        """
         if at_ps < NEVER_PS:
             self.simulation.clock.now_ps = max(self.simulation.clock.now_ps, at_ps)
 

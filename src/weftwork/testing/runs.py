@@ -1,4 +1,7 @@
-"""A job on a small fabric to its end, for the kits: what did not arrive, and who sent to itself."""
+"""Run a job on a small fabric to its end, for the kits.
+
+The findings are messages that did not arrive, and ranks that sent to themselves.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ __all__ = ["finished"]
 
 
 def finished(fabric: Fabric, job: Job, transport: Transport) -> Iterator[str]:
-    """Run a job on the reference engine and yield what is wrong with how it ended.
+    """Run a job on the reference engine and yield mistakes of its end.
 
     Parameters
     ----------
@@ -42,4 +45,4 @@ def finished(fabric: Fabric, job: Job, transport: Transport) -> Iterator[str]:
     if not outcome.complete or (messages["delivered_at_ps"] < 0).any():
         yield "some of its messages never arrive"
     if (messages["source"] == messages["destination"]).any():
-        yield "somebody sends to itself"
+        yield "a rank sends to itself"

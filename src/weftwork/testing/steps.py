@@ -1,4 +1,7 @@
-"""Drive a policy's steps side by side: the plain Python one and the compiled one, on records of the same bits."""
+"""Run a policy's plain and compiled steps side by side.
+
+Their records have the same bits.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ BREAKS: Final = frozenset(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One way in which a policy breaks its contract: the check's name, and in words what happened."""
+    """One violation of a policy's contract.
+
+    It has the check's name, and the event in words.
+    """
 
     check: str
     text: str
@@ -35,11 +41,11 @@ class Finding:
 
 
 class DifferenceError(AssertionError):
-    """The compiled step and the plain one do not agree."""
+    """The compiled step and the plain step do not agree."""
 
 
 class Twin:
-    """One state, twice: a plain object for Python and a record for the compiled step.
+    """One state in two forms: a Python object and a compiled record.
 
     Parameters
     ----------
@@ -97,7 +103,7 @@ class Twin:
         self._same("signal", layout, signal, record)
 
     def receive(self, signal: Any) -> None:  # noqa: ANN401
-        """Call both forms of the receiver's step; as `step`."""
+        """Call both forms of the receiver's step, as `step` does."""
         if self._receive is None or self.policy.receiver is None:
             raise DifferenceError(f"{self.policy.name} has no receiver's step")
         state = _record(self.policy.receiver.pack(self.receiver))
@@ -136,7 +142,10 @@ class Twin:
 
 
 def spread_findings(policy: LoadedPolicy) -> Iterator[Finding]:
-    """A path or port selection has to spread packets as its ``PLUGIN`` declares, or to declare nothing."""
+    """Check that a selection spreads packets as its ``PLUGIN`` declares.
+
+    A path or port selection may also declare nothing.
+    """
     text = spread_contradiction(policy)
     if text is not None:
         yield Finding(check="spreads_as_declared", text=text)

@@ -1,7 +1,8 @@
-"""One switch as its port selection sees it: packets that come, ports by which they may leave, and what was written.
+"""One switch as its port selection sees it.
 
-What a packet brings (``word``, ``via``, its virtual channel) is what the policy has written at a packet before, as if
-other switches had run it too. A step that changes ``via`` is asked once more, as an engine does.
+Packets come, may leave by some ports, and carry written words. What a packet brings (``word``, ``via``, its virtual
+channel) is what the policy has written at a packet before, as if other switches had run it too. A step that changes
+``via`` is asked once more, as an engine does.
 Leaves out: a network. Flows, queues and ports are drawn.
 """
 
@@ -27,12 +28,15 @@ _KEPT: Final = 8  # chosen: words that later packets may bring
 
 
 class BrokenError(Exception):
-    """The step failed, or wrote what no engine can obey; in words."""
+    """The step failed, or wrote values that no engine can obey.
+
+    The error has the reason in words.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToldFlow:
-    """Packets that only time and random bits tell apart."""
+    """Packets that differ only in time and random bits."""
 
     hash: int
     queue_pair_hash: int
@@ -81,7 +85,7 @@ class ToldSwitch:
         )
 
     def candidates(self, count: int, *, in_port: int, alike: bool = False) -> list[Any]:
-        """Draw ports that are up, those on shortest paths first.
+        """Draw ports that are up, shortest paths first.
 
         Parameters
         ----------
@@ -110,7 +114,7 @@ class ToldSwitch:
     def choose(
         self, flow: ToldFlow, candidates: list[Any], ways: dict[int, list[Any]], brought: tuple[int, int, int] = NOTHING
     ) -> int:
-        """Ask for a packet of a flow and return the local index of the port that it leaves by.
+        """Choose the port of a flow's packet; returns its local index.
 
         Parameters
         ----------
@@ -140,7 +144,10 @@ class ToldSwitch:
         return int(candidates[signal.choice].port)
 
     def deliver(self, flow: ToldFlow) -> None:
-        """Ask for a packet whose receiver is at this switch, with the one port to it; as `choose`."""
+        """Choose for a packet whose receiver is at this switch, as `choose`.
+
+        There is only the port to the receiver.
+        """
         signal = self.signal
         edge, signal.edge = signal.edge, flow.to_edge
         word, _, channel = self.source.choice(self.brought)
@@ -159,7 +166,7 @@ class ToldSwitch:
         signal.via = OFF if via == signal.edge else via
 
     def _asked(self, candidates: list[Any]) -> int:
-        """Ask once; returns the ``via`` that the packet had."""
+        """Ask once; returns the packet's earlier ``via``."""
         signal = self.signal
         before = int(signal.via)
         signal.candidates, signal.choice = len(candidates), 0

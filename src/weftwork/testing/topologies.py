@@ -1,5 +1,6 @@
-"""Does a topology keep its contract? Named checks over the catalogue and over a user's own file.
+"""Named checks of a topology's contract.
 
+They hold for the catalogue and for a user's own file.
 Leaves out: whether the shape is a good one; `weftwork topology` shows its bisection and its paths.
 """
 
@@ -25,7 +26,7 @@ __all__ = ["built_findings", "check_topology"]
 
 
 def check_topology(topology: str | Path, keys: Mapping[str, object]) -> list[str]:
-    """Read, build and look at one fabric.
+    """Read, build and check one fabric.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def check_topology(topology: str | Path, keys: Mapping[str, object]) -> list[str
 
 
 def built_findings(document: Mapping[str, object]) -> Iterator[str]:
-    """Yield what is wrong with the fabric of a scenario."""
+    """Yield mistakes in the fabric of a scenario."""
     section = read(document).fabric
     try:
         fabric, again = (fabric_of_section(section, directory=Path.cwd()) for _ in range(2))
@@ -52,7 +53,7 @@ def built_findings(document: Mapping[str, object]) -> Iterator[str]:
         yield f"the example does not build: {wrong}"
         return
     if not np.array_equal(fabric.links, again.links) or list(fabric.node_names) != list(again.node_names):
-        yield "built twice, it is two fabrics"
+        yield "built twice, the fabrics differ"
     hosts = len(fabric.hosts)
     if section.hosts is not None and section.hosts != hosts:
         yield f"resolve says {plural(section.hosts, 'host')}, and build makes {hosts:,}"

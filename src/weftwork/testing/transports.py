@@ -1,5 +1,6 @@
-"""Does a transport keep its contract? Named checks over the catalogue and over a user's own file.
+"""Named checks of a transport's contract.
 
+They hold for the catalogue and for a user's own file.
 Leaves out: whether its packets are what the standard says; `weftwork.wire` and its tests know that.
 """
 
@@ -25,7 +26,9 @@ _FABRIC = {"topology": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf":
 
 
 def check_transport(transport: str | Path, keys: Mapping[str, object] = {}) -> list[str]:
-    """Read the keys, resolve the transport and send a permutation among four hosts by it.
+    """Read the keys, resolve the transport, and send a permutation.
+
+    It is among four hosts.
 
     Parameters
     ----------
@@ -44,7 +47,7 @@ def check_transport(transport: str | Path, keys: Mapping[str, object] = {}) -> l
 
 
 def transport_document(label: str, keys: Mapping[str, object]) -> dict[str, Any]:
-    """Return a scenario in which four hosts send a permutation by a transport."""
+    """Return a scenario with a permutation of four hosts over a transport."""
     return {
         "schema": SCHEMA,
         "fabric": _FABRIC,
@@ -54,7 +57,7 @@ def transport_document(label: str, keys: Mapping[str, object]) -> dict[str, Any]
 
 
 def sent_findings(label: str, document: Mapping[str, object]) -> Iterator[str]:
-    """Yield what is wrong with the record that the engines take, and with a run by it."""
+    """Yield mistakes in the record for the engines, and in its run."""
     scenario = read(document)
     section = scenario.transport
     try:

@@ -1,1 +1,1 @@
-"""Floor 3: parameters to spec.Fabric, one file each."""
+"""Floor 3: topologies, one file each, that build a spec.Fabric from parameters."""

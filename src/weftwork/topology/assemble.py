@@ -1,6 +1,7 @@
-"""From arrays to a checked `Fabric`: default names of links and everything that a fabric must obey.
+"""Build a checked `Fabric` from arrays.
 
-The builders, the reader of files and Python users all end here, so that one set of rules decides what a fabric is.
+Links get default names, and everything that a fabric must obey is checked. The builders, the reader of files and Python
+users all end here, so that one set of rules decides what a fabric is.
 Leaves out: whether a job fits (that is the placement's question) and whether a product exists that has these ports.
 """
 
@@ -43,7 +44,7 @@ def links_between(
     loss: ArrayLike = 0.0,
     corruption: ArrayLike = 0.0,
 ) -> NDArray[np.void]:
-    """Links from node indices ``a`` (lower tier) to ``b`` (upper tier).
+    """Links between nodes ``a`` (lower tier) and ``b`` (upper tier).
 
     Parameters
     ----------
@@ -64,7 +65,9 @@ def links_between(
 def default_link_names(
     node_names: Sequence[str], node_tier: NDArray[np.int8], links: NDArray[np.void]
 ) -> Sequence[str]:
-    """Names such as ``leaf3-spine1``: lower tier first; parallel links are numbered ``.2``, ``.3`` in order.
+    """Names such as ``leaf3-spine1``, with the lower tier first.
+
+    Parallel links are numbered ``.2``, ``.3`` in order.
 
     Parameters
     ----------
@@ -109,7 +112,7 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
     tree: str = "",
     source: str | None = None,
 ) -> Fabric:
-    """Put a fabric together and check it.
+    """Build a fabric from its parts and check it.
 
     Parameters
     ----------
@@ -155,7 +158,7 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
 
 
 def check(fabric: Fabric, *, source: str | None = None) -> None:
-    """Refuse what is no fabric.
+    """Refuse an invalid fabric.
 
     Parameters
     ----------
@@ -176,7 +179,7 @@ def check(fabric: Fabric, *, source: str | None = None) -> None:
 
 
 def _few(kind: str, found: Iterable[tuple[str, str]], total: int) -> list[Mistake]:
-    """The first mistakes of a kind, and how many more there are."""
+    """The first mistakes of a kind, and the number of further mistakes."""
     mistakes = [Mistake(path=path, text=text) for path, text in found]
     if total > len(mistakes):
         mistakes.append(Mistake(path=kind, text=f"and {total - len(mistakes):,} more of the same"))
@@ -247,7 +250,10 @@ def _node_mistakes(fabric: Fabric) -> list[Mistake]:
 
 
 def _server_mistakes(fabric: Fabric) -> list[Mistake]:
-    """Servers by themselves and against the links of their hosts; a plain one says nothing about links."""
+    """Mistakes of servers, alone and against the links of their hosts.
+
+    A plain server says nothing about links.
+    """
     mistakes = [
         Mistake(path=f"servers.{number}.{key}", text=text)
         for number, server in enumerate(fabric.servers)
@@ -270,7 +276,10 @@ def _server_mistakes(fabric: Fabric) -> list[Mistake]:
 
 
 def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
-    """Every two hosts must share a set of connected switches; hosts do not forward."""
+    """Mistakes of reachability: every two hosts must share connected switches.
+
+    Hosts do not forward.
+    """
     count, links = len(fabric.node_names), fabric.links
     is_host = fabric.node_kind == HOST
     a, b = links["a"].astype(np.int64), links["b"].astype(np.int64)
@@ -306,7 +315,10 @@ def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
 
 
 def _one_of_each(host: NDArray[np.int64], island: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of pairs (host, island) those of one host, the first, for every set of islands that a host has."""
+    """One pair (host, island) per host and set of islands.
+
+    It is the first host of those with the same set.
+    """
     order = np.lexsort((island, host))
     host, island = host[order], island[order]
     fresh = np.append(True, (host[1:] != host[:-1]) | (island[1:] != island[:-1]))

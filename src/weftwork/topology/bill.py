@@ -1,7 +1,8 @@
-"""The bill of materials of a fabric: switches, NICs, optics and cables with their money and power, from a price book.
+"""The bill of materials of a fabric, with money and power.
 
-Everything is counted on the links and devices of a `Fabric`, never by a formula of its topology. A link's length is its
-delay at 5 ns a metre, rounded up to whole metres. Each link takes the cheapest medium of the book that reaches.
+It has switches, NICs, optics and cables; prices come from a price book. Everything is counted on the links and devices
+of a `Fabric`, never by a formula of its topology. A link's length is its delay at 5 ns a metre, rounded up to whole
+metres. Each link takes the cheapest medium of the book that reaches.
 Leaves out: servers, storage and management networks, racks, power supplies, cooling, installation and spare parts.
 """
 
@@ -72,7 +73,7 @@ class BillRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """All rows of a fabric, and what follows from them.
+    """All rows of a fabric, and their totals.
 
     Attributes
     ----------
@@ -91,7 +92,10 @@ class Bill:
 
     @cached_property
     def price_usd(self) -> Range:
-        """Dollars of all rows that have a price; the low value is that of all rows at their lowest."""
+        """Dollars of all rows that have a price.
+
+        The low value is that of all rows at their lowest.
+        """
         return _total(row.price_usd for row in self.rows)
 
     @cached_property
@@ -101,40 +105,40 @@ class Bill:
 
     @property
     def not_priced(self) -> list[BillRow]:
-        """Rows that the total of dollars lacks."""
+        """Rows without a price, which the total of dollars lacks."""
         return [row for row in self.rows if row.unit_price_usd is None]
 
     @property
     def not_powered(self) -> list[BillRow]:
-        """Rows that the total of watts lacks."""
+        """Rows without a power figure, which the total of watts lacks."""
         return [row for row in self.rows if row.unit_power_w is None]
 
     @property
     def unverified_money_share(self) -> float:
-        """Share of the typical dollars whose rows nobody has verified; 0 where there are none."""
+        """Share of the typical dollars from unverified rows; 0 without rows."""
         part = _total(row.price_usd for row in self.rows if not row.verified)
         return _share(part, self.price_usd)
 
     @property
     def unverified_power_share(self) -> float:
-        """Share of the typical watts whose rows nobody has verified; 0 where there are none."""
+        """Share of the typical watts from unverified rows; 0 without rows."""
         part = _total(row.power_w for row in self.rows if not row.power_verified)
         return _share(part, self.power_w)
 
     def of_kind(self, kind: ItemKind) -> list[BillRow]:
-        """The rows of a kind."""
+        """Rows of a kind of item."""
         return [row for row in self.rows if row.kind == kind]
 
     def price_of_kind_usd(self, kind: ItemKind) -> Range:
-        """Dollars of a kind."""
+        """Dollars of a kind of item."""
         return _total(row.price_usd for row in self.of_kind(kind))
 
     def power_of_kind_w(self, kind: ItemKind) -> Range:
-        """Watts of a kind."""
+        """Watts of a kind of item."""
         return _total(row.power_w for row in self.of_kind(kind))
 
     def count(self, kind: ItemKind, where: str | None = None) -> int:
-        """Items of a kind, or those in one place."""
+        """Number of items of a kind, in total or in one place."""
         return sum(row.count for row in self.of_kind(kind) if where is None or row.where == where)
 
 
@@ -208,7 +212,10 @@ def _nics(counted: CountedParts, book: PriceBook) -> list[BillRow]:
 
 
 def _cards(ports: int, rate_bps: int, card_bps: int, gpus: int) -> int:
-    """Cards of a host: as many as its ports need, and one for each GPU where there are so many ports."""
+    """Cards of a host: enough for its ports.
+
+    A host with at least as many ports as GPUs has one card for each GPU.
+    """
     return max(-(-ports * rate_bps // card_bps), min(ports, gpus))
 
 
@@ -250,7 +257,7 @@ def _row(  # noqa: PLR0913 - what a line of a bill says, by name
     ports: int = 0,
     gbps: float = 0,
 ) -> BillRow:
-    """A line; without a price where the book has no row."""
+    """A row of the bill; without a price if the book has no row."""
     place: dict[str, Any] = {
         "item": item,
         "kind": kind,
@@ -277,7 +284,10 @@ def _row(  # noqa: PLR0913 - what a line of a bill says, by name
 
 
 def _merged(rows: Iterable[BillRow]) -> list[BillRow]:
-    """One line for equal items: switches of one product may differ in ports that their price does not know."""
+    """Merge rows of equal items.
+
+    Switches of one product may differ in ports that their price does not know.
+    """
     numbers: Counter[BillRow] = Counter()
     for row in rows:
         numbers[replace(row, count=0)] += row.count

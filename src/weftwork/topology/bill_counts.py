@@ -1,7 +1,8 @@
-"""Count what a bill of materials lists: devices by kind, links by rate and length, and the medium of each.
+"""Count the items of a bill of materials.
 
-Equal links are grouped by NumPy, so that a fabric of a million hosts takes seconds; only groups are looked at one by
-one. Leaves out: money (`weftwork.topology.bill`).
+These are devices by kind, links by rate and length, and the medium of each link. Equal links are grouped by NumPy, so
+that a fabric of a million hosts takes seconds; only groups are looked at one by one. Leaves out: money
+(`weftwork.topology.bill`).
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class CountedParts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cable:
-    """Equal cables; ``row`` is None where no medium of the book reaches."""
+    """Equal cables; ``row`` is None if no medium of the book reaches."""
 
     label: str
     row: PriceRow | None
@@ -98,7 +99,7 @@ class Module:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Media:
-    """What the links are made of."""
+    """Media of the links."""
 
     cables: tuple[Cable, ...]
     modules: tuple[Module, ...]
@@ -167,7 +168,7 @@ def count(fabric: Fabric, book: PriceBook, extras: Sequence[Extra]) -> CountedPa
 def _devices(
     fabric: Fabric, book: PriceBook, a: Ints, b: Ints, rate_bps: Ints, own_ports: Ints
 ) -> tuple[list[Device], Ints]:
-    """The kinds of switches and hosts, and which of them each node is."""
+    """The kinds of switches and hosts, and the kind of each node."""
     nodes = len(fabric.node_names)
     inside = np.concatenate([a[a < nodes], b[b < nodes]])  # nodes of the fabric, without appliances
     rates, rate_index = np.unique(rate_bps, return_inverse=True)
@@ -202,7 +203,10 @@ def _devices(
 
 
 def _free_ports(fabric: Fabric, extra: Extra, degree: Ints, own_ports: Ints) -> list[int]:
-    """A switch for each port of an extra, always the one with the most free ports; they are free no longer."""
+    """Assign a switch to each port of an extra, and use up the port.
+
+    It is always the switch with the most free ports.
+    """
     tier = np.flatnonzero((fabric.node_kind == SWITCH) & (fabric.node_tier == TIERS[extra.where]))
     room = np.where(own_ports[tier] > 0, own_ports[tier], _ANY_NUMBER) - degree[tier]
     wanted = extra.count * extra.ports
@@ -222,7 +226,7 @@ def _free_ports(fabric: Fabric, extra: Extra, degree: Ints, own_ports: Ints) -> 
 
 
 def _commonest(values: Ints, where: NDArray[np.bool_]) -> int:
-    """The commonest value of the links that have a host, or of all where none has."""
+    """The commonest value of host links, or of all links without hosts."""
     found, numbers = np.unique(values[where] if where.any() else values, return_counts=True)
     return int(found[numbers.argmax()])
 
@@ -262,7 +266,10 @@ def media_of(counted: CountedParts, book: PriceBook) -> Media:
 def _cheapest(
     book: PriceBook, pair: tuple[Device, Device], rate_bps: int, length_m: int, between: Between
 ) -> tuple[PriceRow | None, tuple[_End, ...]]:
-    """The cheapest medium at typical prices and the modules at both ends; None where no medium fits."""
+    """The cheapest medium at typical prices, and the modules at both ends.
+
+    None if no medium fits.
+    """
     best: tuple[float, PriceRow, tuple[_End, ...]] | None = None
     for medium in book.media(rate_bps=rate_bps, length_m=length_m, between=between):
         ends = tuple(end for device in pair if (end := _end(book, medium, device, rate_bps)) is not None)
@@ -280,7 +287,10 @@ def _cheapest(
 
 
 def _end(book: PriceBook, medium: PriceRow, device: Device, rate_bps: int) -> _End | None:
-    """The module of a medium at a device; None where the medium takes none, or the book has none for its cages."""
+    """The module of a medium at a device.
+
+    None if the medium takes no module, or the book has none for the device's cages.
+    """
     if not medium.modules:
         return None
     own = device.row
@@ -293,7 +303,10 @@ def _end(book: PriceBook, medium: PriceRow, device: Device, rate_bps: int) -> _E
 
 
 def _modules(counted: CountedParts, ends: tuple[_End, ...], end_of_link: Ints) -> tuple[Module, ...]:
-    """Modules by kind of end: at each device as many as its ports fill, the last one perhaps in part."""
+    """Number of modules, by kind of end.
+
+    Each device has as many as its ports fill; the last module may be filled in part.
+    """
     if not ends:
         return ()
     kinds = len(ends)

@@ -1,5 +1,6 @@
-"""From the values of a scenario's ``fabric`` section to a `Fabric`: devices from the catalogue, shape by its topology.
+"""Build a `Fabric` from the ``fabric`` section of a scenario.
 
+Devices come from the catalogue, the shape from the topology.
 Leaves out: parsing (values have their units in their names here), the topologies (`weftwork.topology.shapes`), and
 everything that a job needs.
 """
@@ -68,7 +69,9 @@ def fabric_of_section(section: FabricSection, *, directory: Path) -> Fabric:
 
 
 def fabric_size(section: FabricSection) -> FabricSize | None:
-    """How large the fabric of a scenario will be; None for a fabric file and a topology that does not say.
+    """Size of a scenario's future fabric.
+
+    None for a fabric file, and for a topology that does not state its size.
 
     Raises
     ------
@@ -78,7 +81,9 @@ def fabric_size(section: FabricSection) -> FabricSize | None:
 
 
 def counting_keys(section: FabricSection) -> list[str]:
-    """The keys of a section that say how large its fabric is, the largest count first; none for a fabric file.
+    """Keys of a section that set the fabric's size, the largest count first.
+
+    A fabric file has none.
 
     Raises
     ------
@@ -88,7 +93,9 @@ def counting_keys(section: FabricSection) -> list[str]:
 
 
 def tree_of_section(section: FabricSection) -> Pgft | None:
-    """The tree of the one generator that a scenario's fabric is; None for a file and a topology of another kind.
+    """The tree of a scenario's fabric.
+
+    None for a file, and for a topology that is no tree of the one generator.
 
     Raises
     ------
@@ -98,7 +105,9 @@ def tree_of_section(section: FabricSection) -> Pgft | None:
 
 
 def tree_of(**keys: Any) -> Pgft | None:  # noqa: ANN401 - as `fabric_of`
-    """The tree that `fabric_of` builds from these keys; None where the topology is no tree.
+    """The tree that `fabric_of` builds from these keys.
+
+    None if the topology is no tree.
 
     Raises
     ------
@@ -116,7 +125,7 @@ def _plain_values(section: FabricSection) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Asked:
-    """A topology, its keys and its parts, checked and not built yet."""
+    """A topology with checked keys and parts, not built yet."""
 
     label: str
     offer: Topology[Record]
@@ -130,7 +139,7 @@ class _Asked:
             return TOPOLOGIES.want(self.label, self.offer.size(self.keys, self.parts), FabricSize, "size")
 
     def counting_keys(self) -> list[str]:
-        """The keys that say how large the fabric is, the largest count first."""
+        """Keys that set the fabric's size, the largest count first."""
         own = [(getattr(self.keys, name), row.key) for name, row in rows_of(type(self.keys)).items()
                if isinstance(row.kind, Whole)]  # fmt: skip
         common = [(self.parts.hosts, "hosts"), (self.parts.server.nic_ports, "node.nic_ports")]
@@ -138,7 +147,7 @@ class _Asked:
         return [key for _, key in sorted(counts, key=lambda one: -one[0])]
 
     def tree(self) -> Pgft | None:
-        """The tree of the one generator that the keys make; None where the topology is none."""
+        """The tree that the keys make; None if the topology is no tree."""
         return self.offer.tree(self.keys, self.parts) if isinstance(self.offer, TreeTopology) else None
 
     def build(self) -> Fabric:
@@ -167,7 +176,7 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
     corruption: float = 0.0,
     **options: Any,  # noqa: ANN401 - whatever the keys of the topology are
 ) -> Fabric:
-    """Build a fabric from plain values, as the ``fabric`` section of a scenario names them.
+    """Build a fabric from plain values, as named in the ``fabric`` section.
 
     Parameters
     ----------
@@ -230,7 +239,7 @@ def _asked(  # noqa: PLR0913 - as `fabric_of`
     corruption: float = 0.0,
     **options: Any,  # noqa: ANN401 - as `fabric_of`
 ) -> _Asked:
-    """Check plain values, find the devices that they name, and derive what follows."""
+    """Check plain values, find the named devices, and derive other values."""
     label, offer = _topology(topology)
     keys = _keys(label, offer, {name: value for name, value in options.items() if value is not None})
     usual = _usual(label, offer)
@@ -279,7 +288,7 @@ def _asked(  # noqa: PLR0913 - as `fabric_of`
 
 
 def _topology(topology: str | None) -> tuple[str, Any]:
-    """The topology of a name or a path, by both."""
+    """The topology of a name or path."""
     label = "" if topology is None else str(topology)
     if label not in TOPOLOGIES and not is_path(label):
         text = f"found {topology!r}, wanted {', '.join(TOPOLOGIES)}, a file such as ./mine.py, or a fabric file"
@@ -292,7 +301,10 @@ def _topology(topology: str | None) -> tuple[str, Any]:
 
 
 def _usual(label: str, offer: Offer[Record]) -> dict[str, Any]:
-    """What a topology sets of the common keys where nobody says: rates in bits per second, devices as they stand."""
+    """Defaults of a topology for the common keys.
+
+    Rates are in bits per second, devices stand as they are.
+    """
     known = {"node", "switch", "link_rate", "fabric_rate"}
     if odd := sorted(offer.defaults.keys() - known):
         raise TOPOLOGIES.wrong(label, f"its defaults name '{odd[0]}', wanted {', '.join(sorted(known))}")
@@ -303,7 +315,7 @@ def _usual(label: str, offer: Offer[Record]) -> dict[str, Any]:
 
 
 def _keys(label: str, offer: Offer[Record], given: dict[str, Any]) -> Record:
-    """The keys of a topology from plain values; what it does not know is refused."""
+    """The keys of a topology from plain values; unknown keys are refused."""
     known = list(offer.keys.model_fields)
     others = {name: [one for one, other in TOPOLOGIES.items() if name in other.keys.model_fields] for name in given}
     mistakes = []
@@ -336,7 +348,7 @@ def _keys(label: str, offer: Offer[Record], given: dict[str, Any]) -> Record:
 
 
 def _switch(device: Device, rates_bps: list[int], radix: int | None) -> tuple[Switch, dict[str, Caveat]]:
-    """The switch, with fewer ports where a radix asks for fewer."""
+    """The switch, with fewer ports if the radix is smaller."""
     switch, caveats = switch_of(device, rates_bps)
     if radix is None:
         return switch, caveats
@@ -347,7 +359,10 @@ def _switch(device: Device, rates_bps: list[int], radix: int | None) -> tuple[Sw
 
 
 def _by_key(mistake: Mistake, key: str) -> Mistake:
-    """Name the key that is to blame for a node or a link of a fabric that nobody has written down."""
+    """Name the key that is to blame for a node or link.
+
+    The user has not written down the nodes and links of such a fabric.
+    """
     part, _, name = mistake.path.partition(".")
     if part not in {"nodes", "links"}:
         return mistake
@@ -356,7 +371,10 @@ def _by_key(mistake: Mistake, key: str) -> Mistake:
 
 
 def overload_mistakes(fabric: Fabric) -> list[Mistake]:
-    """Find links that together are faster than the switch; mixed rates can pass the count of ports and fail here."""
+    """Find links that together exceed the capacity of their switch.
+
+    Mixed rates can pass the count of ports and fail here.
+    """
     rows = [catalogue.SWITCHES.get(switch.name) for switch in fabric.switches]
     figures = [row.figures.get("capacity_bps") if row is not None else None for row in rows]
     limit = np.array([figure.value if figure is not None else NO_LIMIT for figure in figures] or [NO_LIMIT], np.int64)

@@ -1,6 +1,7 @@
-"""The candidate paths of pairs of attachments, from which somebody chooses one for each flow.
+"""The candidate paths of pairs of attachments.
 
-They are those that routing has: all shortest paths or all without a valley, up to a number, or the k shortest ones.
+One path of a pair is then chosen for each flow. They are those that routing has: all shortest paths or all without a
+valley, up to a number, or the k shortest ones.
 Leaves out: the choice (`weftwork.policies.central_engineering`).
 """
 

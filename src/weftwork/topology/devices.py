@@ -1,5 +1,6 @@
-"""Devices as a user may give them, a name, a mapping with fields that differ or a record, to records and their caveats.
+"""Devices as users give them, to records and their caveats.
 
+A device is a name, a mapping with fields that differ, or a record.
 Leaves out: where the figures come from, which `weftwork.hardware.catalogue` knows.
 """
 
@@ -24,7 +25,7 @@ Device = str | Mapping[str, Any] | BaseModel
 
 
 def switch_of(device: Device, rates_bps: list[int]) -> tuple[Switch, dict[str, Caveat]]:
-    """The switch's record, and what is not verified about it."""
+    """The switch's record, and its unverified figures."""
     if isinstance(device, Switch):
         return device, catalogue.switch_caveats(device.name)
     name, fields = _named(device)
@@ -35,7 +36,7 @@ def switch_of(device: Device, rates_bps: list[int]) -> tuple[Switch, dict[str, C
 
 
 def nic_of(device: Device) -> tuple[Nic, dict[str, Caveat]]:
-    """The NIC's record, and what is not verified about it."""
+    """The NIC's record, and its unverified figures."""
     if isinstance(device, Nic):
         return device, catalogue.nic_caveats(device.name)
     name, fields = _named(device)
@@ -43,7 +44,7 @@ def nic_of(device: Device) -> tuple[Nic, dict[str, Caveat]]:
 
 
 def node_of(device: Device) -> tuple[NodeModel, dict[str, Caveat]]:
-    """The server with the user's fields and what it brings besides, and what is not verified about it.
+    """The server with the user's fields, its defaults, and its unverified figures.
 
     Raises
     ------
@@ -67,7 +68,7 @@ def node_of(device: Device) -> tuple[NodeModel, dict[str, Caveat]]:
 
 
 def _named(device: Device) -> tuple[str, dict[str, Any]]:
-    """Name in the catalogue and fields that differ, from the ways in which a device may be given."""
+    """Catalogue name and fields that differ, from any form of a device."""
     if isinstance(device, str):
         return device, {}
     fields = dict(device) if isinstance(device, Mapping) else device.model_dump()
@@ -77,7 +78,7 @@ def _named(device: Device) -> tuple[str, dict[str, Any]]:
 
 
 def _over(base: _R, fields: Mapping[str, Any], path: str) -> _R:
-    """``base`` with some fields replaced, nested as the record is."""
+    """``base`` with some fields replaced, at any depth."""
 
     def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
         return {**old, **{key: merged(old[key], value) if isinstance(value, Mapping) and isinstance(old.get(key), dict)
@@ -99,6 +100,6 @@ def _over(base: _R, fields: Mapping[str, Any], path: str) -> _R:
 
 
 def _without(caveats: dict[str, Caveat], name: str, fields: Mapping[str, Any]) -> dict[str, Caveat]:
-    """Facts about figures that the user has not replaced by their own."""
+    """Facts about figures that the user has not replaced."""
     own = {f"{name}.{key}" for key in fields} | {f"{name}.ecn_{key}" for key in fields.get("ecn", {})}
     return {key: text for key, text in caveats.items() if key not in own}

@@ -1,6 +1,7 @@
-"""Destinations as numbers whose digits name the ports of one tier after the other, for routing by destination.
+"""Numbers of destinations for routing by destination.
 
-NIC ports are counted leaf by leaf. With w parents and p parallel links to each, a switch sends what goes to port d
+The digits of a number name the ports of one tier after the other. NIC ports are counted leaf by leaf. With w parents
+and p parallel links to each, a switch sends what goes to port d
 by parent y and link c, where floor(d / product of the w below) = y + w c + w p (rest): parents first, so that what a
 parent gets spreads over its own ports. Of parallel links downwards the one is taken that was taken upwards.
 The number of a destination holds y p + c of every tier, the lowest tier in the last digit, since ports are sorted by
@@ -22,7 +23,9 @@ __all__ = ["destination_numbers", "port_strides"]
 
 
 def destination_numbers(fabric: Fabric) -> NDArray[np.int64]:
-    """Number of every NIC port, from its place when ports are counted leaf by leaf in the order of the leaf's ports.
+    """Number of every NIC port, counted leaf by leaf.
+
+    The ports of a leaf count in the leaf's order.
 
     Returns
     -------
@@ -47,7 +50,9 @@ def destination_numbers(fabric: Fabric) -> NDArray[np.int64]:
 
 
 def port_strides(fabric: Fabric) -> NDArray[np.int64]:
-    """By port: what a destination's number is divided by before the digit is taken by which its link is chosen.
+    """Divisor of the destination's number, by port.
+
+    After the division the digit is taken by which the link of the port is chosen.
 
     Returns
     -------
@@ -62,7 +67,10 @@ def port_strides(fabric: Fabric) -> NDArray[np.int64]:
 
 
 def _widths(fabric: Fabric) -> list[tuple[int, int]]:
-    """By tier: the largest numbers of ports upwards, and of parents that divide them; 1 where there are none."""
+    """Widths by tier: ports upwards, and parents that divide them.
+
+    Both are the largest of the tier, or 1 if there are none.
+    """
     ports = fabric.ports
     is_switch = fabric.node_kind == SWITCH
     tier = np.maximum(fabric.node_tier.astype(np.int64), 0)

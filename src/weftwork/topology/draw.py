@@ -1,6 +1,7 @@
-"""A picture of a fabric, as SVG or as an HTML page around it: tiers in rows, hosts below, alike parts drawn once.
+"""Draw a fabric as SVG or HTML.
 
-Networks that no link joins stand on panels of their own, pods on lighter ones.
+Tiers are rows with hosts below; equal parts are drawn once. Networks that no link joins stand on panels of their own,
+pods on lighter ones.
 Colours: Okabe and Ito, Color Universal Design, jfly.uni-koeln.de/color; dashes and words tell the same without colour.
 Leaves out: PNG, which would need another library; a browser makes one from either.
 """
@@ -57,7 +58,10 @@ DARK = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Lost:
-    """What is drawn as lost: shape (nodes,) and shape (links,)."""
+    """Nodes and links that are drawn as lost.
+
+    The shapes are (nodes,) and (links,).
+    """
 
     nodes: NDArray[np.bool_]
     links: NDArray[np.bool_]
@@ -70,7 +74,7 @@ def draw(
     lost_nodes: NDArray[np.bool_] | None = None,
     lost_links: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Write a picture in the format that the file's name ends in.
+    """Write a picture in the format of the file's ending.
 
     Parameters
     ----------
@@ -96,7 +100,7 @@ def draw(
 def to_html(
     fabric: Fabric, *, lost_nodes: NDArray[np.bool_] | None = None, lost_links: NDArray[np.bool_] | None = None
 ) -> str:
-    """The picture in a page that needs nothing from elsewhere."""
+    """The picture in a page that loads no other files."""
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{escape(fabric.name)}</title>\n'
         "<style>body { margin: 1rem; background: #fff; } svg { max-width: 100%; height: auto; }\n"
@@ -162,7 +166,10 @@ def _network_width(network: NetworkLayout) -> float:
 
 
 def _places(layout: PictureLayout) -> tuple[list[float], float]:
-    """Centre of every box, in the order of `PictureLayout.boxes`, and the width of the picture."""
+    """Centre of every box, and the width of the picture.
+
+    Boxes are in the order of `PictureLayout.boxes`.
+    """
     widths = [_network_width(network) for network in layout.networks]
     all_networks = sum(widths) + NETWORK_GAP * (len(widths) - 1)
     across = max(all_networks, _row_width(layout.hosts), 360)
@@ -178,7 +185,10 @@ def _places(layout: PictureLayout) -> tuple[list[float], float]:
 
 
 def _places_of(network: NetworkLayout, left: float, across: float) -> list[float]:
-    """Centres of the boxes of a network: pods and top row are both centred, and spread where the other is wider."""
+    """Centres of the boxes of a network.
+
+    Pods and top row are both centred, and spread where the other is wider.
+    """
     centres: list[float] = []
     pod_widths = [_pod_width(pod) for pod in network.pods]
     x = left + (across - sum(pod_widths) - POD_GAP * max(len(pod_widths) - 1, 0)) / 2
@@ -194,7 +204,10 @@ def _places_of(network: NetworkLayout, left: float, across: float) -> list[float
 
 
 def _panels(fabric: Fabric, layout: PictureLayout, centres: Sequence[float], top_y: dict[int, int]) -> list[str]:
-    """Ground behind networks that no link joins, with their names, or behind the pods of one that has tiers in them."""
+    """Background of separate networks with their names, or of tiered pods.
+
+    Networks are separate if no link joins them.
+    """
     parts: list[str] = []
     word = _network_word(fabric)
     at = 0
@@ -222,7 +235,7 @@ def _panels(fabric: Fabric, layout: PictureLayout, centres: Sequence[float], top
 
 
 def _has_inside(pod: PodLayout) -> bool:
-    """Whether a pod is more than a switch and its hosts."""
+    """Whether a pod has more than one switch and its hosts."""
     return any(tier > 0 and len(row) > 1 for tier, row in pod.rows.items())
 
 
@@ -235,7 +248,10 @@ def _ground(boxes: Sequence[Box], centres: Sequence[float], top_y: dict[int, int
 
 
 def _network_word(fabric: Fabric) -> str:
-    """What networks that no link joins are called: planes where each GPU is on all, rails where each has its own."""
+    """Name of separate networks: planes or rails.
+
+    Planes are those where each GPU is on all of them, rails those where each GPU has its own.
+    """
     if not len(fabric.hosts) or "plane" in fabric.name:
         return "plane"
     server = fabric.server(int(fabric.hosts[0]))
@@ -247,7 +263,7 @@ def _text(x: float, y: float, size: int, ink: str, text: str) -> str:
 
 
 def _has_arcs(fabric: Fabric) -> bool:
-    """Whether switches of one tier are linked to each other."""
+    """Whether links join switches of one tier."""
     return bool((fabric.node_tier[fabric.links["a"]] == fabric.node_tier[fabric.links["b"]]).any())
 
 
@@ -274,7 +290,10 @@ def _links(
     fabric: Fabric, boxes: Sequence[Box], centres: Sequence[float], top_y: dict[int, int], rates: Sequence[int],
     lost: _Lost,
 ) -> list[str]:  # fmt: skip
-    """One line for all links between two boxes; its tooltip says how many and how fast."""
+    """One line for all links between two boxes.
+
+    Its tooltip says how many and how fast.
+    """
     owner = np.full(len(fabric.node_names), -1, np.int64)
     for number, box in enumerate(boxes):
         owner[list(box.nodes)] = number
@@ -357,7 +376,10 @@ def _boxes(
 
 
 def _state(fabric: Fabric, box: Box, lost: _Lost) -> str:
-    """What a loss means for a box: lost itself, cut off, or how many links of it are left; empty where none is lost."""
+    """State of a box after a loss, in words.
+
+    It is lost, cut off, or has some links left. Empty if nothing is lost.
+    """
     nodes = np.array(box.nodes)
     if lost.nodes[nodes].all():
         return "lost"
@@ -375,7 +397,7 @@ def _state(fabric: Fabric, box: Box, lost: _Lost) -> str:
 
 
 def _rail_labels(fabric: Fabric) -> dict[int, str]:
-    """Pod and NIC ports of every leaf of a fabric with pods and rails."""
+    """Pod and NIC ports of every leaf, in a fabric of rails and pods."""
     groups = rails_of(fabric)
     if fabric.node_pod is None or len(groups) < 2:
         return {}
@@ -411,7 +433,10 @@ def _label(fabric: Fabric, box: Box, word: tuple[str, str], rails: Mapping[int, 
 
 
 def _row_names(fabric: Fabric, tiers: Sequence[int], top_y: dict[int, int]) -> list[str]:
-    """At the left of each row: how many there are, of which GPUs, and what of their bandwidth goes up."""
+    """Names at the left of each row.
+
+    A name has the number of boxes, of their GPUs, and the share of bandwidth that goes up.
+    """
     words = tier_words(fabric)
     ratios = oversubscription_by_tier(fabric)
     parts = []

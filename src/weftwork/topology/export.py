@@ -1,5 +1,6 @@
-"""Fabrics to files: JSON and GraphML, which `weftwork.topology.from_file` reads back unchanged, and DOT for Graphviz.
+"""Export fabrics to JSON, GraphML and DOT.
 
+`weftwork.topology.from_file` reads JSON and GraphML back unchanged; DOT is for Graphviz.
 Source: GraphML primer, graphml.graphdrawing.org; the DOT language, graphviz.org/doc/info/lang.html.
 Leaves out: positions; `weftwork.topology.draw` draws.
 """
@@ -23,7 +24,10 @@ __all__ = ["EXPORTS", "export", "to_dot", "to_graphml", "to_json"]
 
 
 def _nodes(fabric: Fabric) -> Iterator[dict[str, Any]]:
-    """Nodes with their attributes; pods and servers where the fabric says more than that all are alike."""
+    """Nodes with their attributes.
+
+    Pods and servers are written if they are not all alike.
+    """
     more = {
         key: values.tolist()
         for key, values in (("server", fabric.node_server), ("pod", fabric.node_pod))
@@ -61,7 +65,7 @@ def _graph(fabric: Fabric) -> dict[str, Any]:
 
 
 def to_json(fabric: Fabric) -> str:
-    """The fabric in node-link form, one node or link a line."""
+    """The fabric in node-link form, with one node or link per line."""
     parts = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in _graph(fabric).items()]
     for key, rows in (("nodes", _nodes(fabric)), ("links", _links(fabric))):
         parts.append(f'"{key}": [\n' + ",\n".join("  " + json.dumps(row) for row in rows) + "\n]")
@@ -69,7 +73,10 @@ def to_json(fabric: Fabric) -> str:
 
 
 def to_graphml(fabric: Fabric) -> str:
-    """The fabric as GraphML; lists of devices are JSON text, since GraphML has no lists."""
+    """The fabric as GraphML.
+
+    Lists of devices are JSON text, since GraphML has no lists.
+    """
     graph = {key: value if isinstance(value, str) else json.dumps(value) for key, value in _graph(fabric).items()}
     types = {
         "tier": "int",
@@ -125,7 +132,7 @@ EXPORTS: dict[str, Callable[[Fabric], str]] = {".json": to_json, ".graphml": to_
 
 
 def export(fabric: Fabric, path: Path) -> None:
-    """Write the fabric in the format that the file's name ends in.
+    """Write the fabric in the format of the file's ending.
 
     Raises
     ------

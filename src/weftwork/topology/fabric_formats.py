@@ -1,5 +1,6 @@
-"""The two formats of fabric files, JSON and GraphML, to a `Draft`: attributes as they stand, with their lines.
+"""The two formats of fabric files, JSON and GraphML, to a `Draft`.
 
+A draft has the attributes as they stand, with their lines.
 Source: GraphML primer, graphml.graphdrawing.org; networkx, readwrite/json_graph/node_link.py (names of the keys).
 GraphML is read by the expat parser of the standard library; document types are refused, so that no entity can expand.
 Leaves out: hyperedges, ports and nested graphs of GraphML (refused), and directed links (a link has two directions).
@@ -20,7 +21,10 @@ __all__ = ["Draft", "read_graphml", "read_json"]
 
 @dataclass(kw_only=True, slots=True)
 class Draft:
-    """A file as read, before it means anything: attributes of the graph, the nodes and the links, with their lines."""
+    """A file as read, before interpretation.
+
+    It has the attributes of the graph, the nodes and the links, with their lines.
+    """
 
     graph: dict[str, Any] = field(default_factory=dict)
     nodes: list[tuple[int | None, dict[str, Any]]] = field(default_factory=list)
@@ -28,7 +32,7 @@ class Draft:
 
 
 def read_json(content: bytes, source: str) -> Draft:
-    """Read JSON in node-link form; ConfigError where it is not that."""
+    """Read JSON in node-link form; ConfigError for other content."""
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as wrong:
@@ -54,7 +58,10 @@ def read_json(content: bytes, source: str) -> Draft:
 
 
 class _GraphmlReader:
-    """Collects nodes and edges from expat's events. Invariant: the last of ``owners`` is the innermost open element."""
+    """Collects nodes and edges from expat's events.
+
+    Invariant: the last of ``owners`` is the innermost open element.
+    """
 
     CASTS: Mapping[str, Any] = {"int": int, "long": int, "float": float, "double": float, "string": str, "boolean": str}
 
@@ -133,7 +140,10 @@ class _GraphmlReader:
 
 
 def read_graphml(content: bytes, source: str) -> Draft:
-    """Read GraphML; ConfigError where it is not that, or holds what a fabric has not."""
+    """Read GraphML; ConfigError for other content.
+
+    Elements that a fabric does not have are refused too.
+    """
     draft = _GraphmlReader(source).read(content)
     for key in ("switches", "nics", "servers", "extras", "caveats", "facts"):  # GraphML has no lists: JSON text
         if isinstance(draft.graph.get(key), str):

@@ -1,8 +1,9 @@
-"""Place racks on the floor and measure every cable, which gives its delay and its price.
+"""Place racks on the floor, and measure every cable.
 
-Servers fill racks in their order. A switch all of whose servers stand in one rack stands there, too; other switches
-fill racks of their own, tier by tier, which stand amid the racks that they serve. Racks stand in rows. A cable inside
-a rack has one length; one between racks climbs to the tray, runs along and across the rows, and comes down.
+The length of a cable gives its delay and its price. Servers fill racks in their order. A switch all of whose servers
+stand in one rack stands there, too; other switches fill racks of their own, tier by tier, which stand amid the racks
+that they serve. Racks stand in rows. A cable inside a rack has one length; one between racks climbs to the tray, runs
+along and across the rows, and comes down.
 Source: smallcat9603/simgrid, lay.rb: Manhattan distance on a near-square grid of 0.6 m by 2.1 m, and 4 m.
 Leaves out: walls, doors, several halls, and slack: a cable is as long as its way.
 """
@@ -73,13 +74,16 @@ def with_floor_plan(fabric: Fabric, plan: FloorPlanSection) -> Fabric:
 
 
 def _near_square(racks: int, plan: FloorPlanSection) -> int:
-    """Racks of a row, so that the rows are as long as the floor is deep."""
+    """Number of racks in a row for a nearly square floor."""
     pitch = plan.row_pitch_m / plan.rack_pitch_m if plan.rack_pitch_m else 1.0
     return max(1, ceil(sqrt(racks * pitch)))
 
 
 def _racks(fabric: Fabric, plan: FloorPlanSection) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Rack of every node, and the place of every rack in the order of racks: switches amid what they serve."""
+    """Rack of every node, and position of every rack in the order of racks.
+
+    Switches stand amid the nodes that they serve.
+    """
     count = len(fabric.node_names)
     rack = np.full(count, -1, np.int64)
     rack[fabric.hosts] = np.arange(len(fabric.hosts)) // plan.servers_per_rack
@@ -108,7 +112,10 @@ def _racks(fabric: Fabric, plan: FloorPlanSection) -> tuple[NDArray[np.int64], N
 def _served(
     fabric: Fabric, mine: NDArray[np.int64], middle: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Least, greatest and mean place of what hangs below some switches; their own tier's where nothing does."""
+    """Least, greatest and mean position of the nodes below some switches.
+
+    Without nodes below it is the position of the switches' tier.
+    """
     tier, links = fabric.node_tier, fabric.links
     is_a_lower = tier[links["a"]] < tier[links["b"]]
     low = np.where(is_a_lower, links["a"], links["b"]).astype(np.int64)

@@ -1,5 +1,6 @@
-"""Fabrics from files, JSON and GraphML: what the attributes of a draft mean, as ``docs/models/fabrics.md`` describes.
+"""Read fabrics from JSON and GraphML files.
 
+``docs/models/fabrics.md`` describes the meaning of the attributes.
 Leaves out: the formats themselves, which are in `weftwork.topology.fabric_formats`.
 """
 
@@ -44,7 +45,7 @@ IGNORED = {"key", "directed", "multigraph", "node_default", "edge_default"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Place:
-    """Where in the file one is, to note mistakes there."""
+    """A place in the file, at which mistakes are noted."""
 
     path: str
     mistakes: list[Mistake]
@@ -84,7 +85,10 @@ def read_fabric(path: Path) -> Fabric:
 
 
 class _Devices:
-    """The devices of a file: listed ones first, then those that nodes name from the catalogue, each once."""
+    """The devices of a file.
+
+    Listed devices come first, then those that nodes name from the catalogue, each once.
+    """
 
     def __init__(self, kind: str, listed: list[Any], caveats: dict[str, Caveat]) -> None:
         self.kind = kind
@@ -111,7 +115,7 @@ class _Devices:
 
 
 def fabric_from(draft: Draft, source: str) -> Fabric:
-    """Give a draft its meaning.
+    """Interpret a draft as a fabric.
 
     Parameters
     ----------
@@ -198,7 +202,10 @@ def _node(
 def _server(
     place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], servers: _Devices
 ) -> tuple[int, dict[str, str]]:
-    """Index of a host's server, by number into the listed ones or by name, and the NIC that a named one brings."""
+    """Index of a host's server, and the NIC of a named server.
+
+    A server is given by its number in the list or by name.
+    """
     wanted = row.get("server", graph.get("server", "plain" if not servers.records else 0))
     if isinstance(wanted, int) and not isinstance(wanted, bool):
         if 0 <= wanted < len(servers.records):
@@ -217,7 +224,10 @@ def _server(
 
 
 def _device(place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], devices: _Devices) -> int:
-    """Index of a node's device: by number into the listed ones, or by name from the catalogue."""
+    """Index of a node's device.
+
+    A device is given by its number in the list, or by its name in the catalogue.
+    """
     number = row.get("device")
     if number is not None:
         if isinstance(number, int) and 0 <= number < len(devices.records):
@@ -238,7 +248,10 @@ def _device(place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], dev
 def _link(
     place: _Place, graph: Mapping[str, Any], row: Mapping[str, Any], index: Mapping[str, int]
 ) -> tuple[tuple[int, int], int, int, float, float]:
-    """Ends, rate, delay, loss and corruption of a link; what it does not say, the graph says for all."""
+    """Ends, rate, delay, loss and corruption of a link.
+
+    Values that a link does not give are those of the graph.
+    """
     place.refuse_unknown(row, LINK_KEYS)
     ends = []
     for end in ("source", "target"):
@@ -271,13 +284,19 @@ def _link(
 
 
 def _family(key: str) -> str:
-    """``delay``, ``delay_ps``, ``length`` and ``length_m`` all say how long a packet is under way."""
+    """Keys with the same meaning as a key.
+
+    ``delay``, ``delay_ps``, ``length`` and ``length_m`` all give the travel time of a packet.
+    """
     stem = key.partition("_")[0]
     return "delay" if stem == "length" else stem
 
 
 def _measure(place: _Place, values: Mapping[str, Any], quantity: QuantityKind, keys: tuple[str, str]) -> float | None:
-    """A quantity, as text with its unit under the first key or as a number under the second; None without either."""
+    """A quantity, as text with unit or as a number.
+
+    The first key has the text, the second has the number. None without either.
+    """
     text_key, number_key = keys
     if (number := values.get(number_key)) is not None:
         counts = isinstance(number, int | float) and not isinstance(number, bool)
@@ -296,7 +315,10 @@ def _measure(place: _Place, values: Mapping[str, Any], quantity: QuantityKind, k
 
 
 def _with_new_names(row: object) -> object:
-    """A device of an older file under the names of now; both at once are a mistake that the record tells."""
+    """A device of an older file under the present names.
+
+    Both names at once are a mistake, which the record reports.
+    """
     if not isinstance(row, dict):
         return row
     return {RENAMED[key] if key in RENAMED and RENAMED[key] not in row else key: row[key] for key in row}

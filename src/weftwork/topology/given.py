@@ -1,5 +1,6 @@
-"""A fabric that somebody has put together in Python: checked in memory as one from a file is.
+"""Check a fabric that a user built in Python.
 
+A fabric in memory is checked as one from a file is.
 Leaves out: the rules of fabrics themselves, which are in `weftwork.topology.assemble`.
 """
 
@@ -27,7 +28,7 @@ _INDEX_LIMITS = {"node_tier": 127, "node_pod": 2**31 - 1}  # of the types that `
 
 
 def checked_fabric(fabric: Fabric) -> Fabric:
-    """Check a fabric and give its columns the types that engines read.
+    """Check a fabric and convert its columns to the types of engines.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def checked_fabric(fabric: Fabric) -> Fabric:
 
 
 def _part_mistakes(fabric: Fabric) -> Iterator[Mistake]:
-    """Devices, names and caveats that are something else."""
+    """Devices, names and caveats of a wrong type."""
     for name, kind in (("switches", Switch), ("nics", Nic), ("servers", Server)):
         for number, device in enumerate(getattr(fabric, name)):
             if not isinstance(device, kind):
@@ -67,7 +68,7 @@ def _part_mistakes(fabric: Fabric) -> Iterator[Mistake]:
 
 
 def _column_mistakes(fabric: Fabric) -> Iterator[Mistake]:
-    """Columns by node that are no whole numbers, of another length, or out of range."""
+    """Node columns with wrong type, length or range."""
     nodes = len(fabric.node_names)
     sound: dict[str, np.ndarray] = {}
     for name in ("node_kind", "node_tier", "node_device", "node_server", "node_pod"):
@@ -102,7 +103,7 @@ def _column_mistakes(fabric: Fabric) -> Iterator[Mistake]:
 
 
 def _link_mistakes(fabric: Fabric) -> Iterator[Mistake]:
-    """A table of links with other columns, or another number of names."""
+    """Mistakes of the link table: other columns, or too few or many names."""
     names = LINK_DTYPE.names or ()
     links: object = fabric.links  # whatever somebody has put there
     found = links.dtype.names if isinstance(links, np.ndarray) else None

@@ -1,6 +1,7 @@
-"""How each switch of a fabric hashes: seed and offset by its tier, and what a user sets for some switches.
+"""Hash of each switch of a fabric.
 
-`docs/models/packet-engine.md`, section Hash, has the rule. There is one device for each way in which a kind of
+Seed and offset follow from the tier; a user may set others for some switches. `docs/models/packet-engine.md`, section
+Hash, has the rule. There is one device for each way in which a kind of
 switch hashes, so that the engines need no table of their own.
 Leaves out: the digest itself (`weftwork.engine.hashing`).
 """
@@ -32,7 +33,7 @@ _TIER = re.compile(r"tier(?P<number>[1-9][0-9]{0,2})")
 
 
 def hashed_by_tier(fabric: Fabric) -> tuple[tuple[Switch, ...], NDArray[np.int32]]:
-    """Give every switch the seed and the offset of its tier where its hash does not say them.
+    """Give every switch seed and offset of its tier as defaults.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def hashed_by_tier(fabric: Fabric) -> tuple[tuple[Switch, ...], NDArray[np.int32
 
 
 def with_hashes(fabric: Fabric, entries: Sequence[HashSection]) -> Fabric:
-    """Put the entries of ``fabric.hash`` over how the switches hash.
+    """Apply the entries of ``fabric.hash`` to the switches.
 
     Of two entries about the same switch, one that names it counts more than one about its word, and that more than one
     about its tier, field by field. A field that no entry sets stays as it was.
@@ -114,7 +115,10 @@ def with_hashes(fabric: Fabric, entries: Sequence[HashSection]) -> Fabric:
 def _chosen(
     fabric: Fabric, nodes: NDArray[np.int64], words: Sequence[str], names: set[str], wanted: str
 ) -> tuple[int, NDArray[np.bool_]]:
-    """How closely a text names switches (0 a tier, 1 a word, 2 a name), and which of ``nodes`` it means."""
+    """Rank of a text's match, and the matching ``nodes``.
+
+    Rank 0 is a tier, 1 a word, 2 a name.
+    """
     if wanted in names:
         return 2, nodes == fabric.node(wanted)
     if wanted in words:
@@ -131,7 +135,10 @@ def _refuse(mistakes: list[Mistake]) -> None:
 def _joined(
     fabric: Fabric, nodes: NDArray[np.int64], kind: NDArray[np.int64], hashed: Sequence[tuple[int, HashFunction]]
 ) -> tuple[tuple[Switch, ...], NDArray[np.int32]]:
-    """Devices, and that of every node, where ``nodes`` are of ``kind``: an old device and how it hashes now."""
+    """Devices, and the device of every node, where ``nodes`` are of ``kind``.
+
+    A kind is an old device and its present hash.
+    """
     switches: dict[Switch, int] = {}
     number = np.array(
         [switches.setdefault(fabric.switches[device].model_copy(update={"hash": function}), len(switches))

@@ -1,8 +1,9 @@
-"""The k shortest simple paths between two switches, counted by hops over links that are up.
+"""The k shortest simple paths between two switches.
 
-A depth-first search by growing length, cut off where the rest is longer than the length allows. Of equally long paths,
-those are taken that come first when each switch's ports are turned by a hash of the pair and the switch: always the
-same, and others for another pair. Parallel links are different paths.
+Length is counted in hops over links that are up. A depth-first search by growing length, cut off where the rest is
+longer than the length allows. Of equally long paths, those are taken that come first when each switch's ports are
+turned by a hash of the pair and the switch: always the same, and others for another pair. Parallel links are different
+paths.
 Source: Singla et al., NSDI 2012, Jellyfish, section 5: k-shortest-path routing.
 Leaves out: rates and delays; paths that share no link.
 """
@@ -28,7 +29,7 @@ PATIENCE: Final = 4_096  # chosen: steps; beyond, a search round the path so far
 
 
 class KShortest:
-    """Searches for paths over the switches of a fabric."""
+    """Finds paths over the switches of a fabric."""
 
     def __init__(self, fabric: Fabric, link_up: NDArray[np.bool_]) -> None:
         """List the switches behind the ports of each switch.
@@ -72,7 +73,7 @@ class KShortest:
     def shortest(
         self, source: int, goal: int, distance: Sequence[int], most: int, allowed: Container[int] | None = None
     ) -> list[tuple[int, ...]]:
-        """Find paths of the least length alone.
+        """Find only the paths of least length.
 
         Parameters
         ----------
@@ -91,7 +92,10 @@ class KShortest:
 
 
 class _Search:
-    """The search of one pair; `next_length` is the least that a longer path can have, None: there is none."""
+    """The search of one pair.
+
+    `next_length` is the least that a longer path can have, None: there is none.
+    """
 
     def __init__(
         self,
@@ -107,7 +111,7 @@ class _Search:
         self.next_length: int | None = None
 
     def of_length(self, length: int) -> Iterator[tuple[int, ...]]:
-        """Paths of exactly that many hops."""
+        """Paths of exactly this many hops."""
         self.next_length = None
         path: list[int] = []
         passed = [self._source]
@@ -136,7 +140,7 @@ class _Search:
                     path.pop()
 
     def _may_lead_on(self, node: int, hops: int, length: int, on_path: set[int]) -> bool:
-        """Whether the goal may be reached in time from a node that is that many hops away from the source."""
+        """Whether a path of this length may go through a node."""
         self._steps += 1
         rest = self._distance[node]
         if 0 <= rest <= length - hops and self._steps > PATIENCE:
@@ -148,7 +152,7 @@ class _Search:
         return False
 
     def _distance_around(self, start: int, on_path: set[int]) -> int:
-        """Hops to the goal past the nodes of the path so far; -1 where there is no way."""
+        """Hops to the goal without the nodes of the present path; -1 without a way."""
         seen = {start, *on_path}
         frontier, hops = [start], 0
         while frontier:
@@ -164,7 +168,10 @@ class _Search:
         return -1
 
     def _turned(self, node: int) -> Iterator[tuple[int, int]]:
-        """A node's ports, and what is behind them, from one on that the pair decides."""
+        """Ports of a node and the nodes behind them, in rotated order.
+
+        The pair decides the first port.
+        """
         ways = self._next[node]
         first = mix(self._source, self._goal, node) % len(ways) if ways else 0
         return iter(ways[first:] + ways[:first])

@@ -1,6 +1,7 @@
-"""Measure how far a fabric can grow: free ports, the largest fabric of its kind, and the next steps.
+"""Measure how far a fabric can grow.
 
-Of one kind are trees with the same switches, the same ratio on every tier, and the same tiers, planes and rails.
+The results are free ports, the largest fabric of its kind, and the next steps. Of one kind are trees with the same
+switches, the same ratio on every tier, and the same tiers, planes and rails.
 Source: the closed forms of `weftwork.topology.limits`.
 Leaves out: the largest fabric of a kind that is no tree (`weftwork.topology.tree_plan`); of it the ports left over are
 known. Prices in money, and how long its cables would be.
@@ -50,7 +51,7 @@ class TierPorts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextStep:
-    """One way past the end of a kind of fabric.
+    """One step beyond the largest fabric of a kind.
 
     Attributes
     ----------
@@ -94,7 +95,7 @@ class TreeEnding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FabricLimits:
-    """The largest size of a fabric and the ways past it.
+    """The largest size of a fabric, and steps beyond it.
 
     Attributes
     ----------
@@ -111,7 +112,7 @@ class FabricLimits:
 
 
 def fabric_limits(fabric: Fabric) -> FabricLimits:
-    """Measure where a fabric ends.
+    """Measure the growth limits of a fabric.
 
     Parameters
     ----------
@@ -125,7 +126,9 @@ def fabric_limits(fabric: Fabric) -> FabricLimits:
         return FabricLimits(ports=ports, ending=None, unknown=str(reason), is_endless=is_endless)
     end = plan.end()
     if end is None:
-        return FabricLimits(ports=ports, ending=None, unknown="its servers hang on more groups than a switch can join")
+        return FabricLimits(
+            ports=ports, ending=None, unknown="its servers are attached to more groups than a switch can join"
+        )
     limit = tree_limit(end)
     steps, closed = _steps(plan, limit.servers)
     ending = TreeEnding(
@@ -141,7 +144,7 @@ def fabric_limits(fabric: Fabric) -> FabricLimits:
 
 
 def tier_ports(fabric: Fabric) -> tuple[TierPorts, ...]:
-    """Count the ports of every tier of switches, used and left over."""
+    """Count used and free ports of every tier of switches."""
     used = np.diff(fabric.ports.base)
     rate = fabric.links["rate_bps"][fabric.ports.link]
     total = np.zeros(len(used), np.int64)
@@ -176,7 +179,10 @@ def tier_ports(fabric: Fabric) -> tuple[TierPorts, ...]:
 
 
 def _steps(plan: TreePlan, servers: int) -> tuple[tuple[NextStep, ...], dict[StepKind, str]]:
-    """Ways past an end, in the order tier, planes, switches, rails, and why others are none."""
+    """Steps beyond an end: tier, planes, switches, rails.
+
+    They come in this order, with the reasons why others are impossible.
+    """
     steps: list[NextStep] = []
     closed: dict[StepKind, str] = {}
     ways: dict[StepKind, list[NextStep | str]] = {
@@ -211,7 +217,10 @@ def _step(
 
 
 def _one_more_tier(plan: TreePlan) -> NextStep | str:
-    """The top tier sends half of its bandwidth up, to switches of its kind."""
+    """Step: the top tier sends half of its bandwidth up, to an added tier.
+
+    The added tier has switches of the same kind.
+    """
     changed = replace(
         plan,
         switches=(*plan.switches, plan.switches[-1]),
@@ -223,7 +232,10 @@ def _one_more_tier(plan: TreePlan) -> NextStep | str:
 
 
 def _more_planes(plan: TreePlan, parts: int) -> NextStep | str:
-    """The ports of a GPU that share a leaf go to planes of their own; where each has one there, all ports are split."""
+    """Step: ports of a GPU that share a leaf go to separate planes.
+
+    If each port has a plane already, all ports are split.
+    """
     if (together := _ports_together(plan)) > 1:
         return _step(replace(plan, each=plan.each // together, networks=plan.networks * together), "planes", together)
     if any(rate % parts for rate in plan.rates_bps):
@@ -240,13 +252,16 @@ def _more_planes(plan: TreePlan, parts: int) -> NextStep | str:
 
 
 def _ports_together(plan: TreePlan) -> int:
-    """Ports of one GPU that hang on the same leaf."""
+    """Ports of one GPU on the same leaf."""
     of_gpu = plan.networks * plan.each * prod(plan.spread) // plan.gpus
     return gcd(plan.each, max(1, of_gpu))
 
 
 def _larger_switches(plan: TreePlan) -> NextStep | str:
-    """All switches are replaced by the next larger ones of the catalogue that have ports of these rates."""
+    """Step: larger switches of the catalogue replace all switches.
+
+    They are the next larger ones that have ports of these rates.
+    """
     slowest, fastest = min(plan.rates_bps), max(plan.rates_bps)
     ports = max(switch.ports for switch in plan.switches)
     found = larger_switches(ports, slowest, fastest_bps=fastest)
@@ -262,7 +277,10 @@ def _larger_switches(plan: TreePlan) -> NextStep | str:
 
 
 def _rails_apart(plan: TreePlan) -> NextStep | str:
-    """Every GPU's ports are in networks of their own, or every leaf of a server with fewer GPUs than leaves."""
+    """Step: every GPU's ports are in a separate network.
+
+    A server with fewer GPUs than leaves has one network for each leaf.
+    """
     together = _ports_together(plan)
     apart = prod(plan.spread) * plan.each // together
     if apart == 1:

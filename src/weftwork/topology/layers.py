@@ -1,8 +1,9 @@
-"""Layers: next hops beside the shortest paths, one per switch and destination in each, into which paths are packed.
+"""Layers: next hops besides the shortest paths.
 
-A path goes into the first layer in which no switch on it sends elsewhere towards its attachment. Each layer is then a
-tree towards every attachment, so that nothing goes round in it, and a packet that keeps to its layer takes its path.
-The first ways of a pair of attachments are those that somebody has pinned; behind them are the k shortest paths.
+A layer has one next hop per switch and destination; paths are packed into layers. A path goes into the first layer in
+which no switch on it sends elsewhere towards its attachment. Each layer is then a tree towards every attachment, so
+that nothing goes round in it, and a packet that keeps to its layer takes its path. The first ways of a pair of
+attachments are those that somebody has pinned; behind them are the k shortest paths.
 Source: `docs/models/packet-engine.md`, section Route; layers in this sense: Besta et al., SC 2020, FatPaths.
 Leaves out: packing into as few layers as can be.
 """
@@ -54,7 +55,7 @@ class Layers:
 
 
 class _Packing:
-    """Layers that fill up."""
+    """Layers during packing."""
 
     def __init__(self, port_node: NDArray[np.int32], attachments: int) -> None:
         self._port_node: list[int] = port_node.tolist()
@@ -66,7 +67,7 @@ class _Packing:
         self.most_switches = 0
 
     def place(self, path: Sequence[int], attachment: int) -> int:
-        """Put a path into the first layer where it fits."""
+        """Put a path into the first layer that has room for it."""
         width = self._attachments
         nodes = [self._port_node[port] for port in path]
         taken = 0
@@ -100,10 +101,10 @@ class _Packing:
 
 
 def pinned_numbers(fabric: Fabric, routing: Routing) -> list[int]:
-    """The number of each pin's way, which is the entropy of its queue pairs; -1 where a path has no link to choose.
+    """Number of each pin's path, the entropy of its queue pairs.
 
-    Ways are counted for both directions of a pair together, so that no other pin's way leads back. Pins have one way
-    where their paths are the same under every plan.
+    -1 for a path without a choice of links. Ways are counted for both directions of a pair together, so that no other
+    pin's way leads back. Pins have one way where their paths are the same under every plan.
     """
     _, attach_of_port = attachments(fabric)
     known: dict[tuple[int, int, tuple[tuple[int, ...], ...]], int] = {}
@@ -124,7 +125,7 @@ def pinned_numbers(fabric: Fabric, routing: Routing) -> list[int]:
 
 
 def layers_of(fabric: Fabric, link_up: NDArray[np.bool_], routing: Routing, plan: int = 0) -> Layers | None:
-    """Find and pack the paths that a routing asks for.
+    """Find and pack the paths of a routing.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def _pack_shortest(
     packing: _Packing,
     layer_of: NDArray[np.int32],
 ) -> None:
-    """Fill in the ways of all pairs."""
+    """Fill in the paths of all pairs."""
     search = KShortest(fabric, link_up)
     distance = switch_distances(fabric, link_up, attach_node)
     nodes: list[int] = attach_node.tolist()

@@ -1,7 +1,8 @@
-"""Compute the most servers of a tree by ports, tiers, ratio, rails and planes, in closed form.
+"""Compute the most servers of a tree, in closed form.
 
-A switch of tier l has d_l ports down and u_l up. A switch of the top tier t has all its R ports down, and needs one for
-each group below it. So a network has at most R d_1 d_2 .. d_(t-1) endpoints, which is 2(k/2)^t without blocking.
+The inputs are ports, tiers, ratio, rails and planes. A switch of tier l has d_l ports down and u_l up. A switch of the
+top tier t has all its R ports down, and needs one for each group below it. So a network has at most R d_1 d_2 ..
+d_(t-1) endpoints, which is 2(k/2)^t without blocking.
 Source: Al-Fares, Loukissas and Vahdat, SIGCOMM 2008, doi:10.1145/1402958.1402967, section 3, for three tiers; derived
 for others from the same count of ports. One cable between two switches makes the widest tree.
 Leaves out: fabrics that are no trees; what a given fabric is of all this (`weftwork.topology.largest`).
@@ -30,7 +31,7 @@ NIC_RATES_BPS: Final = (200_000_000_000, 400_000_000_000, 800_000_000_000)  # ch
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SwitchPorts:
-    """What the ports of a switch allow.
+    """Numbers and rates of a switch's ports.
 
     Attributes
     ----------
@@ -44,7 +45,7 @@ class SwitchPorts:
     most_ports: int = 0
 
     def at(self, rate_bps: int) -> int:
-        """Ports where all have one rate; 0: any number.
+        """Number of ports at a single rate; 0: any number.
 
         Examples
         --------
@@ -56,7 +57,7 @@ class SwitchPorts:
         return min(self.ports, self.capacity_bps // rate_bps)
 
     def split(self, parts: int) -> SwitchPorts:
-        """The switch with each port split into parts of a fraction of its rate.
+        """The switch with each port split into parts of equal rate.
 
         Examples
         --------
@@ -67,7 +68,7 @@ class SwitchPorts:
         return replace(self, ports=min(ports, self.most_ports) if self.most_ports else ports)
 
     def fits(self, down: int, down_bps: int, up: int, up_bps: int) -> bool:
-        """Whether the switch has ports down and up in these numbers and rates."""
+        """Whether the switch has these ports down and up, at these rates."""
         if self.ports and down + up > self.ports:
             return False
         return not self.capacity_bps or down * down_bps + up * up_bps <= self.capacity_bps
@@ -76,9 +77,10 @@ class SwitchPorts:
 def best_split(
     switch: SwitchPorts, *, ratio: Fraction, down_bps: int, up_bps: int, each: int = 1
 ) -> tuple[int, int] | None:
-    """Split the ports of a switch between links down and up: as many down as keep a ratio of bandwidths.
+    """Split a switch's ports between down and up.
 
-    A split that has the ratio within 0.1 % comes first, as in the generators; else the most ports down at a lower one.
+    As many go down as keep a ratio of bandwidths. A split that has the ratio within 0.1 % comes first, as in the
+    generators; else the most ports down at a lower one.
 
     Parameters
     ----------
@@ -116,7 +118,7 @@ def best_split(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TreeEnd:
-    """A tree that has all the ports it can have.
+    """A tree with all the ports it can have.
 
     Attributes
     ----------
@@ -139,7 +141,7 @@ class TreeEnd:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TreeLimit:
-    """How much of everything a full tree has, all networks together.
+    """Numbers of parts of a full tree, all networks together.
 
     Attributes
     ----------
@@ -159,17 +161,17 @@ class TreeLimit:
 
     @property
     def switches(self) -> int:
-        """Of all tiers."""
+        """Switches of all tiers."""
         return sum(self.switches_by_tier)
 
     @property
     def links(self) -> int:
-        """To servers and between switches."""
+        """Links to servers and between switches."""
         return self.host_links + self.switch_links
 
 
 def tree_limit(tree: TreeEnd) -> TreeLimit:
-    """Count the servers, switches and links of a tree that is full.
+    """Count the servers, switches and links of a full tree.
 
     Parameters
     ----------
@@ -205,7 +207,7 @@ def tree_limit(tree: TreeEnd) -> TreeLimit:
 
 
 def widest_tree(radix: int, tiers: int, *, ratio: Fraction = Fraction(1)) -> TreeEnd:
-    """The widest tree of servers with one port each, from switches of one radix.
+    """The widest tree of single-port servers, with switches of one radix.
 
     Parameters
     ----------
@@ -238,7 +240,7 @@ def widest_tree(radix: int, tiers: int, *, ratio: Fraction = Fraction(1)) -> Tre
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EndByRadix:
-    """Largest trees of switches with a number of ports.
+    """Largest trees of switches with a given number of ports.
 
     Attributes
     ----------
@@ -254,7 +256,9 @@ class EndByRadix:
 
 
 def ends_by_radix() -> tuple[EndByRadix, ...]:
-    """Largest trees of the switches of the catalogue, at NIC port rates from 200 to 800 Gb/s.
+    """Largest trees of catalogue switches, at ports of 200 to 800 Gb/s.
+
+    The rates are those of NIC ports.
 
     Examples
     --------
@@ -277,7 +281,7 @@ def ends_by_radix() -> tuple[EndByRadix, ...]:
 
 
 def catalogue_ports(rate_bps: int, *, fastest_bps: int = 0) -> dict[str, int]:
-    """Ports of a rate of every switch of the catalogue that has any.
+    """Ports of every switch of the catalogue that has ports of a rate.
 
     Parameters
     ----------
@@ -299,7 +303,9 @@ def catalogue_ports(rate_bps: int, *, fastest_bps: int = 0) -> dict[str, int]:
 
 
 def larger_switches(ports: int, rate_bps: int, *, fastest_bps: int = 0) -> tuple[int, tuple[str, ...]] | None:
-    """The next larger number of ports that switches of the catalogue have at a rate, and these switches.
+    """The next larger number of ports at a rate, and its switches.
+
+    The switches are those of the catalogue.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""What ``--without`` takes: names of nodes, links and NIC ports, and of what is lost together.
+"""Names that ``--without`` takes.
+
+They name nodes, links and NIC ports, and sets that are lost together.
 
 | name | what is lost |
 |---|---|
@@ -41,7 +43,7 @@ _WORDS = ("network", "plane")
 
 
 def find_lost(fabric: Fabric, names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Find what the names mean.
+    """Find the nodes and links of the names.
 
     Returns
     -------
@@ -65,7 +67,9 @@ def find_lost(fabric: Fabric, names: Sequence[str]) -> tuple[NDArray[np.bool_], 
 
 
 def planes_of(fabric: Fabric) -> list[list[int]]:
-    """Networks by plane: those that the first ports of all GPUs lead to, those of the second ports, and so on.
+    """Networks by plane.
+
+    The first ports of all GPUs lead to the first plane, the second ports to the second, and so on.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def _planes(fabric: Fabric, network: NDArray[np.int64]) -> list[list[int]]:
 
 
 class _LostNames:
-    """Nodes and links that the names so far lose."""
+    """Nodes and links that are lost by the names so far."""
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
@@ -103,7 +107,7 @@ class _LostNames:
         self.links = np.zeros(len(fabric.links), np.bool_)
 
     def add(self, name: str) -> list[Mistake]:
-        """Lose what a name means, or tell what is wrong with it."""
+        """Add the loss of a name, or return the mistake."""
         fabric = self.fabric
         if (node := _found(fabric.node, name)) is not None:
             self.nodes[node] = True
@@ -126,7 +130,7 @@ class _LostNames:
     def _at_random(self, name: str) -> list[Mistake]:
         part = random_part(name)
         if part is None or part.seed is None:
-            text = f"found '{name}', which is another loss for each seed, wanted one alone, or {name}@17 for one seed"
+            text = f"found '{name}', another loss for each seed; wanted it alone, or {name}@17 for one seed"
             return [Mistake(path="--without", text=text)]
         nodes, links = draw_lost(self.fabric, part, part.seed)
         self.nodes |= nodes
@@ -134,7 +138,7 @@ class _LostNames:
         return []
 
     def _parallel(self, link: int) -> NDArray[np.bool_]:
-        """All links of the pair that a link joins."""
+        """All links that are parallel to a link."""
         a, b = self.fabric.links["a"], self.fabric.links["b"]
         one, other = a[link], b[link]
         found: NDArray[np.bool_] = ((a == one) & (b == other)) | ((a == other) & (b == one))
@@ -214,7 +218,10 @@ def _found(find: Callable[[str], int], name: str) -> int | None:
 
 
 class _Links(Container[str]):
-    """Whether a fabric has a link of this name, without a list of all of them."""
+    """Set of link names, without a list of all of them.
+
+    It says whether a fabric has a link.
+    """
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric

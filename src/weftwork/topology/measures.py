@@ -1,5 +1,6 @@
-"""What one wants to know about a fabric before a packet is sent: counts, bisection, hops, path diversity, delay.
+"""Static measures of a fabric: counts, bisection, hops, path diversity, delay.
 
+They are known before a packet is sent.
 Source: Dally and Towles, Principles and Practices of Interconnection Networks, 2004, section 3.1 (bisection, diameter,
 path diversity). Reduction by symmetry: Grohe, Kersting, Mladenov and Selman, ESA 2014,
 doi:10.1007/978-3-662-44777-2_42.
@@ -37,7 +38,9 @@ MOST = 2**31 - 1  # SciPy's max-flow counts in 32 bits
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bisection:
-    """What the first half of the hosts can send to the second half at once, one way.
+    """Bandwidth from the first half of the hosts to the second half.
+
+    It counts one way.
 
     Attributes
     ----------
@@ -53,7 +56,7 @@ class Bisection:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PathLength:
-    """The pairs of host ports that are the same number of hops apart.
+    """The pairs of host ports at one distance in hops.
 
     Attributes
     ----------
@@ -103,7 +106,10 @@ class Measures:
 
 
 def measure(fabric: Fabric) -> Measures:
-    """All measures of a fabric; of the largest ones, paths are counted for a sample of the destinations."""
+    """All measures of a fabric.
+
+    In the largest fabrics, paths are counted for a sample of the destinations.
+    """
     is_switch = fabric.node_kind != HOST
     a, b = fabric.links["a"], fabric.links["b"]
     between = is_switch[a] & is_switch[b]
@@ -127,13 +133,16 @@ def measure(fabric: Fabric) -> Measures:
 
 
 def path_sample(fabric: Fabric) -> int:
-    """How many destinations (attachments) paths are counted for: all, or what takes about a second."""
+    """Number of destinations (attachments) whose paths are counted.
+
+    It is all, or as many as take about a second.
+    """
     width = len(attachments(fabric)[0])
     return int(min(width, max(1, WORK // max(len(fabric.ports.node), 1))))
 
 
 def _diameter(fabric: Fabric, attach_node: NDArray[np.int32]) -> int:
-    """Two links to hosts, and the switch links between the farthest attachments."""
+    """Two host links plus switch links between the farthest attachments."""
     farthest = 0
     for hops, (owners, reached) in enumerate(
         search(fabric, np.ones(len(fabric.links), np.bool_), attach_node), start=1
@@ -145,11 +154,11 @@ def _diameter(fabric: Fabric, attach_node: NDArray[np.int32]) -> int:
 
 
 def bisection(fabric: Fabric) -> Bisection:
-    """Largest flow from the first half of the hosts, in their order, to the second half.
+    """Largest flow from the first half of the hosts to the second half.
 
-    Nodes that no chain of neighbours tells apart are merged first: spreading a flow evenly over equal nodes changes
-    neither its size nor any limit, so that the flow over the merged kinds is that of the fabric. A fat tree becomes a
-    chain of kinds, and the result its closed form.
+    Halves are in the order of the hosts. Nodes that no chain of neighbours tells apart are merged first: spreading a
+    flow evenly over equal nodes changes neither its size nor any limit, so that the flow over the merged kinds is that
+    of the fabric. A fat tree becomes a chain of kinds, and the result its closed form.
 
     Notes
     -----
@@ -198,7 +207,9 @@ def bisection(fabric: Fabric) -> Bisection:
 
 
 def host_kinds(fabric: Fabric, *, apart: int | None = None) -> NDArray[np.int64]:
-    """Class of every host; hosts of one class have equal bandwidth to every class of nodes.
+    """Class of every host.
+
+    Hosts of one class have equal bandwidth to every class of nodes.
 
     Parameters
     ----------
@@ -224,9 +235,10 @@ def host_kinds(fabric: Fabric, *, apart: int | None = None) -> NDArray[np.int64]
 def _node_kinds(
     node: NDArray[np.int32], peer: NDArray[np.int32], rate_bps: NDArray[np.int64], label: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Refine labels until nodes of one class have equal bandwidth to every class (colour refinement).
+    """Refine labels until classes have equal bandwidths (colour refinement).
 
-    Sums of hashes of the neighbours' labels stand for the multisets; 64 bits keep different ones apart.
+    Nodes of one class then have equal bandwidth to every class. Sums of hashes of the neighbours' labels stand for the
+    multisets; 64 bits keep different ones apart.
     """
     owners, starts = np.unique(node, return_index=True)
     found = len(np.unique(label))
@@ -312,7 +324,10 @@ def _pairs(fabric: Fabric) -> int:
 
 
 def _wires(fabric: Fabric) -> PathLength | None:
-    """The pairs of hosts on one wire, which are one hop apart; None where there are none."""
+    """Pairs of hosts on one wire, at a distance of one hop.
+
+    None without such pairs.
+    """
     links = fabric.links
     between = (fabric.node_kind[links["a"]] == HOST) & (fabric.node_kind[links["b"]] == HOST)
     if not between.any():
@@ -330,7 +345,10 @@ def _wires(fabric: Fabric) -> PathLength | None:
 def _levels(
     fabric: Fabric, targets: NDArray[np.int32], distance: NDArray[np.int16]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Shortest paths to each target and the time of the quickest, by levels outwards; shape (nodes, targets)."""
+    """Number of shortest paths to each target, and the shortest delay.
+
+    They are computed by levels outwards; the shape is (nodes, targets).
+    """
     ports, nodes = fabric.ports, len(fabric.node_names)
     is_switch = fabric.node_kind != HOST
     peer = ports.node[ports.peer]
@@ -357,7 +375,7 @@ def _levels(
 
 
 def _median(values: NDArray[np.float64], weights: NDArray[np.int64]) -> float:
-    """The weighted median: half of the weight lies at or below it."""
+    """The weighted median: half of the weight is at or below it."""
     order = np.argsort(values)
     total = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(total, total[-1] / 2)])

@@ -1,4 +1,4 @@
-"""Oversubscription: a wanted ratio by tier, groups of equal size that have it, and what a fabric really has.
+"""Oversubscription: wanted ratios by tier, equal groups, and real ratios.
 
 The oversubscription of a switch is the bandwidth of its links down divided by that of its links up; of a tier it is
 that of its worst switch (Alizadeh and Edsall, Hot Interconnects 2013, doi:10.1109/HOTI.2013.23).
@@ -39,12 +39,15 @@ MOST_GROUPS = 2  # chosen: more than twice the leaves of the fewest is another f
 
 
 def exact_ratio(value: float | Fraction) -> Fraction:
-    """The ratio of small whole numbers that a number means: 1.1 is 11/10, not its binary neighbour."""
+    """The ratio of small whole numbers nearest to a number.
+
+    1.1 is 11/10, not its binary neighbour.
+    """
     return Fraction(value).limit_denominator(1000)
 
 
 def wanted_ratio(wanted: Wanted, tier: str) -> Fraction | None:
-    """The ratio that is asked for at a tier; one number is that of the leaves.
+    """The wanted ratio of a tier; a single number is for leaves.
 
     Examples
     --------
@@ -70,7 +73,7 @@ def ratio_text(ratio: float | Fraction) -> str:
 
 
 def ratio_of(text: str) -> float:
-    """The number that a ratio of a command line means; 0 where it is none.
+    """The number of a ratio on the command line; 0 for no ratio.
 
     Examples
     --------
@@ -85,7 +88,9 @@ def ratio_of(text: str) -> float:
 
 
 def equal_groups(total: int, fitting: Sequence[int]) -> int | None:
-    """The largest of the sizes that divides a total, unless it makes more than twice as many groups as are needed.
+    """The largest size that divides a total.
+
+    A size is not taken if it makes more than twice as many groups as are needed.
 
     Parameters
     ----------
@@ -105,7 +110,9 @@ def equal_groups(total: int, fitting: Sequence[int]) -> int | None:
 
 
 def most_cables(links: int, groups: int, ports: int) -> int:
-    """The most parallel links between two switches, so that the links of a group spread over the fewest above.
+    """The most parallel links between two switches.
+
+    Links of a group then spread over the fewest switches above.
 
     Parameters
     ----------
@@ -127,7 +134,10 @@ def most_cables(links: int, groups: int, ports: int) -> int:
 
 
 def nearest_sizes(total: int, fitting: Sequence[int]) -> list[int]:
-    """The next smaller and the next larger total that makes equal groups; none below where there is none."""
+    """The next smaller and larger total that makes equal groups.
+
+    The smaller is None if there is none.
+    """
     if not fitting:
         return []
     reach = fitting[-1]  # every multiple of the largest size will do
@@ -139,7 +149,7 @@ def nearest_sizes(total: int, fitting: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Split:
-    """How the ports of leaves are split between hosts and uplinks.
+    """Split of a leaf's ports between hosts and uplinks.
 
     Parameters
     ----------
@@ -159,16 +169,19 @@ class Split:
     gpus: int = 1
 
     def uplinks(self, count: int, ratio: Fraction) -> int:
-        """Uplinks of a leaf with so many hosts: those that have the ratio within 0.1 %, else the fewest below it."""
+        """Uplinks of a leaf with a number of hosts.
+
+        They have the ratio within 0.1 %; else they are the fewest below the ratio.
+        """
         exact = count * self.speed / ratio
         return max(1, round(exact) if self._has(count, ratio) else math.ceil(exact))
 
     def fits(self, count: int, uplinks: int) -> bool:
-        """Whether a leaf has ports for so many hosts and uplinks."""
+        """Whether a leaf has ports for these hosts and uplinks."""
         return not self.ports or count * self.each + uplinks <= self.ports
 
     def most_at_most(self, ratio: Fraction) -> int:
-        """The most hosts of a leaf at exactly a ratio, else the most at no more than it.
+        """The most hosts of a leaf at exactly a ratio, or below it.
 
         Raises
         ------
@@ -179,7 +192,7 @@ class Split:
         return max(exact or fitting)
 
     def equal(self, ratio: Fraction) -> int:
-        """The most hosts of a leaf at a ratio that make equal groups.
+        """The most hosts of a leaf at a ratio, in equal groups.
 
         Raises
         ------
@@ -194,11 +207,11 @@ class Split:
         else:
             text = (
                 f"found {ratio_text(ratio)}, but {self._sized([self.hosts])} do not divide into equal {self.what} of at"
-                f" most {fitting[-1]:,} that have it; the nearest sizes that do are"
+                f" most {fitting[-1]:,} with this ratio; the nearest possible sizes are"
                 f" {self._sized(nearest_sizes(self.hosts, fitting))}"
             )
         if others := self._ratios_beside(ratio):
-            text += f"; ratios that these have are {' and '.join(ratio_text(other) for other in others)}"
+            text += f"; the ratios possible here are {' and '.join(ratio_text(other) for other in others)}"
         raise ConfigError("fabric", [Mistake(path="fabric.oversubscription", text=text)])
 
     def equal_of(self, count: int, ratio: Fraction) -> int:
@@ -213,13 +226,13 @@ class Split:
         return count
 
     def unequal(self, count: int, ratio: Fraction) -> str | None:
-        """Why groups of a given size are not equal or have not the ratio; None where they do."""
+        """Why groups of a size are unequal or miss the ratio, or None."""
         if not self._has(count, ratio):
             exact = count * self.speed / ratio
             around = sorted({count * self.speed / max(1, up) for up in (math.floor(exact), math.ceil(exact))})
             return (
                 f"found {ratio_text(ratio)}, which gives a leaf of {plural(count, 'host')} "
-                f"{plural(float(exact), 'uplink', shown=f'{float(exact):g}')}; a whole number of them makes "
+                f"{plural(float(exact), 'uplink', shown=f'{float(exact):g}')}; a whole number of uplinks makes "
                 f"{' or '.join(ratio_text(other) for other in around)}"
             )
         if self.hosts % count:
@@ -235,7 +248,7 @@ class Split:
         return uplinks > 0 and abs(count * self.speed / uplinks - ratio) <= ratio / 1000
 
     def _fitting(self, ratio: Fraction) -> list[int]:
-        """Numbers of hosts for which a leaf has ports."""
+        """Numbers of hosts for which a leaf has enough ports."""
         fitting = [count for count in range(1, self.ports // self.each + 1)
                    if self.fits(count, self.uplinks(count, ratio))]  # fmt: skip
         if not fitting:
@@ -248,7 +261,10 @@ class Split:
         return fitting
 
     def _ratios_beside(self, ratio: Fraction) -> list[Fraction]:
-        """The ratios next to a wanted one that equal groups of these hosts have, the smaller first."""
+        """The nearest ratios to a wanted ratio with equal groups of hosts.
+
+        The smaller comes first.
+        """
         size = equal_groups(self.hosts, self._fitting(ratio))
         if size is None:
             return []
@@ -257,7 +273,7 @@ class Split:
                        if self.fits(size, up)})  # fmt: skip
 
     def _sized(self, sizes: Sequence[int]) -> str:
-        """Numbers of hosts in words, with their GPUs where those are more."""
+        """Numbers of hosts in words, with GPUs if there are more GPUs."""
         *few, most = sizes
         words = [f"{size:,}" for size in few]
         if self.gpus == 1:
@@ -267,7 +283,10 @@ class Split:
 
 
 def oversubscription_by_tier(fabric: Fabric) -> dict[int, float]:
-    """Bandwidth down divided by bandwidth up, by tier: the largest of any switch of the tier that has links up."""
+    """Bandwidth down divided by bandwidth up, by tier.
+
+    It is the largest of any switch of the tier that has links up.
+    """
     nodes, tier = len(fabric.node_names), fabric.node_tier
     links = fabric.links[tier[fabric.links["a"]] != tier[fabric.links["b"]]]  # those within a tier count for neither
     is_a_lower = tier[links["a"]] < tier[links["b"]]
@@ -279,14 +298,17 @@ def oversubscription_by_tier(fabric: Fabric) -> dict[int, float]:
 
 
 def end_to_end(by_tier: Mapping[int, float]) -> float:
-    """What the hosts can send over what the top tier can carry: the product of the tiers; 1 where there is one tier."""
+    """Host bandwidth over top-tier bandwidth: the product of all tiers.
+
+    It is 1 with a single tier.
+    """
     return math.prod(by_tier.values())
 
 
 def oversubscription_text(fabric: Fabric) -> str:
-    """The ratio of a fabric in words, such as ``oversubscription 2:1``; tiers are told apart where they differ.
+    """The ratio of a fabric in words, such as ``oversubscription 2:1``.
 
-    Empty where no tier is above another.
+    Tiers have separate ratios if they differ. Empty where no tier is above another.
     """
     by_tier = oversubscription_by_tier(fabric)
     texts = {tier: ratio_text(ratio) for tier, ratio in by_tier.items()}
@@ -296,7 +318,10 @@ def oversubscription_text(fabric: Fabric) -> str:
 
 
 def _word(fabric: Fabric, tier: int) -> str:
-    """What switches of a tier are called: ``leaf`` where the first one has that name before its number."""
+    """Name of a tier's switches, such as ``leaf``.
+
+    It is the name of the first switch before its number.
+    """
     first = int(np.flatnonzero((fabric.node_tier == tier) & (fabric.node_kind != HOST))[0])
     stem = fabric.node_names[first].rstrip("0123456789")
     return stem if stem.isalpha() else f"tier {tier}"

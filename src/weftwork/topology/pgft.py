@@ -1,6 +1,7 @@
-"""The one generator of trees: parallel-ports generalised fat trees (PGFT), with a rate for every tier.
+"""The one generator of trees: parallel-ports generalised fat trees (PGFT).
 
-A switch of tier l joins m_l groups of the tier below and is seen by w_l switches of each, over p_l parallel cables;
+Every tier has a rate. A switch of tier l joins m_l groups of the tier below and is seen by w_l switches of each, over
+p_l parallel cables;
 so PGFT(h; m1..mh; w1..wh; p1..ph). A switch of tier l has the digits (x_h..x_(l+1); y_1..y_l) and is linked to those
 of tier l + 1 that agree in all digits but x_(l+1), which y_(l+1) replaces. The lowest switches are leaves. An endpoint
 is what a server shows one rail: w1 is the planes, p1 the cables of a server to one leaf.
@@ -86,21 +87,21 @@ class Pgft:
 
     @property
     def cables_to_leaf(self) -> int:
-        """Links of a server to one leaf, p1."""
+        """Links from a server to one leaf, p1."""
         return self.server.nic_ports // (self.planes * self.rails)
 
     @property
     def networks(self) -> int:
-        """Sets of switches that no link joins."""
+        """Number of sets of switches that no link joins."""
         return self.planes * (1 if self.is_joined else self.rails)
 
     @property
     def leaves(self) -> int:
-        """Of all networks."""
+        """Leaves of all networks."""
         return self.planes * self.pods * self.rails
 
     def groups(self) -> list[int]:
-        """Groups of a network that share the switches of a tier, by tier above the leaves."""
+        """Groups of a network with common switches, by tier above the leaves."""
         below = self.pods * (self.rails if self.is_joined else 1)
         found = []
         for tier in self.tiers:
@@ -123,7 +124,10 @@ class Pgft:
         return [self.leaves, *above]
 
     def links(self) -> list[int]:
-        """Links below every tier: those to servers first, then those to the tier above each."""
+        """Links below every tier.
+
+        Links to servers come first, then the links to each higher tier.
+        """
         counts = self.counts()
         return [
             self.servers * self.server.nic_ports,
@@ -131,20 +135,23 @@ class Pgft:
         ]
 
     def oversubscription(self) -> list[Fraction]:
-        """Bandwidth down over bandwidth up of a full switch, by tier; the top tier has none."""
+        """Bandwidth down over bandwidth up of a full switch, by tier.
+
+        The top tier has none.
+        """
         down: list[Fraction] = [Fraction(self.per_leaf * self.cables_to_leaf * self.host_rate_bps)]
         down += [Fraction(tier.children * tier.cables * tier.rate_bps) for tier in self.tiers]
         up = [tier.parents * tier.cables * tier.rate_bps for tier in self.tiers]
         return [below / above for below, above in zip(down, up, strict=False)]
 
     def ports(self) -> list[int]:
-        """Ports that a switch of every tier needs, the leaves first."""
+        """Ports of a switch of every tier, the leaves first."""
         up = [*(tier.parents * tier.cables for tier in self.tiers), 0]
         down = [self.per_leaf * self.cables_to_leaf, *(tier.children * tier.cables for tier in self.tiers)]
         return [below + above for below, above in zip(down, up, strict=True)]
 
     def notation(self) -> str:
-        """The tree as the literature writes it."""
+        """The tree in the notation of the literature."""
         rows = (
             [self.per_leaf, *(tier.children for tier in self.tiers)],
             [self.planes, *(tier.parents for tier in self.tiers)],
@@ -153,12 +160,15 @@ class Pgft:
         return f"PGFT({len(self.tiers) + 1}; " + "; ".join(",".join(map(str, row)) for row in rows) + ")"
 
     def size(self) -> FabricSize:
-        """How large the fabric will be."""
+        """Size of the fabric."""
         used = self.planes * -(-self.servers // self.per_leaf) * self.rails
         return FabricSize(hosts=self.servers, switches=sum(self.counts()), links=sum(self.links()), leaves=used)
 
     def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Plane and rail of every NIC port of a server, each of shape (nic_ports,)."""
+        """Plane and rail of every NIC port of a server.
+
+        Each has the shape (nic_ports,).
+        """
         if self.is_dual_homed:
             port = np.arange(self.server.nic_ports)
             return np.zeros_like(port), port % self.rails
@@ -251,7 +261,7 @@ def _links(
 
 
 def _leaf_places(tree: Pgft) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Network of every leaf, and its place there."""
+    """Network of every leaf, and the leaf's place in it."""
     plane, pod, rail = np.unravel_index(np.arange(tree.leaves), (tree.planes, tree.pods, tree.rails))
     if tree.is_joined:
         return plane, rail * tree.pods + pod if tree.is_rail_major else pod * tree.rails + rail

@@ -1,7 +1,8 @@
-"""Which boxes a picture of a fabric shows: all nodes of a small one, else alike parts once and short rows.
+"""Choose the boxes of a fabric's picture.
 
-The rules: the hosts of a leaf become one box where there are many; so do switches of the top tier that are linked
-alike; pods (what hangs together without the top tier) and rows within a pod keep the first ones
+A small fabric shows all nodes; a larger one shows equal parts once, in short rows. The rules: the hosts of a leaf
+become one box where there are many; so do switches of the top tier that are linked alike; pods (what hangs together
+without the top tier) and rows within a pod keep the first ones
 and the last, and one box with dots stands for those between. Networks that no link joins, such as planes, stand side
 by side above a row of hosts that they share. Every node is in exactly one box, so that no link is lost.
 Leaves out: coordinates and ink, which are in `weftwork.topology.draw`.
@@ -40,7 +41,10 @@ PLURALS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Box:
-    """One box: a node, several alike, or (``is_gap``) those that are left out between two others."""
+    """One box: a node, several equal nodes, or a gap (``is_gap``).
+
+    A gap stands for nodes that are left out between two others.
+    """
 
     nodes: tuple[int, ...]
     tier: int
@@ -49,7 +53,10 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodLayout:
-    """Boxes of a pod, each tier a row, the highest first; ``hidden``: pods for which one of gaps stands, else 0."""
+    """Boxes of a pod, with each tier as a row, the highest first.
+
+    ``hidden`` is the number of pods that a gap stands for, else 0.
+    """
 
     rows: dict[int, tuple[Box, ...]]
     hidden: int = 0
@@ -57,9 +64,10 @@ class PodLayout:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkLayout:
-    """Switches that links join: ``pods`` from left to right, and the ``top`` row above them.
+    """Switches that links join.
 
-    ``first`` is the number of the network among all, ``hidden`` how many one of gaps stands for, else 0.
+    ``pods`` go from left to right, and the ``top`` row is above them. ``first`` is the number of the network among all,
+    ``hidden`` how many one of gaps stands for, else 0.
     """
 
     pods: tuple[PodLayout, ...]
@@ -70,13 +78,19 @@ class NetworkLayout:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PictureLayout:
-    """Boxes in their places: networks from left to right, and below several ones the ``hosts`` that they share."""
+    """Boxes in their places.
+
+    Networks go from left to right; below several networks are the ``hosts`` that they share.
+    """
 
     networks: tuple[NetworkLayout, ...]
     hosts: tuple[Box, ...] = ()
 
     def boxes(self) -> list[Box]:
-        """All boxes: by network its pods from left to right and its top row, then the shared hosts."""
+        """All boxes, network by network, then the shared hosts.
+
+        A network has its pods from left to right, then its top row.
+        """
         found: list[Box] = []
         for network in self.networks:
             found += [box for pod in network.pods for row in pod.rows.values() for box in row]
@@ -85,7 +99,10 @@ class PictureLayout:
 
 
 def tier_words(fabric: Fabric) -> dict[int, tuple[str, str]]:
-    """What nodes of a tier are called, one and several: ``leaf`` and ``leaves`` where their names say so."""
+    """Singular and plural name of a tier's nodes.
+
+    They are ``leaf`` and ``leaves`` if the names of the nodes say so.
+    """
     words: dict[int, tuple[str, str]] = {}
     for tier in np.unique(fabric.node_tier).tolist():
         nodes = np.flatnonzero(fabric.node_tier == tier)
@@ -132,7 +149,7 @@ def lay_out(fabric: Fabric, lost_links: NDArray[np.bool_] | None = None) -> Pict
 
 
 def _network(fabric: Fabric, nodes: NDArray[np.int64], signs: Signs) -> NetworkLayout:
-    """A network with its hosts."""
+    """A network together with its hosts."""
     tiers = fabric.node_tier[nodes]
     top_tier = int(tiers.max())
     top_nodes, below = nodes[tiers == top_tier], nodes[tiers < top_tier]
@@ -155,7 +172,7 @@ def _network(fabric: Fabric, nodes: NDArray[np.int64], signs: Signs) -> NetworkL
 
 
 def _one_of_networks(fabric: Fabric, nodes: NDArray[np.int64], signs: Signs, *, most: int, first: int) -> NetworkLayout:
-    """A network whose hosts are drawn elsewhere, since others share them."""
+    """A network whose shared hosts are drawn elsewhere."""
     tiers = fabric.node_tier[nodes]
     top_tier = int(tiers.max())
     top = _top_row(fabric, nodes[tiers == top_tier], top_tier, signs, most=most)
@@ -175,7 +192,10 @@ def _width(pod: PodLayout) -> int:
 
 
 def _across(pods: list[PodLayout], struck: Sequence[int], *, most: int) -> list[PodLayout]:
-    """The pods where they fit, else the first ones, a gap, those with losses, and the last."""
+    """The visible pods: all if they fit, else a selection.
+
+    The selection is the first pods, a gap, pods with losses, and the last pod.
+    """
     widths = [_width(pod) for pod in pods]
     fit = max(2, SHORT_ACROSS // max(widths, default=1))
     return list(pods) if sum(widths) <= most or len(pods) <= fit + 1 else _shortened(pods, fit - 1, struck[:2])
@@ -205,7 +225,10 @@ Signs = dict[int, tuple[bool, ...]]
 
 
 def _signs(fabric: Fabric, lost_links: NDArray[np.bool_] | None) -> Signs:
-    """By node with lost links: which of its ports are lost. Of a lost switch's hosts these are many, and alike."""
+    """Lost ports of each node with lost links.
+
+    All hosts of a lost switch are alike.
+    """
     if lost_links is None or not lost_links.any():
         return {}
     gone = fabric.links[lost_links]
@@ -217,12 +240,12 @@ def _signs(fabric: Fabric, lost_links: NDArray[np.bool_] | None) -> Signs:
 
 
 def _alike(fabric: Fabric, node: int, signs: Signs) -> tuple[Hashable, ...]:
-    """Equal for nodes with the same neighbours and the same ports lost."""
+    """A value that is equal for equal neighbours and equal lost ports."""
     return (*_neighbours(fabric, node), *signs.get(node, ()))
 
 
 def _runs(count: int, first: int, marked: Iterable[int]) -> list[list[int]]:
-    """The first places, the last and the marked ones alone, and what lies between them together."""
+    """First, last and marked places alone; gaps between them."""
     alone = {*range(first), count - 1, *marked}
     runs: list[list[int]] = []
     for place in range(count):
@@ -253,7 +276,10 @@ def _gap_network(hidden: Sequence[NetworkLayout]) -> NetworkLayout:
 
 
 def _shorten(boxes: Sequence[Box], most: int, short: int, signs: Signs) -> list[Box]:
-    """Where there are more than ``most`` boxes, ``short`` ones: the first, gaps, those with losses, and the last."""
+    """Shorten a row of more than ``most`` boxes to ``short`` boxes.
+
+    It keeps the first boxes, gaps, boxes with losses, and the last.
+    """
     if len(boxes) <= most:
         return list(boxes)
     # a box all of whose ports are lost is what one looks for; others share the loss
@@ -272,7 +298,7 @@ def _gap(boxes: Iterable[Box], tier: int) -> Box:
 
 
 def _grouped(pairs: Iterable[tuple[Hashable, int]]) -> list[tuple[int, ...]]:
-    """Nodes with equal keys together, in the order of their first."""
+    """Nodes grouped by equal keys, in the order of first nodes."""
     groups: defaultdict[Hashable, list[int]] = defaultdict(list)
     for key, node in pairs:
         groups[key].append(node)
@@ -288,7 +314,10 @@ def _neighbours(fabric: Fabric, node: int) -> tuple[int, ...]:
 def _top_row(
     fabric: Fabric, nodes: NDArray[np.int64], tier: int, signs: Signs, *, most: int = MOST_IN_TOP_ROW
 ) -> list[Box]:
-    """The top tier: every switch, or one box for those that are linked alike, or the first ones and the last."""
+    """The top row: every switch, one box, or a shortened row.
+
+    Switches that are linked alike are one box.
+    """
     groups: list[tuple[int, ...]] = [(node,) for node in nodes.tolist()]
     if len(groups) > most:
         alike = _grouped((_alike(fabric, node, signs), node) for node in nodes.tolist())
@@ -302,7 +331,7 @@ def _top_row(
 
 
 def _joined(fabric: Fabric, is_in: NDArray[np.bool_]) -> list[list[int]]:
-    """What hangs together over links between some nodes, in the order of the first of each."""
+    """Connected parts of some nodes, in the order of first nodes."""
     a, b = fabric.links["a"], fabric.links["b"]
     inside = is_in[a] & is_in[b]
     count = len(fabric.node_names)
@@ -313,7 +342,10 @@ def _joined(fabric: Fabric, is_in: NDArray[np.bool_]) -> list[list[int]]:
 
 
 def _rows(fabric: Fabric, nodes: list[int], signs: Signs, most: int) -> dict[int, tuple[Box, ...]]:
-    """The rows of a pod, highest tier first; hosts whose leaf is left out are left out with it."""
+    """The rows of a pod, the highest tier first.
+
+    Hosts whose leaf is left out are left out with it.
+    """
     by_tier: defaultdict[int, list[int]] = defaultdict(list)
     for node in nodes:
         by_tier[int(fabric.node_tier[node])].append(node)

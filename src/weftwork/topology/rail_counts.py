@@ -1,5 +1,6 @@
-"""How many switches rails take: pods, spines, blocks and cores from servers, ports and ratios.
+"""Number of switches for rails: pods, spines, blocks and cores.
 
+They follow from servers, ports and ratios.
 Source: docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure v1.0; docs.nvidia.com, Enterprise Reference
 Architectures, HGX AI Factory (rail-optimized leaf-spine); Wang et al., Hot Interconnects 2024, arXiv:2307.12169
 (rail-only); Qian et al., SIGCOMM 2024, doi:10.1145/3651890.3672265 (planes).
@@ -62,7 +63,7 @@ class RailCounts:
 
     @property
     def networks(self) -> int:
-        """Sets of switches that no link joins."""
+        """Number of sets of switches that no link joins."""
         return self.planes * (self.rails if self.rail_only else 1)
 
     @property
@@ -95,13 +96,14 @@ def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
     rail_only: bool = False,
     tiers: int | None = None,
 ) -> RailCounts:
-    """Derive a shape; what is given is kept, the rest follows from the ports of a switch and the oversubscription.
+    """Derive a shape; given values are kept.
 
-    At a ratio that is asked for, pods are equal: each gets the most servers that divide and for which a leaf has ports
-    at exactly that ratio. Without one, a pod gets as many servers as a leaf has ports for without blocking, and the
-    last what is left. Then the fewest spines that carry all uplinks are taken. Where the leaves are more than a spine
-    has ports, blocks of pods have spines of their own, and cores join the blocks, without oversubscription unless a
-    ratio is asked for of the spines; then blocks are equal, too.
+    The rest follows from the ports of a switch and the oversubscription. At a ratio that is asked for, pods are equal:
+    each gets the most servers that divide and for which a leaf has ports at exactly that ratio. Without one, a pod gets
+    as many servers as a leaf has ports for without blocking, and the last what is left. Then the fewest spines that
+    carry all uplinks are taken. Where the leaves are more than a spine has ports, blocks of pods have spines of their
+    own, and cores join the blocks, without oversubscription unless a ratio is asked for of the spines; then blocks are
+    equal, too.
 
     Parameters
     ----------
@@ -191,9 +193,10 @@ def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Lower:
-    """Leaves of a network, uplinks of each, links of a pair where given (0: derived), ports of a switch (0: any).
+    """Lower part of a shape: leaves, uplinks, links per pair, ports.
 
-    ``core_speed`` is the rate of a link below the spines over that of one above.
+    Leaves are those of a network, uplinks those of each leaf. Links of a pair are 0 if they are derived; ports of a
+    switch are 0 for any number. ``core_speed`` is the rate of a link below the spines over that of one above.
     """
 
     leaves: int
@@ -208,7 +211,7 @@ def _refusal(key: str, text: str, fix: str | None = None) -> ConfigError:
 
 
 def wrong_pods(pods: int, servers: int, per_pod: int, wanted: int) -> tuple[str, str]:
-    """Text and fix for a number of pods that its servers do not fill."""
+    """Text and fix for a number of pods that the servers do not fill."""
     return f"found {pods:,}, but {plural(servers, 'server')} in pods of {per_pod:,} make {wanted:,}", str(wanted)
 
 
@@ -220,7 +223,7 @@ def _asked(oversubscription: Wanted, tier: str) -> Fraction | None:
 
 
 def _agree(split: Split, per_pod: int, asked: Fraction, actual: Fraction) -> None:
-    """Refuse a ratio other than that of the given spines, and unequal pods."""
+    """Refuse a ratio that the given spines contradict, and unequal pods."""
     if abs(actual - asked) > asked / 1000:
         text = f"found {ratio_text(asked)}, but spines and links_per_pair make {ratio_text(actual)}; leave it out"
         raise _refusal("oversubscription", text)
@@ -230,7 +233,10 @@ def _agree(split: Split, per_pod: int, asked: Fraction, actual: Fraction) -> Non
 def _per_pod(
     split: Split, asked: Fraction | None, pods: int | None, wanted: int | None, *, has_spines: bool
 ) -> int:  # fmt: skip
-    """Servers of a pod: as given, or the most at the ratio asked, in equal pods unless given spines make the ratio."""
+    """Servers of a pod: as given, or the most at the wanted ratio.
+
+    Pods are equal unless given spines make the ratio.
+    """
     if wanted is None and pods is None:
         if asked is None or has_spines:
             return min(split.most_at_most(asked or Fraction(1)), split.hosts)
@@ -243,7 +249,7 @@ def _without_spines(
     servers: int, pods: int, per_pod: int, rails: int, planes: int, width: int, radix: int, *, is_rail_only: bool
 ) -> RailCounts:
     if pods > 1:
-        text = f"found 0, but the servers are in {plural(pods, 'pod')}, which nothing else joins"
+        text = f"found 0, but the servers are in {plural(pods, 'pod')}, which only spines join"
         raise _refusal("spines", text)
     if radix and per_pod * width > radix:
         each = "one port" if width == 1 else plural(width, "port")
@@ -259,7 +265,7 @@ def _without_spines(
 
 
 def _per_pair(lower: _Lower, leaves: int, ports: int, spines: int | None) -> int:
-    """Links between a leaf and a spine: as given, or as many as the spine's ports allow."""
+    """Links between a leaf and a spine: given, or by the spine's ports."""
     if lower.per_pair is None or lower.per_pair:
         per_pair = lower.per_pair or 1
         if ports and leaves * per_pair > ports:
@@ -272,7 +278,8 @@ def _per_pair(lower: _Lower, leaves: int, ports: int, spines: int | None) -> int
     most = most_cables(lower.uplinks, leaves, ports)
     if not most:
         text = (
-            f"found 2, but {plural(leaves, 'leaf needs', 'leaves need')} a third: a spine has {plural(ports, 'port')}"
+            f"found 2, but {plural(leaves, 'leaf needs', 'leaves need')} a third tier: a spine has "
+            f"{plural(ports, 'port')}"
         )
         raise _refusal("tiers", text, fix="3")
     return most
@@ -287,7 +294,10 @@ def _three_tiers(
     *,
     rail_only: bool,
 ) -> RailCounts:
-    """Blocks of pods with spines of their own, whose ports go up to cores: half of them, or by the ratio asked."""
+    """Blocks of pods with separate spines, which are linked to cores.
+
+    Half of the spines' ports go to the cores, or a share by the wanted ratio.
+    """
     ports = (asked or Fraction(1)) / lower.core_speed  # down over up, of a spine
     down = int(lower.radix * ports / (1 + ports))
     leaves_of_pod = 1 if rail_only else common["rails"]
@@ -307,7 +317,8 @@ def _three_tiers(
         text = (
             f"{plural(common['servers'], 'server needs', 'servers need')} {plural(blocks, 'block')}, wanted at most "
             f"{lower.radix}, the ports of a core,"
-            f" which join {plural(room, 'server')}; take a switch with more ports at this rate, planes at a lower one"
+            f" which join {plural(room, 'server')}; take a switch with more ports at this rate, or planes at a lower "
+            "rate"
         ) + ("" if rail_only or common["rails"] == 1 else ", or topology: rail-only")
         raise _refusal("hosts", text)
     per_core = most_cables(up, blocks, lower.radix)
@@ -320,7 +331,10 @@ def _three_tiers(
 def _equal_block(
     lower: _Lower, common: Mapping[str, int], leaves_of_pod: int, down: int, ratio: Fraction
 ) -> tuple[int, int, int]:
-    """Pods of a block, links of a pair and uplinks of a spine at exactly a ratio, with equal blocks."""
+    """Size of equal blocks at exactly a ratio.
+
+    The result is pods of a block, links of a pair and uplinks of a spine.
+    """
     fitting: dict[int, tuple[int, int, int]] = {}
     given = [lower.per_pair or 1] if lower.per_pair is None or lower.per_pair else None
     pairs = given or [m for m in range(lower.uplinks, 0, -1) if lower.uplinks % m == 0]

@@ -1,6 +1,7 @@
-"""Keys of fabrics of rails, and the tree that they make: in each pod of servers one leaf for each rail, spines above.
+"""Keys of rail fabrics, and their tree.
 
-`weftwork.topology.shapes` gives the names that people use for them: rail-optimized, rail-only and others.
+In each pod of servers there is one leaf for each rail, with spines above. `weftwork.topology.shapes` gives the names
+that people use for them: rail-optimized, rail-only and others.
 Source: docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure v1.0; Wang et al., Hot Interconnects 2024,
 arXiv:2307.12169; Qian et al., SIGCOMM 2024, doi:10.1145/3651890.3672265.
 Leaves out: the counts (`weftwork.topology.rail_counts`), and nodes and links (`weftwork.topology.pgft`).
@@ -20,12 +21,12 @@ __all__ = ["RailKeys", "counts_of", "rail_name", "rail_tree", "resolve_rails"]
 
 
 class RailKeys(Record):
-    """The keys of a fabric of rails: its counts, or what they follow from."""
+    """The keys of a rail fabric: its counts, or their inputs."""
 
     tiers: int | None = row(
         "tiers",
         Whole(low=2, high=3, unit="tiers"),
-        absent="2 where they suffice, else 3",
+        absent="2 if they suffice, else 3",
         text="Tiers of switches: leaves and spines, or with cores above them.",
         source="chosen: as few as suffice",
     )
@@ -47,7 +48,7 @@ class RailKeys(Record):
         "rails",
         Whole(low=1, high=1_024, unit="rails"),
         absent="one for each GPU of a server, or as the catalogue says of the node",
-        text="Leaves of a pod and plane: the ports of GPU g of every server hang on leaf g mod rails.",
+        text="Leaves of a pod and plane. The ports of GPU g of every server are on leaf g mod rails.",
         source="docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure: each GPU rail on its own leaf",
     )
     planes: int = row(
@@ -61,8 +62,8 @@ class RailKeys(Record):
         "spines",
         Whole(low=0, high=65_536, unit="switches"),
         absent="follows from the uplinks of a leaf",
-        text="Spine switches of a plane (of a rail where rails are not joined; of a block with three tiers); 0 where"
-        " nothing joins the leaves.",
+        text="Spine switches of a plane (of a rail if rails are not joined; of a block with three tiers). 0 if no"
+        " spine joins the leaves.",
         source="chosen: derived",
     )
     links_per_pair: int | None = tree_rows.links_per_pair()
@@ -71,7 +72,7 @@ class RailKeys(Record):
 
 
 def resolve_rails(keys: RailKeys, ground: Ground, found: Findings) -> tuple[RailKeys, int | None]:
-    """Check the keys, fill in the rails, and say how many servers there are."""
+    """Check the keys, fill in the rails, and return the servers."""
     server = ground.server
     if server is None:
         return keys, ground.hosts
@@ -94,7 +95,7 @@ def resolve_rails(keys: RailKeys, ground: Ground, found: Findings) -> tuple[Rail
 
 
 def counts_of(keys: RailKeys, parts: Parts, *, rail_only: bool) -> RailCounts:
-    """The counts that keys and parts make.
+    """Counts of the tree, from keys and parts.
 
     Raises
     ------
@@ -122,7 +123,7 @@ def counts_of(keys: RailKeys, parts: Parts, *, rail_only: bool) -> RailCounts:
 
 
 def rail_tree(keys: RailKeys, parts: Parts, *, rail_only: bool = False) -> Pgft:
-    """The tree that keys and parts make.
+    """The tree of keys and parts.
 
     Parameters
     ----------
@@ -170,7 +171,10 @@ def rail_tree(keys: RailKeys, parts: Parts, *, rail_only: bool = False) -> Pgft:
 
 
 def rail_name(tree: Pgft) -> str:
-    """Kind, pods, rails and planes of a tree in words, such as ``rail-optimized, 4 pods x 8 rails``."""
+    """Description of a tree, such as ``rail-optimized, 4 pods x 8 rails``.
+
+    It has kind, pods, rails and planes.
+    """
     kind = "rail-optimized" if tree.is_joined else "rail-only"
     counts = [(tree.pods, "pod"), (tree.rails, "rail"), (tree.planes, "plane")]
     return f"{kind}, " + " x ".join(plural(count, word) for count, word in counts if count > 1 or word != "plane")

@@ -1,7 +1,8 @@
-"""Random losses: ``random:2%`` loses each link between switches with that probability, and a seed says which.
+"""Random losses: ``random:2%`` loses links with a probability.
 
-``random:2%`` means links between switches, ``random:2%:switches`` switches, ``random:3:links`` exactly three links, and
-``random:2%@17`` what seed 17 draws. A part that is lost at 2 % is lost at 3 % of the same seed, too.
+Each link between switches is lost with that probability, by a seed. ``random:2%`` means links between switches,
+``random:2%:switches`` switches, ``random:3:links`` exactly three links, and ``random:2%@17`` what seed 17 draws. A part
+that is lost at 2 % is lost at 3 % of the same seed, too.
 Source: interval of a share by Wilson, JASA 22, 1927, doi:10.1080/01621459.1927.10502953.
 Leaves out: parts that fail together, such as a line card; times between failures (`weftwork.workload.reliability`).
 """
@@ -41,7 +42,7 @@ _WANTED: Final = "random:2%, random:2%:switches or random:3:links, with @17 for 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandomPart:
-    """A random loss: what may be lost, with which probability.
+    """A random loss: the candidates and the probability.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class RandomPart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeedShare:
-    """The share of seeds for which a property holds, with its 95 % interval (Wilson).
+    """The share of seeds with a property, and its 95 % interval (Wilson).
 
     Attributes
     ----------
@@ -138,7 +139,7 @@ class RandomLoss:
 
 
 def random_part(name: str) -> RandomPart | None:
-    """Read ``random:...``; None for every other name.
+    """Read ``random:...``; None for any other name.
 
     Raises
     ------
@@ -177,7 +178,7 @@ def _wrong(text: str) -> ConfigError:
 
 
 def draw_lost(fabric: Fabric, part: RandomPart, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Draw what is lost.
+    """Draw the lost nodes and links.
 
     The identity of a draw is the place of the link among those between switches, or of the switch among switches.
 
@@ -220,7 +221,9 @@ def measure_random(
     lost_links: NDArray[np.bool_] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RandomLoss:
-    """Draw a loss for each seed and measure what is left: an exact max-flow each, without valleys in a tiered fabric.
+    """Draw a loss for each seed and measure the remaining bandwidth.
+
+    Each is an exact max-flow, without valleys in a tiered fabric.
 
     Parameters
     ----------
@@ -280,7 +283,7 @@ def measure_random(
 
 
 class _Hosts:
-    """Hosts by the switches that they hang on, so that those alike are asked once for each seed."""
+    """Hosts by their switches, so that equal hosts are measured once per seed."""
 
     def __init__(self, fabric: Fabric, lost_links: NDArray[np.bool_]) -> None:
         self._fabric = fabric
@@ -297,7 +300,10 @@ class _Hosts:
         self._groups = [(links[key], count) for key, count in alike.items()]
 
     def pairs_joined(self, link_up: NDArray[np.bool_]) -> int:
-        """Ordered pairs of hosts that share a network, a host with itself among them where it has one."""
+        """Ordered pairs of hosts that share a network.
+
+        A host with itself counts if it has a network.
+        """
         network = networks_of_links(self._fabric, link_up)
         sets: Counter[frozenset[int]] = Counter()
         for links, count in self._groups:

@@ -1,5 +1,6 @@
-"""Who reaches whom over switches: networks that no link joins, rails, and the GPUs of different servers.
+"""Reachability over switches: networks, rails, and GPUs of different servers.
 
+No link joins two networks.
 Leaves out: paths through a server; a GPU that has to ask another one of its server counts as not reached.
 """
 
@@ -21,7 +22,7 @@ __all__ = ["Reach", "networks_of_links", "rails_of", "reach"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reach:
-    """What the links join.
+    """Reachability by links: networks, and pairs of hosts and GPUs.
 
     Attributes
     ----------
@@ -43,9 +44,9 @@ class Reach:
 
 
 def networks_of_links(fabric: Fabric, link_up: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Network of every link, numbered from 0 by the first link, -1 for links that are down; shape (links,).
+    """Network of every link, numbered from 0 by its first link.
 
-    A wire between two hosts is a network of its own.
+    Links that are down have -1; the shape is (links,). A wire between two hosts is a network of its own.
     """
     count, links = len(fabric.node_names), fabric.links
     is_host = fabric.node_kind == HOST
@@ -63,7 +64,9 @@ def networks_of_links(fabric: Fabric, link_up: NDArray[np.bool_]) -> NDArray[np.
 
 
 def reach(fabric: Fabric, link_up: NDArray[np.bool_] | None = None) -> Reach:
-    """Find who reaches whom over the links that are up, by default all.
+    """Find reachable pairs over the links that are up.
+
+    By default all links are up.
 
     Parameters
     ----------
@@ -113,14 +116,16 @@ def reach(fabric: Fabric, link_up: NDArray[np.bool_] | None = None) -> Reach:
 
 
 def _joined(sets: Counter[frozenset[int]]) -> int:
-    """Unordered pairs of different members whose sets meet."""
+    """Unordered pairs of different members with common elements."""
     ordered = sum(many * more for one, many in sets.items() for other, more in sets.items() if one & other)
     with_itself = sum(count for own, count in sets.items() if own)
     return (ordered - with_itself) // 2
 
 
 def rails_of(fabric: Fabric) -> list[NDArray[np.int64]]:
-    """NIC port numbers that hang on the same switch as each other in every host: one group, a rail, for each switch.
+    """Rails: NIC port numbers on a common switch in every host.
+
+    There is one group, a rail, for each switch.
 
     Returns
     -------

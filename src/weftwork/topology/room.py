@@ -1,4 +1,4 @@
-"""What a fabric takes in memory, known from its counts before it is built.
+"""Memory of a fabric, known from its counts before it is built.
 
 Leaves out: routes, engines and tables, which `weftwork.study.prepare.estimate` adds.
 """
@@ -24,12 +24,14 @@ NODE_BYTES: Final = 60
 
 
 def fabric_bytes(size: FabricSize) -> int:
-    """Memory that building a fabric takes, at its most."""
+    """Peak memory of building a fabric."""
     return LINK_BYTES * size.links + NODE_BYTES * size.nodes
 
 
 def refuse_size(size: FabricSize | None, keys: Sequence[str]) -> None:
-    """Refuse a fabric that memory does not hold; None, a size that nobody knows, passes.
+    """Refuse a fabric that does not fit into memory.
+
+    None, an unknown size, passes.
 
     Parameters
     ----------
@@ -47,6 +49,6 @@ def refuse_size(size: FabricSize | None, keys: Sequence[str]) -> None:
         f"{plural(size.links, 'link')} between {plural(size.hosts, 'host')} and "
         f"{plural(size.switches, 'switch', 'switches')} need"
         f" {memory_words(fabric_bytes(size))} of memory, wanted at most {limit}; take less of"
-        f" {', '.join(keys) or 'what it is made of'}"
+        f" {', '.join(keys) or 'its hosts and switches'}"
     )
     raise ConfigError("fabric", [Mistake(path=f"fabric.{keys[0]}" if keys else "fabric", text=text)])

@@ -1,8 +1,8 @@
-"""Routes: for every switch and every place where hosts hang, the ports that lie on a shortest path.
+"""Routes: ports on shortest paths, by switch and attachment.
 
-All shortest paths by hop count are candidates, as ECMP uses them (RFC 2992 describes the choice among them). Hosts do
-not forward. Routes are kept per attachment, not per host, and equal sets of ports are kept once: a fat tree of 8,192
-hosts needs 512 columns and some thousand groups.
+An attachment is a node at which hosts are attached. All shortest paths by hop count are candidates, as ECMP uses them
+(RFC 2992 describes the choice among them). Hosts do not forward. Routes are kept per attachment, not per host, and
+equal sets of ports are kept once: a fat tree of 8,192 hosts needs 512 columns and some thousand groups.
 Under up-down a switch below which an attachment lies uses its shortest ways down alone, and any other the links up to
 where the fewest hops are left, so that no route goes down and up again: up*/down*, with tiers for directions.
 Source: up*/down*: Schroeder et al., Autonet, IEEE JSAC 9(8), 1991, doi:10.1109/49.105178.
@@ -33,7 +33,7 @@ _FAR = np.int16(np.iinfo(np.int16).max - 1)  # hops of no route; one more is sti
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Routes:
-    """Where a packet may go next.
+    """Next hops of packets.
 
     An endpoint is a port of a host; its attachment is the node at the other end of the link: a switch, or a host where
     two hosts are linked directly. Attachments follow the wiring alone, so that their numbers outlive faults.
@@ -56,7 +56,10 @@ class Routes:
     group_ports: NDArray[np.int32]
 
     def candidates(self, node: int, attachment: int) -> NDArray[np.int32]:
-        """Ports of ``node`` on a route to ``attachment``; empty where there is none or it is delivered here."""
+        """Ports of ``node`` on a route to ``attachment``.
+
+        Empty if there is no route or the packet is delivered here.
+        """
         group = int(self.group_of[node, attachment])
         if group < 0:
             return self.group_ports[:0]
@@ -65,7 +68,9 @@ class Routes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HopsLeft:
-    """Compute distances from all switches to all attachments by a rule of routes, and the ports on these routes.
+    """Compute distances from switches to attachments, and ports on routes.
+
+    A rule of routes decides which paths count.
 
     Attributes
     ----------
@@ -81,7 +86,10 @@ class HopsLeft:
     def leads(
         self, node: int, own: NDArray[np.integer], columns: NDArray[np.int64] | slice = slice(None)
     ) -> NDArray[np.bool_]:
-        """Which of some ports of a node between switches (rows) lie on a route to which attachments (columns)."""
+        """Ports that lie on a route to attachments, as a matrix.
+
+        Rows are some ports of a node between switches; columns are attachments.
+        """
         ports, tier = self.fabric.ports, self.fabric.node_tier
         peer = ports.node[ports.peer[own]]
         here, beyond = self.hops[node, columns], self.hops[peer][:, columns]
@@ -97,7 +105,9 @@ class HopsLeft:
 def search(
     fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32], *, downwards: bool = False
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint64]]]:
-    """Search by levels over switches from all attachments at once: one bit per attachment, a word of 64 at a time.
+    """Search by levels from all attachments at once.
+
+    Each attachment is one bit; a word has 64.
 
     Parameters
     ----------
@@ -139,7 +149,9 @@ def search(
 def switch_distances(
     fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32], *, downwards: bool = False
 ) -> NDArray[np.int16]:
-    """Hops over switches from every node to every attachment; -1 where there is no path and for hosts.
+    """Hops over switches from every node to every attachment.
+
+    -1 without a path, and for hosts.
 
     Parameters
     ----------
@@ -191,7 +203,10 @@ def hops_left(
 
 
 def attachments(fabric: Fabric) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Nodes at which hosts hang, and the attachment of every port (-1 for ports of switches)."""
+    """Nodes with hosts, and the attachment of every port.
+
+    Ports of switches have -1.
+    """
     ports = fabric.ports
     endpoint = fabric.node_kind[ports.node] == HOST
     attach_node, column = np.unique(ports.node[ports.peer[endpoint]], return_inverse=True)
@@ -201,7 +216,9 @@ def attachments(fabric: Fabric) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 
 
 def routes(fabric: Fabric, link_up: NDArray[np.bool_], *, up_down: bool = False) -> Routes:
-    """All shortest paths over the links that are up, or those that never go down and then up again.
+    """All shortest paths over the links that are up.
+
+    Another rule gives those that never go down and then up again.
 
     Parameters
     ----------
@@ -252,7 +269,9 @@ def routes(fabric: Fabric, link_up: NDArray[np.bool_], *, up_down: bool = False)
 
 
 def second_groups(fabric: Fabric, link_up: NDArray[np.bool_], found: Routes) -> Routes:
-    """The other ways: ports to switches from which an attachment can be reached, and that are on no shortest path.
+    """Non-minimal routes: ports off the shortest paths.
+
+    They lead to switches from which an attachment can be reached.
 
     Parameters
     ----------
@@ -298,7 +317,7 @@ def second_groups(fabric: Fabric, link_up: NDArray[np.bool_], found: Routes) -> 
 
 
 def _distinct_columns(table: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One column index per distinct column, and which distinct column each column equals."""
+    """One column index per distinct column, and each column's distinct column."""
     words = -(-table.shape[0] // 64)
     padded = np.zeros((table.shape[1], words * 8), np.uint8)
     packed = np.packbits(table, axis=0, bitorder="little").T

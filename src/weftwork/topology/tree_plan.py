@@ -1,8 +1,8 @@
-"""Recognise the tree that a fabric is: switches, rates and ratios by tier, and the attachment of its servers.
+"""Recognise the tree of a fabric: switches, rates and ratios by tier.
 
-The fabric is measured, whoever made it. In a tree links join neighbouring tiers alone, and every switch reaches, going
-down, all leaves of its group: of those that hang together by the switches of its tier and of the tiers below. Then a
-switch needs a port for each group below it, which is what ends a tree.
+The attachment of its servers belongs to it. The fabric is measured, whoever made it. In a tree links join neighbouring
+tiers alone, and every switch reaches, going down, all leaves of its group: of those that hang together by the switches
+of its tier and of the tiers below. Then a switch needs a port for each group below it, which is what ends a tree.
 Source: derived from the parallel-ports generalised fat trees of Zahavi, J. Parallel Distrib. Comput. 2012.
 Leaves out: fabrics whose switches, links or servers differ within a tier; they are refused with the reason.
 """
@@ -28,7 +28,10 @@ __all__ = ["EndlessTreeError", "NoTreeError", "TreePlan", "switch_ports", "tree_
 
 
 class NoTreeError(WeftworkError):
-    """The fabric is no uniform tree, so its largest size is unknown. The text says why."""
+    """The fabric is no uniform tree, so its largest size is unknown.
+
+    The text says why.
+    """
 
 
 class EndlessTreeError(NoTreeError):
@@ -61,7 +64,10 @@ class TreePlan:
     part_filled: tuple[int, ...] = ()
 
     def end(self) -> TreeEnd | None:
-        """The tree of this kind that has all its ports; None where the ports do not suffice for one server."""
+        """The full tree of this kind.
+
+        None if the ports do not suffice for one server.
+        """
         rates = self.rates_bps
         splits = [
             best_split(self.switches[tier], ratio=ratio, down_bps=rates[tier], up_bps=rates[tier + 1],
@@ -82,7 +88,7 @@ class TreePlan:
 
 
 def switch_ports(switch: Switch) -> SwitchPorts:
-    """The ports of a switch, with its capacity where the catalogue knows it."""
+    """The ports of a switch, with its capacity if the catalogue knows it."""
     row = catalogue.SWITCHES.get(switch.name)
     if row is None or "capacity_bps" not in row.figures:
         return SwitchPorts(ports=switch.radix)
@@ -92,7 +98,10 @@ def switch_ports(switch: Switch) -> SwitchPorts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Levels:
-    """A fabric by tiers; ``low`` and ``high`` are the ends of every link, ``groups`` one array of nodes by tier."""
+    """A fabric by tiers.
+
+    ``low`` and ``high`` are the ends of every link, ``groups`` is one array of nodes by tier.
+    """
 
     tier: NDArray[np.int64]
     low: NDArray[np.int64]
@@ -102,7 +111,7 @@ class _Levels:
 
 
 def tree_plan(fabric: Fabric) -> TreePlan:
-    """Read the properties of a fabric that decide how large its kind can be.
+    """Read the properties that decide how large a fabric can grow.
 
     Parameters
     ----------
@@ -155,7 +164,7 @@ def tree_plan(fabric: Fabric) -> TreePlan:
 
 
 def _levels(fabric: Fabric) -> _Levels:
-    """Tiers and links, which join neighbours."""
+    """Tiers and links; links join neighbouring tiers."""
     tier = fabric.node_tier.astype(np.int64)
     is_host = fabric.node_kind == HOST
     if not is_host.any() or is_host.all():
@@ -207,7 +216,7 @@ def _rates(fabric: Fabric, levels: _Levels) -> tuple[int, ...]:
 
 
 def _uplinks(levels: _Levels) -> tuple[int, ...]:
-    """Links up of every switch of a tier, for every tier but the top."""
+    """Links up of every switch, for every tier except the top."""
     up = np.bincount(levels.low, minlength=len(levels.tier))
     found = []
     for tier in range(1, levels.top):
@@ -220,7 +229,10 @@ def _uplinks(levels: _Levels) -> tuple[int, ...]:
 
 
 def _grouped(fabric: Fabric, levels: _Levels) -> _Levels:
-    """Number the groups of every tier: switches that hang together by links of this tier and below."""
+    """Number the groups of every tier.
+
+    A group is switches that are connected by links of this tier and below.
+    """
     count = len(levels.tier)
     groups = []
     for tier in range(1, levels.top + 1):
@@ -238,13 +250,16 @@ def _grouped(fabric: Fabric, levels: _Levels) -> _Levels:
         nodes = np.flatnonzero(levels.tier == tier)
         if (reached[nodes] != inside[own[nodes]]).any():
             first = nodes[reached[nodes] != inside[own[nodes]]][0]
-            message = f"{fabric.node_names[int(first)]} does not reach all leaves that hang together below its tier"
+            message = f"{fabric.node_names[int(first)]} does not reach all leaves that are connected below its tier"
             raise NoTreeError(message)
     return _Levels(tier=levels.tier, low=levels.low, high=levels.high, top=levels.top, groups=tuple(groups))
 
 
 def _hung(levels: _Levels) -> tuple[int, tuple[int, ...], int]:
-    """The attachment of every server: ports on each leaf, their spread over groups by tier, and networks."""
+    """The attachment of every server.
+
+    It is ports on each leaf, their spread over groups by tier, and networks.
+    """
     to_host = levels.tier[levels.low] == 0
     host, leaf = levels.low[to_host], levels.high[to_host]
     count = len(levels.tier)
@@ -256,13 +271,16 @@ def _hung(levels: _Levels) -> tuple[int, tuple[int, ...], int]:
         spread.append(_alike(above[first]))
     networks = _alike(np.unique(sets[-1]) // count)
     if networks != len(np.unique(sets[-1] % count)):
-        message = "its servers do not all hang on the same networks"
+        message = "its servers are not all attached to the same networks"
         raise NoTreeError(message)
     return each, tuple(spread), networks
 
 
 def _cables(levels: _Levels) -> tuple[int, ...]:
-    """The most links that join a switch with one group below it, for every tier but the leaves."""
+    """The most links between a switch and one group below it.
+
+    The result is for every tier except the leaves.
+    """
     count = len(levels.tier)
     found = []
     for tier in range(2, levels.top + 1):
@@ -273,7 +291,10 @@ def _cables(levels: _Levels) -> tuple[int, ...]:
 
 
 def _filled(switch: SwitchPorts, most: int, up: int, down_bps: int, up_bps: int) -> int:
-    """Links down of a switch when its free ports are in use, as far as it does not block."""
+    """Links down of a switch with all free ports in use.
+
+    The switch still does not block.
+    """
     count = most
     while (count + 1) * down_bps <= up * up_bps and switch.fits(count + 1, down_bps, up, up_bps):
         count += 1
@@ -281,10 +302,10 @@ def _filled(switch: SwitchPorts, most: int, up: int, down_bps: int, up_bps: int)
 
 
 def _alike(keys: NDArray[np.int64]) -> int:
-    """The count of each key, equal for all keys."""
+    """The count of each key, which must be equal for all keys."""
     often = np.unique(np.unique(keys, return_counts=True)[1])
     if len(often) != 1:
-        message = "its servers do not all hang alike on leaves and groups of switches"
+        message = "its servers are not all attached alike to leaves and groups of switches"
         raise NoTreeError(message)
     return int(often[0])
 

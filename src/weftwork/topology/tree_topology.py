@@ -1,5 +1,6 @@
-"""The record that a file of a tree offers: its keys make a tree of the one generator, which is then built.
+"""The record of a tree's file: a preset of the one generator.
 
+Its keys make the tree, which is then built.
 Leaves out: what the keys mean, which each file of `weftwork.topology.shapes` says.
 """
 
@@ -44,7 +45,7 @@ def tree_topology(
     extras: Callable[[K], Sequence[Extra]] | None = None,
     defaults: Mapping[str, str | Mapping[str, str | int]] | None = None,
 ) -> TreeTopology[K]:
-    """Offer a tree.
+    """Make the topology of a tree.
 
     Parameters
     ----------

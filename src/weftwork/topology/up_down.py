@@ -1,7 +1,8 @@
-"""Flows without valleys: what the halves of a fabric, or two of its leaves, can exchange by routes up and then down.
+"""Flows without valleys between halves of a fabric, or two leaves.
 
-Every switch is there twice, once for what climbs and once for what descends, so that a max-flow cannot turn upwards
-again. That network has no circles, and the flow of 65,536 hosts takes some hundredths of a second.
+Routes go up and then down. Every switch is there twice, once for what climbs and once for what descends, so that a
+max-flow cannot turn upwards again. That network has no circles, and the flow of 65,536 hosts takes some hundredths of a
+second.
 Source: Ford and Fulkerson, 1956; up*/down* as in `weftwork.topology.valleys`. Disjoint paths: Menger, 1927.
 Leaves out: what a hash makes of the paths. Where switches of one tier are linked, flows take any path.
 """
@@ -27,7 +28,9 @@ ALL_WORK = 20_000_000  # chosen: pairs of leaves x links, some seconds of max-fl
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DisjointPaths:
-    """The two leaves with the fewest paths without a valley that share no cable in one direction.
+    """The two leaves with the fewest disjoint paths.
+
+    These paths have no valley, and share no cable in one direction.
 
     Attributes
     ----------
@@ -43,7 +46,9 @@ class DisjointPaths:
 
 
 class UpDown:
-    """The network of flows of a fabric. It is laid out once; each flow has its own links that are up.
+    """The flow network of a fabric.
+
+    It is laid out once; each flow has its own links that are up.
 
     Attributes
     ----------
@@ -67,7 +72,9 @@ class UpDown:
         self._a, self._b = a, b
 
     def bisection(self, link_up: NDArray[np.bool_]) -> Bisection:
-        """Largest flow from the first half of the hosts to the second, as `weftwork.topology.measures.bisection`.
+        """Largest flow between two halves of the hosts, without valleys.
+
+        It goes from the first half to the second, as in `weftwork.topology.measures.bisection`.
 
         Parameters
         ----------
@@ -96,7 +103,10 @@ class UpDown:
         return Bisection(rate_bps=rate_bps, hosts_bps=total, method=method)
 
     def cables(self, link_up: NDArray[np.bool_]) -> tuple[csr_array, int]:
-        """The network in which a cable carries one path in each direction, and how many paths its unit means."""
+        """The flow network with one path per cable and direction.
+
+        The second result is the number of paths that its unit means.
+        """
         tails, heads, ones = self._switch_edges(link_up, np.ones(len(link_up), np.int64))
         graph, unit, _ = self._graph(tails, heads, ones, int(link_up.sum()) + 1)
         return graph, unit
@@ -124,7 +134,10 @@ class UpDown:
         rates: list[NDArray[np.int64]],
         total: int,
     ) -> tuple[csr_array, int, bool]:
-        """Capacities in the largest unit that divides all; SciPy's max-flow counts in 32 bits."""
+        """Capacities in the largest common unit.
+
+        SciPy's max-flow counts in 32 bits.
+        """
         tail, head = np.concatenate(tails), np.concatenate(heads)
         rate = np.minimum(np.concatenate(rates), total)  # no link needs more than all that is sent
         size = 2 * self._count + 2
@@ -141,14 +154,16 @@ class UpDown:
 
 
 def _same(node: int, links: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """One node, for each of the links."""
+    """An array with the same node for each link."""
     return np.full(int(links.sum()), node, np.int64)
 
 
 def disjoint_paths(
     fabric: Fabric, link_up: NDArray[np.bool_], leaves: NDArray[np.int64]
 ) -> tuple[DisjointPaths, DisjointPaths] | None:
-    """Find the two leaves with the fewest disjoint paths, with all links and with those that are up.
+    """Find the two leaves with the fewest disjoint paths.
+
+    It is done with all links and with those that are up.
 
     Parameters
     ----------

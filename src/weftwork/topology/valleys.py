@@ -1,7 +1,8 @@
-"""Valleys: routes that go down in a tree of switches and up again, which PFC does not allow without a further class.
+"""Valleys: routes that go down in a tree of switches and up again.
 
-A route without a valley climbs from tier to tier and then descends (up*/down*). Buffers of such routes never wait for
-each other in a circle, so that one lossless class is enough. After a loss the shortest routes left may have a valley.
+PFC does not allow them without a further class. A route without a valley climbs from tier to tier and then descends
+(up*/down*). Buffers of such routes never wait for each other in a circle, so that one lossless class is enough. After a
+loss the shortest routes left may have a valley.
 Source: Schroeder et al., Autonet, IEEE JSAC 9(8), 1991, doi:10.1109/49.105178 (up*/down*); Hu et al., Tagger, CoNEXT
 2017, doi:10.1145/3143361.3143382, sections 3 and 4 (valleys after failures, a class for each turn).
 Leaves out: fabrics that link switches of one tier, where up and down say nothing; which class carries what.
@@ -26,7 +27,9 @@ Bits = NDArray[np.uint64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Valleys:
-    """Pairs of leaves, here switches at which hosts hang, by the routes that join them.
+    """Pairs of leaves, by the routes that join them.
+
+    Leaves are switches at which hosts are attached.
 
     Attributes
     ----------
@@ -49,7 +52,10 @@ class Valleys:
 
 
 def is_tiered(fabric: Fabric) -> bool:
-    """Whether every link between two switches joins two tiers, so that each hop goes either up or down."""
+    """Whether all links between switches join two tiers.
+
+    Each hop then goes either up or down.
+    """
     return same_tier_link(fabric) is None
 
 
@@ -70,7 +76,9 @@ def leaves_left(fabric: Fabric, link_up: NDArray[np.bool_]) -> NDArray[np.int64]
 
 
 def leaves_below(fabric: Fabric, lost: NDArray[np.bool_], leaves: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Which leaves could climb by one of the lost links; in a tree without valleys no other pair has got one.
+    """Leaves that could climb by one of the lost links.
+
+    In a tree without valleys, no other pair of leaves has got a valley.
 
     Parameters
     ----------
@@ -135,7 +143,9 @@ def valleys(
 
 
 def legal_pairs(fabric: Fabric, link_up: NDArray[np.bool_], leaves: NDArray[np.int64]) -> int | None:
-    """Unordered pairs of leaves that a path without a valley joins: `Valleys.pairs_legal`, and nothing else.
+    """Unordered pairs of leaves joined by paths without a valley.
+
+    It is `Valleys.pairs_legal`, and nothing else.
 
     Returns
     -------
@@ -153,7 +163,10 @@ def legal_pairs(fabric: Fabric, link_up: NDArray[np.bool_], leaves: NDArray[np.i
 
 
 class _LevelSearch:
-    """A search by levels from all leaves at once, one bit for each, in three phases: up, then down, then anything."""
+    """A search by levels from all leaves at once, with one bit each.
+
+    It has three phases: up, then down, then anything.
+    """
 
     def __init__(self, fabric: Fabric, link_up: NDArray[np.bool_]) -> None:
         ports, is_switch = fabric.ports, fabric.node_kind != HOST
@@ -175,9 +188,10 @@ class _LevelSearch:
         return bits
 
     def levels(self, source: NDArray[np.int64], *, has_valleys: bool = True) -> Iterator[tuple[Bits, Bits, Bits]]:
-        """For 1 hop, 2 hops and so on: who reaches each switch by just so many: upwards, up and down, by a valley.
+        """Reached leaves of each switch, for 1 hop, 2 hops and so on.
 
-        Paths with a valley are followed only as long as they are shortest ones.
+        The parts are upwards, up and down, and by a valley. Paths with a valley are followed only as long as they are
+        shortest ones.
         """
         risen = self.start(source)
         fallen, turned = np.zeros_like(risen), np.zeros_like(risen)
@@ -194,7 +208,10 @@ class _LevelSearch:
             yield risen, fallen, turned
 
     def steps_to(self, row: int, phase: int) -> list[tuple[NDArray[np.int64], tuple[int, ...]]]:
-        """From where one hop leads to a switch in a phase (0: up, 1: down, 2: a valley): rows, and phases there."""
+        """Predecessors of a switch in a phase, as rows and phases.
+
+        Phases are 0: up, 1: down, 2: a valley.
+        """
         below, above = self._below.of(row), self._above.of(row)
         ways: list[list[tuple[NDArray[np.int64], tuple[int, ...]]]]
         ways = [[(below, (0,))], [(above, (0, 1))], [(below, (1, 2)), (above, (2,))]]
@@ -209,7 +226,7 @@ class _Neighbours:
         self._owners, self._starts = np.unique(row, return_index=True)
 
     def gather(self, bits: Bits) -> Bits:
-        """All that the neighbours of each switch have."""
+        """Union of all sets of each switch's neighbours."""
         found = np.zeros_like(bits)
         if len(self._owners):
             found[self._owners] = np.bitwise_or.reduceat(bits[self._peer], self._starts, axis=0)
@@ -225,7 +242,10 @@ class _Neighbours:
 
 
 def _pairs(bits: Bits, columns: NDArray[np.int64]) -> int:
-    """Unordered pairs of different leaves among bits of shape (leaves, words), of which ``columns`` are the sources."""
+    """Unordered pairs of different leaves in a matrix of bits.
+
+    The shape is (leaves, words); ``columns`` are the sources.
+    """
     each = np.bitwise_count(bits).sum(axis=1).astype(np.int64)
     number = np.arange(len(columns))
     itself = bits[columns, number // WORD] >> (number % WORD).astype(np.uint64) & np.uint64(1)
@@ -236,7 +256,7 @@ def _pairs(bits: Bits, columns: NDArray[np.int64]) -> int:
 def _example(
     fabric: Fabric, search: _LevelSearch, leaves: NDArray[np.int64], source: NDArray[np.int64], bits: Bits
 ) -> tuple[str, ...]:
-    """One shortest route with a valley, walked back from its end."""
+    """One shortest route with a valley, traced back from its end."""
     found = np.argwhere(bits)
     if not len(found):
         return ()

@@ -1,7 +1,8 @@
-"""Weights of next hops by the capacity behind them, for switches that divide traffic unequally (WCMP).
+"""Weights of next hops by the capacity behind them (WCMP).
 
-The weight of a candidate is the smaller of the rate of its link and the capacity behind it. The capacity of a switch
-towards an attachment is the sum of its candidates' weights, and unlimited at the attachment itself.
+Switches divide traffic unequally by these weights. The weight of a candidate is the smaller of the rate of its link and
+the capacity behind it. The capacity of a switch towards an attachment is the sum of its candidates' weights, and
+unlimited at the attachment itself.
 Source: Zhou et al., EuroSys 2014, doi:10.1145/2592798.2592803, section 3: weights proportional to downstream capacity.
 Leaves out: reducing weights to the size of a switch's table (section 5), rates that a fault has lowered.
 """
@@ -28,7 +29,9 @@ _UNLIMITED: Final = np.iinfo(np.int64).max
 def weighted(
     fabric: Fabric, link_up: NDArray[np.bool_], found: Routes, *, up_down: bool = False
 ) -> tuple[Routes, NDArray[np.int32]]:
-    """Give every candidate its weight; attachments share a group where ports and weights are equal.
+    """Give every candidate its weight.
+
+    Attachments share a group where ports and weights are equal.
 
     Parameters
     ----------
@@ -54,7 +57,10 @@ def weighted(
     capacity_bps[found.attach_node, np.arange(len(found.attach_node))] = _UNLIMITED
 
     def behind_bps(node: int, columns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Of the node's ports (rows) towards attachments (columns): what each could carry; 0: no candidate."""
+        """Capacity behind each port (rows) towards attachments (columns).
+
+        0: the port is no candidate.
+        """
         own = own_ports[node]
         beyond = capacity_bps[peer_node[own][:, None], columns]
         return np.where(left.leads(node, own, columns), np.minimum(rate_bps[own][:, None], beyond), 0)
@@ -88,7 +94,10 @@ def weighted(
 
 
 def _reduced(behind_bps: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Small whole numbers in the same proportion, column by column; nothing stays 0."""
+    """Small whole numbers in the same proportion, column by column.
+
+    No positive number becomes 0.
+    """
     least = behind_bps // np.gcd.reduce(behind_bps, axis=0)
     most = least.max(axis=0)
     scaled = np.maximum(np.rint(least / most * MOST_WEIGHT), 1)

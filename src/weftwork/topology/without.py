@@ -1,4 +1,4 @@
-"""A fabric with some of it lost: what stays connected, and with how much bandwidth.
+"""A fabric after losses: its connections and bandwidth.
 
 Names are those of `weftwork.topology.lost_names`.
 Source: bisection and the flow between two hosts are max-flows, as in `weftwork.topology.measures`; routes that stay
@@ -35,7 +35,9 @@ ALL_WORK = 300_000  # chosen: hosts squared x links, about a second of max-flows
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RailLoss:
-    """One rail, the NIC ports that share a switch in every server, before and after.
+    """One rail before and after a loss.
+
+    A rail is the NIC ports that share a switch in every server.
 
     Attributes
     ----------
@@ -53,7 +55,9 @@ class RailLoss:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorstPair:
-    """The two hosts between which the least can flow, one way, of those that reach each other.
+    """The two hosts with the smallest flow between them.
+
+    The flow is one way, of hosts that reach each other.
 
     Attributes
     ----------
@@ -71,7 +75,7 @@ class WorstPair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loss:
-    """What a loss does.
+    """Effects of a loss.
 
     Attributes
     ----------
@@ -116,14 +120,17 @@ class Loss:
 
 
 def lose(fabric: Fabric, lost_links: NDArray[np.bool_]) -> Fabric:
-    """The fabric without some links. Its nodes stay, with fewer ports or none."""
+    """The fabric without some links.
+
+    Its nodes stay, with fewer ports or none.
+    """
     kept = ~lost_links
     # in order, since names that are made when asked for cost twice as much one by one
     return replace(fabric, links=fabric.links[kept], link_names=tuple(compress(fabric.link_names, kept.tolist())))
 
 
 def measure_loss(fabric: Fabric, names: Sequence[str]) -> Loss:
-    """What it means that some of a fabric is lost.
+    """Measure the effects of a loss.
 
     Parameters
     ----------
@@ -172,7 +179,10 @@ def measure_loss(fabric: Fabric, names: Sequence[str]) -> Loss:
 
 
 def _gpus_hit(fabric: Fabric, lost_nodes: NDArray[np.bool_], lost_links: NDArray[np.bool_]) -> tuple[int, int]:
-    """GPUs that have lost some of their NIC ports, and all of them, of servers that are still there."""
+    """GPUs that have lost some NIC ports, and GPUs that have lost all.
+
+    Only servers that are still there count.
+    """
     hit = fabric.links[lost_links]
     ends = np.unique(np.concatenate([hit["a"], hit["b"]]))
     less = without = 0
@@ -188,7 +198,7 @@ def _gpus_hit(fabric: Fabric, lost_nodes: NDArray[np.bool_], lost_links: NDArray
 
 
 def _rail(fabric: Fabric, lost_links: NDArray[np.bool_], ports: NDArray[np.int64]) -> RailLoss:
-    """Bandwidth of one rail: links to hosts by other ports do not count."""
+    """Bandwidth of one rail, without the hosts' links of other ports."""
     mine = np.zeros(len(fabric.links), np.bool_)
     rail_links = fabric.ports.link[(fabric.ports.base[fabric.hosts][:, None] + ports[None]).ravel()]
     to_host = (fabric.node_kind[fabric.links["a"]] == HOST) | (fabric.node_kind[fabric.links["b"]] == HOST)
@@ -207,7 +217,7 @@ def _rail(fabric: Fabric, lost_links: NDArray[np.bool_], ports: NDArray[np.int64
 
 
 def worst_pair(fabric: Fabric) -> WorstPair | None:
-    """The two hosts between which the least can flow.
+    """The two hosts with the smallest flow between them.
 
     In a small fabric all pairs are looked at. In others one host of every class of equal hosts is a source in turn;
     seen from it the kinds are split again, and one host of each is the target of a max-flow. That is exact where
@@ -238,7 +248,10 @@ def _first_of_each(hosts: NDArray[np.int64], kinds: NDArray[np.int64]) -> NDArra
 
 
 def _graph(fabric: Fabric) -> tuple[csr_array, int]:
-    """Capacities in units of their greatest common divisor. Hosts send from their node and receive at a second one."""
+    """Capacities in units of their greatest common divisor.
+
+    Hosts send from their node and receive at a second node.
+    """
     count, ports = len(fabric.node_names), fabric.ports
     rate = fabric.links["rate_bps"][ports.link]
     unit = int(np.gcd.reduce(rate)) if len(rate) else 1

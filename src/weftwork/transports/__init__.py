@@ -1,1 +1,4 @@
-"""Floor 3: headers, recovery, ordering and defaults of each transport, one file each."""
+"""Floor 3: transports, with one file for each.
+
+A file has headers, recovery, ordering and defaults.
+"""

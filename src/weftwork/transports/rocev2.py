@@ -1,5 +1,6 @@
-"""RoCEv2 reliable connections as the engines see them: frame sizes from the wire formats, rules from the scenario.
+"""RoCEv2 reliable connections: wire frame sizes, and rules of the scenario.
 
+It is the transport as the engines see it.
 Source: IBTA vol. 1, annex A17, over IPv4 without VLAN tags; a message is an RDMA WRITE, whose first packet carries an
 RETH.
 Leaves out: IPv6, READ and SEND (other headers, same rules). Selective repeat is no part of IBTA vol. 1: NICs do it in

@@ -1,1 +1,1 @@
-"""Floor 2: bytes to records and back, no I/O."""
+"""Floor 2: bytes to records and back, without I/O."""

@@ -1,4 +1,4 @@
-"""Records whose fields are given as a table of bits, for messages that are large and rare.
+"""Records with a table of bit fields, for large and rare messages.
 
 Source: the notation of Linux include/rdma/iba.h: byte, bit within the byte from the highest down, width in bits.
 Leaves out: speed; headers of every packet have a ``struct.Struct`` instead.
@@ -34,7 +34,7 @@ class BitField(NamedTuple):
 
 
 class BitLayout:
-    """A block of numbers at any bits, with a block of private data behind them.
+    """A block of numbers at any bits, followed by private data.
 
     Parameters
     ----------

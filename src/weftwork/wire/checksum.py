@@ -1,5 +1,6 @@
-"""CRC-32 of Ethernet, FCS and ICRC: by zlib-ng where the extra ``rdma`` is installed, else by the standard library.
+"""CRC-32 of Ethernet, FCS and ICRC.
 
+It is computed by zlib-ng if the extra ``rdma`` is installed, else by the standard library.
 Source: IEEE 802.3, 3.2.9; the values are equal, ``benchmarks/rdma.py`` prints what each costs.
 Leaves out: CRC-32C.
 """

@@ -1,5 +1,6 @@
-"""Messages of communication management: how two ends set up and close a connection, by datagrams to queue pair 1.
+"""Messages of communication management: setup and close of connections.
 
+Both ends send them as datagrams to queue pair 1.
 Source: IBTA vol. 1, 12.6 (tables 106 to 120), as encoded in Linux include/rdma/ibta_vol1_c12.h; tshark agrees.
 Leaves out: loading of alternate paths (LAP, APR), the meaning of private data, and when a message is sent.
 """
@@ -85,7 +86,9 @@ def _path_fields(prefix: str, first_byte: int) -> tuple[BitField, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CmMessage:
-    """What all messages have: a layout, private data, and the bits that the specification reserves.
+    """The common part of all messages.
+
+    It has a layout, private data, and the bits that the specification reserves.
 
     Parameters
     ----------
@@ -101,7 +104,10 @@ class CmMessage:
     reserved: int = 0
 
     def encode(self) -> bytes:
-        """The 232 bytes behind the header of the datagram; UsageError for a field that does not fit."""
+        """The 232 bytes after the datagram header; UsageError for wrong fields.
+
+        A field is wrong if its value does not fit.
+        """
         values: dict[str, int] = {}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -116,7 +122,7 @@ class CmMessage:
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read 232 bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read 232 bytes; returns record and rest, or raises MalformedPacket."""
         numbers, private_data, reserved = cls.LAYOUT.decode(data)
         values: dict[str, Any] = {name: value for name, value in numbers.items() if "." not in name}
         for prefix in dict.fromkeys(name.partition(".")[0] for name in numbers if "." in name):
@@ -285,7 +291,9 @@ class CmReply(CmMessage):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CmReady(CmMessage):
-    """RTU: says that the sender is ready to use the connection (IBTA vol. 1, table 111).
+    """RTU: the sender is ready to use the connection.
+
+    Source: IBTA vol. 1, table 111.
 
     Parameters
     ----------
@@ -349,7 +357,9 @@ class CmReject(CmMessage):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CmWait(CmMessage):
-    """MRA: says that a message has come and that its answer takes time (IBTA vol. 1, table 107).
+    """MRA: a message has come, and its answer takes time.
+
+    Source: IBTA vol. 1, table 107.
 
     Parameters
     ----------
@@ -436,7 +446,9 @@ class CmDisconnectReply(CmMessage):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CmServiceRequest(CmMessage):
-    """SIDR_REQ: asks for the queue pair of a datagram service (IBTA vol. 1, table 119).
+    """SIDR_REQ: asks for the queue pair of a datagram service.
+
+    Source: IBTA vol. 1, table 119.
 
     Parameters
     ----------
@@ -465,7 +477,9 @@ class CmServiceRequest(CmMessage):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CmServiceReply(CmMessage):
-    """SIDR_REP: names the queue pair of a datagram service (IBTA vol. 1, table 120).
+    """SIDR_REP: names the queue pair of a datagram service.
+
+    Source: IBTA vol. 1, table 120.
 
     Parameters
     ----------
@@ -521,7 +535,10 @@ CM_MESSAGES: Final[dict[int, type[CmMessage]]] = {
 
 
 def encode_cm(message: CmMessage, transaction: int) -> bytes:
-    """Payload of the UD SEND that carries a message: 256 bytes; UsageError for a field that does not fit."""
+    """UD SEND payload of a message, 256 bytes; UsageError for wrong fields.
+
+    A field is wrong if its value does not fit.
+    """
     return MadHeader(attribute=message.ATTRIBUTE, transaction=transaction).encode() + message.encode()
 
 

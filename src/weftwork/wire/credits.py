@@ -1,5 +1,6 @@
-"""Credits of a reliable connection: five bits of an ACK say how many receives the responder has posted.
+"""Credits of a reliable connection: posted receives of the responder.
 
+Five bits of an ACK carry them.
 Source: IBTA vol. 1, table 45; credit_table in Linux drivers/infiniband/sw/rdmavt/rc.c.
 Leaves out: when a responder announces credits.
 """
@@ -22,7 +23,9 @@ NO_CREDIT_COUNT = 31  # IBTA vol. 1, table 45: the responder counts no credits, 
 
 
 def credits_to_code(credit_count: int) -> int:
-    """Largest code that does not promise more than ``credit_count`` receives; UsageError for a negative count.
+    """Largest code for at most ``credit_count`` receives.
+
+    UsageError for a negative count.
 
     Examples
     --------
@@ -35,6 +38,9 @@ def credits_to_code(credit_count: int) -> int:
 
 
 def code_to_credits(code: int) -> int | None:
-    """Receives that a credit code stands for; None for 31, which means no count; UsageError beyond five bits."""
+    """Receives of a credit code; None for code 31, which means no count.
+
+    UsageError beyond five bits.
+    """
     check_fits("code", code, 5)
     return None if code == NO_CREDIT_COUNT else CREDITS_BY_CODE[code]

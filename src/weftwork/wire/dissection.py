@@ -1,5 +1,6 @@
-"""What a captured packet is: every header of it that has a codec, whether its ICRC holds, and where reading ended.
+"""Dissection of a captured packet into headers.
 
+Every header with a codec is read, the ICRC is checked, and the end of reading is noted.
 Source: the codecs of this floor.
 Leaves out: second VLAN tags, tunnels, fragments; what RDMA packets mean to each other is in ``weftwork.rdma.capture``.
 """
@@ -42,7 +43,7 @@ _MAXIMUM_BYTES: Final = 1 << 17  # chosen: above any frame with an IP packet of 
 
 
 class Carrier(Enum):
-    """What carries the packet."""
+    """Carrier of the packet."""
 
     ROCE_V2 = "RoCEv2"
     ROCE_V1 = "RoCEv1"
@@ -53,7 +54,7 @@ class Carrier(Enum):
 
 @dataclass(kw_only=True, slots=True)
 class Dissection:
-    """Everything that was read of a packet; what was not read is None.
+    """Parts of a packet that were read; other parts are None.
 
     Parameters
     ----------
@@ -77,12 +78,12 @@ class Dissection:
 
     @property
     def has_wrong_icrc(self) -> bool:
-        """Whether the ICRC was there and is not the one of the packet."""
+        """Whether the packet has an ICRC that is wrong."""
         return self.icrc_found != self.icrc_wanted
 
 
 def dissect(packet: CapturedPacket) -> Dissection:
-    """Read a captured packet as far as its bytes allow; no bytes raise an error."""
+    """Read a captured packet as far as possible, without any error."""
     found = Dissection()
     read = _BY_LINK.get(packet.link_type)
     if read is None:
@@ -166,7 +167,10 @@ def _native(found: Dissection, data: memoryview, captured_bytes: int) -> None:
 def _transport(
     found: Dissection, data: memoryview, captured_bytes: int, crc: Callable[[memoryview], int], packet: memoryview
 ) -> None:
-    """Read BTH and all behind it; ``packet`` is what the CRC covers and the CRC, ``data`` the same from BTH on."""
+    """Read BTH and everything behind it.
+
+    ``packet`` is the bytes that the CRC covers and the CRC, ``data`` the same from BTH on.
+    """
     if len(data) < BTH_BYTES + ICRC_BYTES:
         raise MalformedPacket("BTH", f"found {len(data)} bytes with the ICRC, wanted at least {BTH_BYTES + ICRC_BYTES}")
     is_whole = captured_bytes >= len(data)

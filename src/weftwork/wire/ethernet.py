@@ -1,5 +1,6 @@
-"""Ethernet: the frame header with at most one VLAN tag, padding and the frame check sequence.
+"""Ethernet: header, one VLAN tag, padding and frame check sequence.
 
+The tag is optional.
 Source: IEEE 802.3-2022, clause 3 (frame, FCS) and 4.4.2 (minimum frame, gap); IEEE 802.1Q-2022, clause 9 (tag).
 Leaves out: length-typed LLC frames and second tags, which stay in the payload; the preamble, which is only counted.
 """
@@ -66,7 +67,7 @@ class VlanTag:
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read two bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read two bytes; returns record and rest, or raises MalformedPacket."""
         head, rest = split(data, 2, "VLAN tag")
         (bits,) = struct.unpack(">H", head)
         return cls(priority=bits >> 13, vlan_id=bits & 0xFFF, drop_eligible=bool(bits >> 12 & 1)), rest
@@ -74,7 +75,7 @@ class VlanTag:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EthernetHeader:
-    """Addresses, an optional VLAN tag and the type of what follows.
+    """Addresses, an optional VLAN tag and the EtherType.
 
     Parameters
     ----------
@@ -108,7 +109,10 @@ class EthernetHeader:
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read the header and its tag; returns the record and the rest, raises MalformedPacket for too few bytes."""
+        """Read the header and its tag; returns the record and the rest.
+
+        Raises MalformedPacket for too few bytes.
+        """
         head, rest = split(data, ETHERNET_HEADER_BYTES, "Ethernet")
         destination, source, ethertype = struct.unpack(">6s6sH", head)
         vlan = None
@@ -121,16 +125,20 @@ class EthernetHeader:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EthernetFrame:
-    """A whole frame as a link carries it, from the destination address to the frame check sequence.
+    """A whole frame on a link, from address to check sequence.
 
-    Ethernet does not say how long the padding is: after ``decode`` it is the end of ``payload``; the IP header knows.
+    It begins at the destination address. Ethernet does not say how long the padding is: after ``decode`` it is the end
+    of ``payload``; the IP header knows.
     """
 
     header: EthernetHeader
     payload: bytes
 
     def encode(self) -> bytes:
-        """Header, payload, zeros up to the minimum, and the check sequence; UsageError for a wrong field."""
+        """Header, payload, padding and check sequence; UsageError for wrong fields.
+
+        Padding is zeros up to the minimum.
+        """
         body = self.header.encode() + self.payload
         body = body.ljust(MINIMUM_FRAME_BYTES - FCS_BYTES, b"\0")
         # The FCS leaves highest power first in reflected bytes: the little-endian form of zlib's value (802.3, 3.2.9).

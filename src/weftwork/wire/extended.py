@@ -1,5 +1,6 @@
-"""The extended transport headers, which follow the base transport header by its opcode.
+"""The extended transport headers, which follow the base transport header.
 
+The opcode says which headers follow.
 Source: IBTA vol. 1, 9.3, and annexes A14 (XRCETH) and A19 (FETH), as encoded in Linux include/rdma/ib_pack.h and
 drivers/infiniband/sw/rxe/rxe_hdr.h; scapy and tshark agree.
 Leaves out: the order of the headers behind an opcode, which is in ``opcodes``.
@@ -49,15 +50,18 @@ class ExtendedHeader(Protocol):
     """A header of fixed size that can follow BTH."""
 
     def encode(self) -> bytes:
-        """As many bytes as ``HEADER_BYTES`` says; UsageError for a field that does not fit."""
+        """The header in ``HEADER_BYTES`` bytes; UsageError for wrong fields."""
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read that many bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read ``HEADER_BYTES`` bytes; returns record and rest, or raises MalformedPacket."""
 
 
 def _cut(layout: Struct, data: memoryview | bytes, layer: str) -> tuple[tuple[int, ...], memoryview]:
-    """Read a layout off the front of ``data`` without a copy, and return the rest."""
+    """Read a layout from the front of ``data`` without a copy.
+
+    Returns the rest too.
+    """
     if len(data) < layout.size:
         raise MalformedPacket(layer, f"found {len(data)} bytes, wanted at least {layout.size}")
     return layout.unpack_from(data), memoryview(data)[layout.size :]
@@ -73,7 +77,10 @@ class AethKind(IntEnum):
 
 
 class Nak(IntEnum):
-    """Codes of a NAK, bits 4 to 0 of the syndrome (IBTA vol. 1, 9.7.5.2; IB_NAK_* in Linux ib_hdrs.h)."""
+    """Codes of a NAK, bits 4 to 0 of the syndrome.
+
+    Source: IBTA vol. 1, 9.7.5.2; IB_NAK_* in Linux ib_hdrs.h.
+    """
 
     PSN_SEQUENCE_ERROR = 0
     INVALID_REQUEST = 1
@@ -108,7 +115,10 @@ class Aeth(NamedTuple):
 
     @property
     def credits(self) -> int | None:
-        """Receives that the responder has posted beyond ``msn``; None where the header carries no count."""
+        """Posted receives of the responder beyond ``msn``.
+
+        None if the header carries no count.
+        """
         return code_to_credits(self.value) if self.kind is AethKind.ACK else None
 
     def encode(self) -> bytes:
@@ -119,13 +129,15 @@ class Aeth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         (word,), rest = _cut(_U32, data, "AETH")
         return cls(_KINDS[word >> 29 & 0b11], word >> 24 & 0x1F, word & _LOW24, bool(word >> 31)), rest
 
 
 class Reth(NamedTuple):
-    """The RDMA header: where in the memory of the responder, under which key, and how much (IBTA vol. 1, 9.3.3).
+    """The RDMA header: address, key and length in the responder's memory.
+
+    Source: IBTA vol. 1, 9.3.3.
 
     Parameters
     ----------
@@ -147,13 +159,15 @@ class Reth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read sixteen bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read sixteen bytes; returns record and rest, or raises MalformedPacket."""
         values, rest = _cut(_RETH, data, "RETH")
         return cls(*values), rest
 
 
 class Deth(NamedTuple):
-    """The datagram header: who sends, and the key that admits the packet (IBTA vol. 1, 9.3.2).
+    """The datagram header: the sender and the key of the receiver.
+
+    The key admits the packet. Source: IBTA vol. 1, 9.3.2.
 
     Parameters
     ----------
@@ -175,13 +189,15 @@ class Deth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read eight bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read eight bytes; returns record and rest, or raises MalformedPacket."""
         (queue_key, word), rest = _cut(_DETH, data, "DETH")
         return cls(queue_key, word & _LOW24, word >> 24), rest
 
 
 class AtomicEth(NamedTuple):
-    """The header of an atomic request: eight bytes of memory, and what to do to them (IBTA vol. 1, 9.3.4).
+    """The header of an atomic request: its memory and its operands.
+
+    The memory is eight bytes. Source: IBTA vol. 1, 9.3.4.
 
     Parameters
     ----------
@@ -206,7 +222,7 @@ class AtomicEth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read 28 bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read 28 bytes; returns record and rest, or raises MalformedPacket."""
         values, rest = _cut(_ATOMIC, data, "AtomicETH")
         return cls(*values), rest
 
@@ -228,7 +244,7 @@ class AtomicAckEth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read eight bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read eight bytes; returns record and rest, or raises MalformedPacket."""
         values, rest = _cut(_U64, data, "AtomicAckETH")
         return cls(*values), rest
 
@@ -250,7 +266,7 @@ class ImmediateData(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         values, rest = _cut(_U32, data, "ImmDt")
         return cls(*values), rest
 
@@ -272,7 +288,7 @@ class Ieth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         values, rest = _cut(_U32, data, "IETH")
         return cls(*values), rest
 
@@ -297,7 +313,7 @@ class XrcEth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         (word,), rest = _cut(_U32, data, "XRCETH")
         return cls(word & _LOW24, word >> 24), rest
 
@@ -322,20 +338,22 @@ class Rdeth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         (word,), rest = _cut(_U32, data, "RDETH")
         return cls(word & _LOW24, word >> 24), rest
 
 
 class FlushPlacement(IntFlag):
-    """How far flushed bytes have to get (IBTA vol. 1, annex A19)."""
+    """Required placement of flushed bytes (IBTA vol. 1, annex A19)."""
 
     GLOBAL_VISIBILITY = 0b01
     PERSISTENCE = 0b10
 
 
 class Feth(NamedTuple):
-    """What a FLUSH reaches (IBTA vol. 1, annex A19; bits as in FETH_PLT_MASK and FETH_SEL_MASK of Linux rxe_hdr.h).
+    """Target of a FLUSH (IBTA vol. 1, annex A19).
+
+    Bits are as in FETH_PLT_MASK and FETH_SEL_MASK of Linux rxe_hdr.h.
 
     Parameters
     ----------
@@ -357,7 +375,7 @@ class Feth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read four bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read four bytes; returns record and rest, or raises MalformedPacket."""
         (word,), rest = _cut(_U32, data, "FETH")
         return cls(word & 0xF, word >> 4 & 0b11, word >> 6), rest
 

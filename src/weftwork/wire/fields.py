@@ -1,4 +1,4 @@
-"""What every codec of this floor shares: its one error, cutting a header off, refusing values that do not fit.
+"""Common parts of all codecs: the error, splitting, range checks.
 
 Source: network byte order throughout, RFC 791, appendix B.
 Leaves out: everything that belongs to one protocol.
@@ -12,7 +12,7 @@ __all__ = ["MalformedPacket", "check_bytes", "check_fits", "split"]
 
 
 class MalformedPacket(PeerError):  # noqa: N818 - it names what arrived
-    """Bytes from the wire are not what their protocol allows: the only error of ``decode``, whatever the bytes.
+    """Bytes violate their protocol: the only error of ``decode``.
 
     Parameters
     ----------
@@ -47,7 +47,9 @@ def split(data: memoryview | bytes, size_bytes: int, layer: str) -> tuple[memory
 
 
 def check_fits(what: str, value: int, bits: int) -> None:
-    """Refuse a value that its field cannot hold, rather than cut bits off in silence.
+    """Refuse a value that does not fit its field.
+
+    No bits are cut off in silence.
 
     Raises
     ------

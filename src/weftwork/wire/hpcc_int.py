@@ -1,5 +1,6 @@
-"""In-band telemetry of HPCC: what each switch of a path writes into a packet for the sender's congestion control.
+"""In-band telemetry of HPCC: records of switches in packets.
 
+The sender's congestion control reads them.
 Source: Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085, figure 7 (fields); the units of the authors' simulator,
 alibaba-edu/High-Precision-Congestion-Control, simulation/src/network/utils/int-header.h.
 Leaves out: where in the packet the block stands, which the paper leaves to the NIC.
@@ -35,7 +36,7 @@ _HOP = Struct(">Q")
 
 
 class IntHop(NamedTuple):
-    """What one switch writes when the packet leaves it.
+    """Record of one switch, written as the packet leaves.
 
     Parameters
     ----------
@@ -60,19 +61,19 @@ class IntHop(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read eight bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read eight bytes; returns record and rest, or raises MalformedPacket."""
         head, rest = split(data, TELEMETRY_HOP_BYTES, "INT")
         (word,) = _HOP.unpack(head)
         return cls(word >> 60, word >> 36 & 0xFFFFFF, word >> 16 & 0xFFFFF, word & 0xFFFF), rest
 
     @property
     def rate_bps(self) -> int | None:
-        """Rate of the port in bits per second, or None for a code without a meaning."""
+        """Rate of the port in bits per second; None for an unknown code."""
         return RATES_BPS[self.rate_code] if self.rate_code < len(RATES_BPS) else None
 
 
 class IntPath(NamedTuple):
-    """The block of a packet: identity of the path and a record for each hop.
+    """Telemetry of a packet: identity of the path, and hop records.
 
     Parameters
     ----------
@@ -84,7 +85,10 @@ class IntPath(NamedTuple):
     hops: tuple[IntHop, ...]
 
     def encode(self) -> bytes:
-        """Two bytes and eight a hop; UsageError for a field that does not fit or more than 15 hops."""
+        """Two bytes and eight a hop; UsageError for wrong fields.
+
+        More than 15 hops are wrong too.
+        """
         check_fits("path_id", self.path_id, 12)
         if len(self.hops) > 15:
             raise UsageError(f"hops: found {len(self.hops)}, wanted up to 15")
@@ -92,7 +96,10 @@ class IntPath(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read as many hops as the block says; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read the hops that the block announces; returns record and rest.
+
+        Raises MalformedPacket for fewer bytes.
+        """
         head, rest = split(data, TELEMETRY_BYTES, "INT")
         (word,) = _BASE.unpack(head)
         count = word >> 12

@@ -1,5 +1,6 @@
-"""The base transport header (BTH) of InfiniBand, the congestion notification packet, and the PSN arithmetic.
+"""The base transport header (BTH) of InfiniBand, CNPs and PSN arithmetic.
 
+A CNP is a congestion notification packet.
 Source: IBTA vol. 1, chapter 9 and annex A17 (CNP), as encoded in Linux include/rdma/ib_pack.h and
 drivers/infiniband/sw/rxe; checked against scapy and tshark by tests.
 Leaves out: what follows, see ``extended``, and which opcode brings what, see ``opcodes``.
@@ -33,7 +34,9 @@ _BTH = Struct(">BBHII")
 
 
 class Bth(NamedTuple):
-    """The base transport header. ``decode`` keeps every bit and judges none: that is the queue pair's affair.
+    """The base transport header.
+
+    ``decode`` keeps every bit and judges none: that is the queue pair's affair.
 
     Parameters
     ----------
@@ -86,7 +89,7 @@ class Bth(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read twelve bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read twelve bytes; returns record and rest, or raises MalformedPacket."""
         if len(data) < BTH_BYTES:
             raise MalformedPacket("BTH", f"found {len(data)} bytes, wanted at least {BTH_BYTES}")
         opcode, flags, partition_key, qp_word, psn_word = _BTH.unpack_from(data)
@@ -109,7 +112,9 @@ class Bth(NamedTuple):
 
 
 def cnp_bth(destination_qp: int, partition_key: int = DEFAULT_PARTITION_KEY) -> Bth:
-    """Header of a congestion notification packet to the sender of the marked flow; ``CNP_BODY`` follows it.
+    """Header of a congestion notification packet to a marked flow's sender.
+
+    ``CNP_BODY`` follows it.
 
     Parameters
     ----------
@@ -120,7 +125,7 @@ def cnp_bth(destination_qp: int, partition_key: int = DEFAULT_PARTITION_KEY) -> 
 
 
 def psn_add(psn: int, packets: int) -> int:
-    """The PSN ``packets`` later, or earlier where negative, modulo 2^24.
+    """The PSN ``packets`` later, modulo 2^24; earlier for negative numbers.
 
     Examples
     --------
@@ -131,10 +136,10 @@ def psn_add(psn: int, packets: int) -> int:
 
 
 def psn_compare(psn: int, other: int) -> int:
-    """How many packets ``psn`` lies behind (negative) or ahead of (positive) ``other``; 0 if equal.
+    """Packets from ``other`` to ``psn``: negative if behind, 0 if equal.
 
-    Half of the circle is ahead, half behind (IBTA vol. 1, 9.7.1); exactly opposite counts as behind, as in
-    ``psn_compare`` of Linux drivers/infiniband/sw/rxe.
+    It is positive if ``psn`` is ahead. Half of the circle is ahead, half behind (IBTA vol. 1, 9.7.1); exactly opposite
+    counts as behind, as in ``psn_compare`` of Linux drivers/infiniband/sw/rxe.
 
     Returns
     -------

@@ -1,5 +1,6 @@
-"""The invariant CRC of RoCE and InfiniBand: it covers all that no switch may change, and counts ones for the rest.
+"""The invariant CRC of RoCE and InfiniBand.
 
+It covers all bits that no switch may change, and counts ones for the other bits.
 Source: IBTA vol. 1, 7.8.1 and annex A17, as encoded in Linux drivers/infiniband/sw/rxe/rxe_icrc.c; tests hold it to
 packets captured on hardware and to scapy.
 Leaves out: the variant CRC of native InfiniBand; IPv4 options and IPv6 extension headers, which are refused.
@@ -38,9 +39,10 @@ _STATE_BEHIND_LINK_HEADER = crc32(b"\xff" * 8)
 
 
 def icrc(packet: memoryview | bytes) -> int:
-    """Invariant CRC of a packet from its IP header or GRH to the end of its padded payload.
+    """Invariant CRC of a packet with IP header or GRH.
 
-    Lengths in the IP and UDP headers have to count the four bytes of the ICRC already, because it covers them.
+    It covers the packet up to the end of its padded payload. Lengths in the IP and UDP headers have to count the four
+    bytes of the ICRC already, because it covers them.
 
     Parameters
     ----------
@@ -72,7 +74,9 @@ def icrc(packet: memoryview | bytes) -> int:
 
 
 def front_state(front: memoryview | bytes) -> int:
-    """State of the CRC behind the headers in front of BTH, to be kept for packets that share them.
+    """State of the CRC after the headers before BTH.
+
+    It is kept for packets that share them.
 
     Parameters
     ----------
@@ -97,7 +101,9 @@ def front_state(front: memoryview | bytes) -> int:
 
 
 def icrc_behind(state: int, transport: memoryview | bytes) -> int:
-    """Invariant CRC of the bytes from BTH on, behind headers whose state is known; copies nothing.
+    """Invariant CRC of the bytes from BTH on.
+
+    The state of the headers before them is known; nothing is copied.
 
     Parameters
     ----------
@@ -110,7 +116,9 @@ def icrc_behind(state: int, transport: memoryview | bytes) -> int:
 
 
 def native_icrc(packet: memoryview | bytes) -> int:
-    """Invariant CRC of a packet of native InfiniBand, from its local route header to the end of its padded payload.
+    """Invariant CRC of a packet of native InfiniBand.
+
+    It covers the packet from its local route header to the end of its padded payload.
 
     Parameters
     ----------
@@ -138,12 +146,14 @@ def native_icrc(packet: memoryview | bytes) -> int:
 
 
 def append_icrc(packet: memoryview | bytes) -> bytes:
-    """``packet`` with its invariant CRC behind it; errors as ``icrc``."""
+    """``packet`` followed by its invariant CRC; errors as ``icrc``."""
     return bytes(packet) + struct.pack("<I", icrc(packet))
 
 
 def check_icrc(packet: memoryview | bytes) -> None:
-    """Refuse a packet, ICRC included, that was changed where nobody may.
+    """Refuse a packet with a wrong ICRC.
+
+    It was changed where nobody may; the packet includes the ICRC.
 
     Raises
     ------
@@ -153,7 +163,9 @@ def check_icrc(packet: memoryview | bytes) -> None:
 
 
 def check_native_icrc(packet: memoryview | bytes) -> None:
-    """Refuse a packet of native InfiniBand, ICRC included, that was changed where nobody may.
+    """Refuse a packet of native InfiniBand with a wrong ICRC.
+
+    It was changed where nobody may; the packet includes the ICRC.
 
     Raises
     ------

@@ -1,5 +1,6 @@
-"""Packets of the InfiniBand transport without UDP: RoCEv1 behind an Ethernet header, and native InfiniBand.
+"""Packets of the InfiniBand transport without UDP.
 
+They are RoCEv1 behind an Ethernet header, and native InfiniBand.
 Source: IBTA vol. 1, 7.7 and 7.8, and annex A16 (RoCE, EtherType 0x8915).
 Leaves out: the variant CRC of native InfiniBand, which differs on every link and stays in the rest.
 """
@@ -25,7 +26,9 @@ _SHORTEST_BYTES = BTH_BYTES + ICRC_BYTES
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoceV1Packet:
-    """A RoCEv1 packet from its GRH to its ICRC, which ``encode`` computes and ``decode`` verifies.
+    """A RoCEv1 packet from its GRH to its ICRC.
+
+    ``encode`` computes the ICRC and ``decode`` verifies it.
 
     Parameters
     ----------
@@ -39,7 +42,7 @@ class RoceV1Packet:
     body: bytes
 
     def encode(self) -> bytes:
-        """All bytes with the ICRC; UsageError for a field that does not fit or a length that disagrees."""
+        """All bytes with the ICRC; UsageError for wrong fields or lengths."""
         _check_grh(self.grh, self.body)
         return append_icrc(self.grh.encode() + self.bth.encode() + self.body)
 
@@ -65,7 +68,9 @@ class RoceV1Packet:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NativePacket:
-    """A packet of native InfiniBand from LRH to its ICRC, which ``encode`` computes and ``decode`` verifies.
+    """A packet of native InfiniBand from LRH to ICRC.
+
+    ``encode`` computes the ICRC and ``decode`` verifies it.
 
     Parameters
     ----------
@@ -81,7 +86,7 @@ class NativePacket:
     body: bytes
 
     def encode(self) -> bytes:
-        """All bytes with the ICRC; UsageError for a field that does not fit or a length that disagrees."""
+        """All bytes with the ICRC; UsageError for wrong fields or lengths."""
         next_header = NEXT_IS_BTH if self.grh is None else NEXT_IS_GRH
         if self.lrh.next_header != next_header:
             raise UsageError(f"lrh.next_header: found {self.lrh.next_header}, wanted {next_header}")

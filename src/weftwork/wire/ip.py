@@ -50,7 +50,9 @@ _MAXIMUM_OPTIONS_BYTES = 40  # RFC 791, section 3.1: a header has at most 15 wor
 
 
 def internet_checksum(data: memoryview | bytes | bytearray) -> int:
-    """Ones' complement of the ones' complement sum of 16-bit words (RFC 1071); an odd byte is padded with a zero.
+    """Internet checksum (RFC 1071) of 16-bit words.
+
+    It is the ones' complement of the ones' complement sum; an odd byte is padded with a zero.
 
     Examples
     --------
@@ -66,7 +68,9 @@ def internet_checksum(data: memoryview | bytes | bytearray) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ipv4Header:
-    """An IPv4 header. Its checksum is computed by ``encode`` and verified by ``decode``, so it is no field.
+    """An IPv4 header.
+
+    Its checksum is computed by ``encode`` and verified by ``decode``, so it is no field.
 
     Parameters
     ----------
@@ -95,12 +99,12 @@ class Ipv4Header:
 
     @property
     def size_bytes(self) -> int:
-        """20, and the options."""
+        """Size of the header: 20 bytes plus options."""
         return IPV4_HEADER_BYTES + len(self.options)
 
     @property
     def is_fragment(self) -> bool:
-        """Whether this is only a part of a packet."""
+        """Whether the packet is a fragment."""
         return self.fragment_offset_bytes > 0 or bool(self.flags & MORE_FRAGMENTS)
 
     def encode(self) -> bytes:
@@ -275,7 +279,10 @@ def decode_ip(data: memoryview | bytes) -> tuple[IpHeader, memoryview]:
 
 
 def ip_header_bytes(ip_version: int) -> int:
-    """Size of a header without options: 20 for version 4, 40 for version 6; UsageError for any other."""
+    """Size of a header without options; UsageError for other versions.
+
+    It is 20 for version 4, 40 for version 6.
+    """
     sizes_bytes = {4: IPV4_HEADER_BYTES, 6: IPV6_HEADER_BYTES}
     if ip_version not in sizes_bytes:
         raise UsageError(f"ip_version: found {ip_version}, wanted 4 or 6")

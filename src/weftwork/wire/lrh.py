@@ -1,5 +1,6 @@
-"""The local route header of native InfiniBand, which a RoCE packet lacks; and numbers of what follows GRH.
+"""The local route header of native InfiniBand, which RoCE lacks.
 
+The numbers of the headers after the GRH are here too.
 Source: IBTA vol. 1, 7.7 and 8.3, as encoded in struct ib_unpacked_lrh of Linux include/rdma/ib_pack.h.
 Leaves out: raw packets without BTH. The global route header (GRH) has the layout of IPv6: see ``ip.Ipv6Header``.
 """
@@ -66,7 +67,7 @@ class Lrh(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read eight bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read eight bytes; returns record and rest, or raises MalformedPacket."""
         if len(data) < LRH_BYTES:
             raise MalformedPacket("LRH", f"found {len(data)} bytes, wanted at least {LRH_BYTES}")
         lane, level, destination_lid, length, source_lid = _LRH.unpack_from(data)

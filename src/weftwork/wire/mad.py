@@ -1,5 +1,6 @@
-"""The header of a management datagram (MAD), which a UD SEND to queue pair 1 carries.
+"""The header of a management datagram (MAD).
 
+A UD SEND to queue pair 1 carries it.
 Source: IBTA vol. 1, 13.4.3, as encoded in struct ib_mad_hdr of Linux include/rdma/ib_mad.h.
 Leaves out: the classes other than communication management (see ``cm``), and messages of several datagrams (RMPP).
 """
@@ -78,7 +79,7 @@ class MadHeader(NamedTuple):
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read 24 bytes; returns the record and the rest, raises MalformedPacket for fewer."""
+        """Read 24 bytes; returns record and rest, or raises MalformedPacket."""
         if len(data) < MAD_HEADER_BYTES:
             raise MalformedPacket("MAD", f"found {len(data)} bytes, wanted at least {MAD_HEADER_BYTES}")
         base, management, version, method, status, specific, transaction, attribute, reserved, modifier = (

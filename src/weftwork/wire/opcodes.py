@@ -1,4 +1,4 @@
-"""Opcodes of the base transport header, and the headers and payload that each of them brings.
+"""Opcodes of the base transport header, with their headers and payload.
 
 Source: IBTA vol. 1, 9.2.1 and annexes A17 (CNP) and A14 (XRC), as encoded in Linux include/rdma/ib_pack.h and
 drivers/infiniband/sw/rxe/rxe_opcode.c.
@@ -31,9 +31,10 @@ VENDOR_OPCODES: Final = range(0xC0, 0x100)  # IBTA vol. 1, 9.2.1: manufacturer s
 
 
 class Opcode(IntEnum):
-    """Opcodes of a reliable connection, the two datagrams, and the CNP (IBTA vol. 1, 9.2.1 and annex A17).
+    """Opcodes of reliable connections, datagrams and the CNP.
 
-    Those of an unreliable connection are 0x20 above the ones of a reliable connection.
+    Source: IBTA vol. 1, 9.2.1 and annex A17. Those of an unreliable connection are 0x20 above the ones of a reliable
+    connection.
     """
 
     SEND_FIRST = 0x00
@@ -112,12 +113,12 @@ class OpcodeShape(NamedTuple):
 
     @property
     def ends_message(self) -> bool:
-        """Whether the message is whole with this packet."""
+        """Whether the packet ends its message."""
         return self.position is Position.LAST or self.position is Position.ONLY
 
     @property
     def starts_message(self) -> bool:
-        """Whether the message starts with this packet."""
+        """Whether the packet starts its message."""
         return self.position is Position.FIRST or self.position is Position.ONLY
 
 
@@ -156,7 +157,7 @@ _SERVICE_BITS: Final = 5  # IBTA vol. 1, 9.2.1: the operation is in the lower fi
 
 
 def _shapes() -> dict[int, OpcodeShape]:
-    """Put the operations that a service has behind its own headers."""
+    """Combine the operations of a service with its headers."""
     own: dict[TransportService, tuple[range, tuple[type[ExtendedHeader], ...], tuple[type[ExtendedHeader], ...]]] = {
         # service: operations, headers in front of those of a request, and of those of a response
         TransportService.RC: (range(0x20), (), ()),

@@ -1,4 +1,4 @@
-"""Packets of a capture file, and the older of the two formats (pcap) that hold them.
+"""Captured packets, and the older capture format (pcap).
 
 Source: draft-ietf-opsawg-pcap; link types: draft-ietf-opsawg-pcaplinktype.
 Leaves out: writing of this format (``pcapng`` names interfaces and takes comments), and compressed files.
@@ -69,7 +69,7 @@ def is_pcap(data: memoryview | bytes) -> bool:
 
 
 def read_pcap(data: memoryview | bytes) -> Iterator[CapturedPacket]:
-    """Read the packets of a pcap file, one after the other.
+    """Read the packets of a pcap file in order.
 
     Parameters
     ----------

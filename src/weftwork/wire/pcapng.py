@@ -1,4 +1,4 @@
-"""Capture files in the format of Wireshark (pcapng): bytes to packets and back.
+"""Capture files in the format of Wireshark (pcapng), read and written.
 
 Source: draft-ietf-opsawg-pcapng: blocks 4.1 (section), 4.2 (interface), 4.3 (packet), 4.4 (simple packet), A (packet).
 Leaves out: names, statistics, secrets and custom blocks, which are skipped.
@@ -60,7 +60,7 @@ class _FileBlock(NamedTuple):
         return self.body[from_byte : from_byte + size_bytes]
 
     def options(self, from_byte: int) -> dict[int, bytes]:
-        """Options by code; of one that comes several times, the first."""
+        """Options by code; the first of repeated options counts."""
         found: dict[int, bytes] = {}
         while len(self.body) - from_byte >= 4:
             code, size_bytes = self.numbers("HH", from_byte)
@@ -119,7 +119,7 @@ def _interface(block: _FileBlock) -> _Interface:
 
 
 def read_pcapng(data: memoryview | bytes) -> Iterator[CapturedPacket]:
-    """Read the packets of a pcapng file, one after the other.
+    """Read the packets of a pcapng file in order.
 
     Parameters
     ----------
@@ -182,7 +182,9 @@ def read_capture(data: memoryview | bytes) -> Iterator[CapturedPacket]:
 def encode_pcapng(
     packets: Iterable[CapturedPacket], application: str = "weftwork", comment: str = ""
 ) -> Iterator[bytes]:
-    """Write packets as a pcapng file with times in nanoseconds, one block after the other.
+    """Write packets as a pcapng file, block by block.
+
+    Times are in nanoseconds.
 
     Parameters
     ----------

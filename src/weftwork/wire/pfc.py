@@ -1,5 +1,6 @@
-"""Priority flow control: the MAC control frame that pauses single priorities of a link, and how long it does.
+"""Priority flow control: MAC control frames that pause single priorities.
 
+The duration of a pause is here too.
 Source: IEEE 802.3-2022, annex 31D and 31B.2 (pause quantum); IEEE 802.1Q-2022, clause 36.
 Leaves out: the older PAUSE frame of the whole link (opcode 0x0001), which ``decode`` refuses.
 """
@@ -39,7 +40,9 @@ _PARAMETERS = struct.Struct(">HH8H")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PriorityPause:
-    """What a PFC frame says: for each enabled priority, for how long from now it may not send. 0 quanta resume (Xon).
+    """Content of a PFC frame: pause quanta of each enabled priority.
+
+    A priority may not send for so long from now. 0 quanta resume (Xon).
 
     Parameters
     ----------
@@ -51,11 +54,11 @@ class PriorityPause:
     quanta: tuple[int, int, int, int, int, int, int, int]
 
     def is_enabled(self, priority: int) -> bool:
-        """Whether the frame says anything about ``priority``, 0 to 7."""
+        """Whether the frame affects ``priority``, 0 to 7."""
         return bool(self.class_enable_vector >> priority & 1)
 
     def encode(self) -> bytes:
-        """The 20 bytes from opcode to last quantum; UsageError for a field that does not fit."""
+        """The 20 bytes from opcode to last quantum; UsageError for wrong fields."""
         check_fits("class_enable_vector", self.class_enable_vector, 16)
         if len(self.quanta) != PFC_PRIORITIES:
             raise UsageError(f"quanta: found {plural(len(self.quanta), 'value')}, wanted {PFC_PRIORITIES}")
@@ -65,7 +68,7 @@ class PriorityPause:
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read what follows the Ethernet header.
+        """Read the bytes after the Ethernet header.
 
         Returns
         -------
@@ -83,13 +86,16 @@ class PriorityPause:
         return cls(class_enable_vector=vector, quanta=(q0, q1, q2, q3, q4, q5, q6, q7)), rest
 
     def frame(self, source: bytes) -> EthernetFrame:
-        """Put it into the frame that a port with the MAC address ``source`` sends to the other end of its link."""
+        """The Ethernet frame of the pause, from a port's address.
+
+        The port with the MAC address ``source`` sends it to the other end of its link.
+        """
         header = EthernetHeader(destination=PFC_DESTINATION, source=source, ethertype=ETHERTYPE_MAC_CONTROL)
         return EthernetFrame(header=header, payload=self.encode())
 
 
 def pause_time_ps(quanta: int, rate_bps: int) -> int:
-    """Duration of a pause on a link of ``rate_bps``, rounded up to the next picosecond.
+    """Duration of a pause on a link, rounded up to a picosecond.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""RDMA IP CM service: the private data with which a REQ names IP addresses, and service IDs that name ports.
+"""RDMA IP CM service: IP addresses in REQs, and ports as service IDs.
 
+The addresses are in the private data of a REQ.
 Source: IBTA vol. 1, annex A11, as encoded in struct cma_hdr of Linux drivers/infiniband/core/cma.c and enum
 rdma_ucm_port_space of include/uapi/rdma/rdma_user_cm.h.
 Leaves out: port spaces other than TCP's; SDP.
@@ -43,7 +44,10 @@ class IpCmHeader:
     version: int = 0
 
     def encode(self) -> bytes:
-        """36 bytes; UsageError for a field that does not fit or addresses of two versions."""
+        """The header in 36 bytes; UsageError for wrong fields or mixed versions.
+
+        Both addresses have one version.
+        """
         check_fits("source_port", self.source_port, _PORT_BITS)
         check_fits("version", self.version, 8)
         if self.source.version != self.destination.version:
@@ -88,13 +92,15 @@ def service_of_port(port: int) -> int:
 
 
 def port_of_service(service_id: int) -> int | None:
-    """Port that a service ID names, or None where it is none of TCP's port space."""
+    """Port of a service ID; None outside TCP's port space."""
     is_port = service_id >> _PORT_BITS == _PORT_SPACE_TCP
     return service_id & 0xFFFF if is_port else None
 
 
 def gid_of(address: bytes) -> int:
-    """GID of an IP address of 4 or 16 bytes, as a number (IBTA vol. 1, annex A17: RoCEv2).
+    """GID of an IP address of 4 or 16 bytes, as a number.
+
+    Source: IBTA vol. 1, annex A17: RoCEv2.
 
     Examples
     --------

@@ -1,5 +1,6 @@
-"""The time that a receiver without a receive buffer asks its sender to wait.
+"""Wait time that a receiver without receive buffer asks for.
 
+Its sender waits.
 Source: IBTA vol. 1, 9.7.5.2.8, as encoded in ib_rvt_rnr_table in Linux drivers/infiniband/sw/rdmavt/qp.c.
 Leaves out: how often a sender tries again.
 """
@@ -20,7 +21,7 @@ RNR_TIMERS_US: Final = (
 
 
 def rnr_timer_us(code: int) -> int:
-    """Microseconds that a timer code of five bits stands for; UsageError beyond five bits.
+    """Microseconds of a 5-bit timer code; UsageError beyond five bits.
 
     Examples
     --------

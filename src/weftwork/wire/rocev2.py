@@ -1,5 +1,6 @@
-"""RoCEv2 packets: BTH and what follows inside UDP inside IP, closed by the ICRC; and their size on Ethernet.
+"""RoCEv2 packets: BTH in UDP in IP, with the ICRC.
 
+Their size on Ethernet is here too.
 Source: IBTA vol. 1, annex A17.
 Leaves out: the extended headers behind BTH, which are the start of ``body``; VLAN tags (4 bytes more a frame).
 """
@@ -30,7 +31,9 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoceV2Packet:
-    """A packet from its IP header to its ICRC, which ``encode`` computes and ``decode`` verifies.
+    """A packet from its IP header to its ICRC.
+
+    ``encode`` computes the ICRC and ``decode`` verifies it.
 
     Parameters
     ----------
@@ -44,7 +47,7 @@ class RoceV2Packet:
     body: bytes
 
     def encode(self) -> bytes:
-        """All bytes with the ICRC; UsageError for a field that does not fit or a length that disagrees."""
+        """All bytes with the ICRC; UsageError for wrong fields or lengths."""
         if len(self.body) % 4:
             raise UsageError(f"body: found {len(self.body)} bytes, wanted a multiple of 4 with the padding")
         transport_bytes = BTH_BYTES + len(self.body) + ICRC_BYTES
@@ -97,7 +100,9 @@ def rocev2_packet(
     dscp: int = 0,
     ecn: int = ECN_NOT_ECT,
 ) -> RoceV2Packet:
-    """Put headers with the right lengths around a body; ``dataclasses.replace`` sets the rarer fields.
+    """Put headers with correct lengths around a body.
+
+    ``dataclasses.replace`` sets the rarer fields.
 
     Parameters
     ----------
@@ -131,7 +136,7 @@ def _frame_bytes(body_bytes: int, ip_version: int) -> int:
 
 
 def rocev2_data_frame_bytes(payload_bytes: int, ip_version: int = 4, *, first: bool = False) -> int:
-    """Size of the Ethernet frame that carries ``payload_bytes`` of a message, FCS included.
+    """Ethernet frame size for ``payload_bytes`` of a message, FCS included.
 
     Preamble and gap are not counted: add ``PREAMBLE_AND_GAP_BYTES`` for the time on a line.
 
@@ -160,10 +165,16 @@ def rocev2_data_frame_bytes(payload_bytes: int, ip_version: int = 4, *, first: b
 
 
 def rocev2_ack_frame_bytes(ip_version: int = 4) -> int:
-    """Size of the Ethernet frame of an ACK or NAK, FCS included: 66 over IPv4, 86 over IPv6."""
+    """Ethernet frame size of an ACK or NAK, FCS included.
+
+    It is 66 over IPv4, 86 over IPv6.
+    """
     return _frame_bytes(AETH_BYTES, ip_version)
 
 
 def cnp_frame_bytes(ip_version: int = 4) -> int:
-    """Size of the Ethernet frame of a congestion notification packet, FCS included: 78 over IPv4, 98 over IPv6."""
+    """Ethernet frame size of a congestion notification packet, FCS included.
+
+    It is 78 over IPv4, 98 over IPv6.
+    """
     return _frame_bytes(len(CNP_BODY), ip_version)

@@ -1,4 +1,4 @@
-"""A packet of the InfiniBand transport: BTH, the extended headers of its opcode, payload and padding.
+"""A packet of the InfiniBand transport: BTH, extended headers, payload, padding.
 
 Source: IBTA vol. 1, 9.2 to 9.4.
 Leaves out: what is in front (IP and UDP, GRH, LRH) and the ICRC behind: see ``rocev2`` and ``infiniband``.
@@ -43,11 +43,11 @@ class TransportPacket(NamedTuple):
         return SHAPES[self.bth.opcode]
 
     def find(self, kind: type[HeaderT]) -> HeaderT | None:
-        """Extended header of this kind, or None."""
+        """Extended header of a kind, or None."""
         return next((header for header in self.headers if isinstance(header, kind)), None)
 
     def body(self) -> bytes:
-        """Everything behind BTH.
+        """Bytes after BTH.
 
         Raises
         ------
@@ -67,12 +67,12 @@ class TransportPacket(NamedTuple):
         return b"".join([*(header.encode() for header in self.headers), self.payload, self.padding])
 
     def encode(self) -> bytes:
-        """All bytes without the ICRC; UsageError as ``body``, or for a field that does not fit."""
+        """All bytes without the ICRC; UsageError as ``body``."""
         return self.bth.encode() + self.body()
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read a packet that ends where ``data`` does, without its ICRC.
+        """Read a packet without its ICRC; it ends with ``data``.
 
         It has no length of its own, so the rest is empty.
 
@@ -99,7 +99,7 @@ class TransportPacket(NamedTuple):
 
 
 def transport_packet(bth: Bth, headers: tuple[ExtendedHeader, ...] = (), payload: bytes = b"") -> TransportPacket:
-    r"""Pad a payload to a multiple of four bytes and put the pad count into BTH.
+    r"""Pad a payload to four bytes, and set the pad count in BTH.
 
     Examples
     --------

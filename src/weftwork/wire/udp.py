@@ -1,5 +1,6 @@
-"""UDP: the header, its checksum over IPv4 and IPv6, and the source port that gives a RoCEv2 flow its path.
+"""UDP: the header, its checksum, and RoCEv2 source ports.
 
+The source port gives a flow its path.
 Source: RFC 768; RFC 8200, 8.1 (pseudo-header); IBTA vol. 1, annex A17 (port 4791); Linux include/rdma/ib_verbs.h.
 Leaves out: jumbograms; UDP options behind the length.
 """
@@ -56,7 +57,9 @@ class UdpHeader:
 
     @classmethod
     def decode(cls, data: memoryview | bytes) -> tuple[Self, memoryview]:
-        """Read a header and cut the payload to its length; the checksum is not verified, see ``udp_checksum``.
+        """Read a header and cut the payload to its length.
+
+        The checksum is not verified, see ``udp_checksum``.
 
         Returns
         -------
@@ -78,7 +81,10 @@ class UdpHeader:
 
 
 def udp_checksum(ip: IpHeader, header: UdpHeader, payload: memoryview | bytes) -> int:
-    """Checksum of a datagram with its pseudo-header, never 0 (RFC 768); the field ``header.checksum`` counts as 0."""
+    """Checksum of a datagram with its pseudo-header, never 0 (RFC 768).
+
+    The field ``header.checksum`` counts as 0.
+    """
     length_bytes = UDP_HEADER_BYTES + len(payload)
     addresses = ip.source.packed + ip.destination.packed
     if isinstance(ip, Ipv4Header):
@@ -90,8 +96,9 @@ def udp_checksum(ip: IpHeader, header: UdpHeader, payload: memoryview | bytes) -
 
 
 def roce_source_port(local_qpn: int, remote_qpn: int, flow_label: int = 0) -> int:
-    """Source port of a RoCEv2 queue pair as Linux drivers choose it: the only entropy that ECMP sees, equal both ways.
+    """Source port of a RoCEv2 queue pair, as Linux drivers choose it.
 
+    It is the only entropy that ECMP sees, equal both ways.
     Source: ``rdma_get_udp_sport`` in Linux include/rdma/ib_verbs.h. NCCL leaves the flow label 0, so that the two queue
     pair numbers decide.
 

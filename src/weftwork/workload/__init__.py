@@ -1,1 +1,1 @@
-"""Floor 3: job descriptions to spec.Job."""
+"""Floor 3: workloads, from job descriptions to spec.Job."""

@@ -1,5 +1,6 @@
-"""Several jobs on one fabric, as one job: their ranks follow each other, and their programs stay apart.
+"""Several jobs on one fabric, merged into one job.
 
+Their ranks follow each other, and their programs stay apart.
 Leaves out: jobs that come and go; all begin at the start of the run.
 """
 
@@ -20,10 +21,10 @@ __all__ = ["joined"]
 
 
 def joined(jobs: Sequence[Job]) -> Job:
-    """Join jobs; rank r of job k becomes rank r plus the ranks of the jobs before it.
+    """Join jobs.
 
-    Names of milestones and labels that jobs share stay one. Peers and groups of a program go on to count from the
-    first rank of its own job (`Job.first_rank`).
+    Rank r of job k becomes rank r plus the ranks of the jobs before it. Names of milestones and labels that jobs share
+    stay one. Peers and groups of a program go on to count from the first rank of its own job (`Job.first_rank`).
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def _gpu(job: Job) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
 
 
 def _renamed(operations: tuple[Operation, ...], milestone_of: list[int], label_of: list[int]) -> tuple[Operation, ...]:
-    """The same operations with the numbers of milestones and labels in the joint job."""
+    """The same operations with milestone and label numbers of the joint job."""
     known: dict[int, Operation] = {}  # programs repeat their operations, and share them
 
     def one(operation: Operation) -> Operation:
@@ -100,7 +101,7 @@ def _renamed(operations: tuple[Operation, ...], milestone_of: list[int], label_o
 
 
 def _check(jobs: Sequence[Job], placement: Placement) -> None:
-    """Two jobs on one GPU."""
+    """Refuse two jobs on one GPU."""
     gpu = placement.gpu if placement.gpu is not None else np.zeros(len(placement.host), np.int32)
     where = np.stack([placement.host.astype(np.int64), gpu.astype(np.int64)])
     _, first, of_rank, times = np.unique(where, axis=1, return_index=True, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Where ranks live: on which GPU of which server, and by which NIC ports they speak.
+"""Placement of ranks: GPUs, servers and NIC ports.
 
 A placement is an order of GPUs; rank r lives on the r-th of them. `PLACEMENTS` has the orders by name.
 Leaves out: servers of which other jobs have a part (give `Placement` yourself for those), and ranks that move.
@@ -41,7 +41,10 @@ def one_per_host(ranks: int) -> Placement:
 
 
 def first_gpus(fabric: Fabric) -> Placement:
-    """Rank i on the first GPU of host i, with its NIC ports: the first is the usual one, others take over for it."""
+    """Rank i on the first GPU of host i, with the GPU's NIC ports.
+
+    The first port is the usual one; others take over for it.
+    """
     hosts = np.arange(len(fabric.hosts))
     placed = _placement(fabric, hosts, np.zeros(len(hosts), np.int64))
     return replace(placed, gpu=None)
@@ -66,9 +69,10 @@ def packed(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
 
 
 def rails(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
-    """The GPUs of `packed`, ordered by rail: with S servers, GPU g of server s is rank g S + s.
+    """The GPUs of `packed`, ordered by rail.
 
-    Neighbours in rank are then one leaf apart, as a ring over the ranks of one rail wants it. Parameters as `packed`.
+    With S servers, GPU g of server s is rank g S + s. Neighbours in rank are then one leaf apart, as a ring over the
+    ranks of one rail wants it. Parameters as `packed`.
     """
     del seed
     host, gpu = _gpus(fabric, ranks)
@@ -77,9 +81,9 @@ def rails(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
 
 
 def pods(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
-    """Take servers from all pods by turns and fill each, so that neighbouring servers are in different pods.
+    """Fill servers from all pods alternately.
 
-    A fabric without pods is one pod. Parameters as `packed`.
+    Neighbouring servers are then in different pods. A fabric without pods is one pod. Parameters as `packed`.
     """
     del seed
     host, gpu = _gpus(fabric, ranks)
@@ -90,9 +94,10 @@ def pods(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
 
 
 def random_servers(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
-    """Whole servers in an order that the seed draws, each filled: what a scheduler finds free in a busy cluster.
+    """Fill whole servers in random order.
 
-    Ranks of one server stay together, so that NVLink domains are as `packed` has them. Parameters as `packed`.
+    It is what a scheduler finds free in a busy cluster; the seed draws the order. Ranks of one server stay together, so
+    that NVLink domains are as `packed` has them. Parameters as `packed`.
     """
     host, gpu = _gpus(fabric, ranks)
     keys = draws(seed, Stream.PLACEMENT, np.arange(len(fabric.hosts)), 1, 0)
@@ -101,9 +106,10 @@ def random_servers(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
 
 
 def random(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
-    """Single GPUs of the whole fabric in an order that the seed draws: the worst case, which no scheduler gives.
+    """Use single GPUs in random order.
 
-    Neighbours in rank are on different servers, so that hardly anything goes by NVLink. Parameters as `packed`.
+    It is the worst case, which no scheduler gives. The seed draws the order over the whole fabric. Neighbours in rank
+    are on different servers, so that hardly anything goes by NVLink. Parameters as `packed`.
     """
     host, gpu = _gpus(fabric, ranks)
     keys = draws(seed, Stream.PLACEMENT, np.arange(len(host)), 0, 0)
@@ -122,7 +128,9 @@ PLACEMENTS: dict[str, Callable[..., Placement]] = {
 
 
 def scattered(placement: str, path: str) -> dict[str, Caveat]:
-    """What an answer says of a placement that no scheduler gives, by the key that chose it; empty for all others.
+    """Note about an unrealistic placement, by its key.
+
+    No scheduler gives such a placement. Empty for all other placements.
 
     Parameters
     ----------
@@ -133,7 +141,9 @@ def scattered(placement: str, path: str) -> dict[str, Caveat]:
 
 
 def gpu_ports(fabric: Fabric, host: int, gpu: int) -> list[int]:
-    """NIC ports of a GPU, numbered within its server; see `weftwork.spec.rails.ports_of_gpu`.
+    """NIC ports of a GPU, numbered within its server.
+
+    See `weftwork.spec.rails.ports_of_gpu`.
 
     Parameters
     ----------
@@ -147,7 +157,9 @@ def gpu_ports(fabric: Fabric, host: int, gpu: int) -> list[int]:
 
 
 def with_nvlink_switches(fabric: Fabric, placement: Placement) -> tuple[Placement, NDArray[np.int32]]:
-    """Append a rank for the NVLink switch of every domain in which the job has ranks, for reductions in the switch.
+    """Append a rank for the NVLink switch of every used domain.
+
+    These ranks are for reductions in the switch.
 
     Parameters
     ----------
@@ -188,7 +200,7 @@ def with_nvlink_switches(fabric: Fabric, placement: Placement) -> tuple[Placemen
 
 
 def _gpus(fabric: Fabric, ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Host and number of every GPU, server by server."""
+    """Host and GPU number of every GPU, server by server."""
     if not 1 <= ranks <= fabric.gpus:
         text = f"found {ranks:,}, wanted 1 to {fabric.gpus:,}, the GPUs of the fabric '{fabric.name}'"
         raise ConfigError("placement", [Mistake(path="collective.gpus", text=text)])
@@ -200,7 +212,10 @@ def _gpus(fabric: Fabric, ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def _placement(fabric: Fabric, host: NDArray[np.int64], gpu: NDArray[np.int64]) -> Placement:
-    """NIC ports of each rank; where servers differ, a rank with fewer ports than others has them again in its row."""
+    """NIC ports of each rank.
+
+    If servers differ, a rank with fewer ports repeats them in its row.
+    """
     nodes = fabric.hosts[host]
     base = fabric.ports.base
     ports = base[nodes + 1] - base[nodes]
@@ -214,7 +229,7 @@ def _placement(fabric: Fabric, host: NDArray[np.int64], gpu: NDArray[np.int64]) 
 
 
 def _count_within(values: NDArray[np.int32]) -> NDArray[np.int64]:
-    """How many equal values stand before each."""
+    """Number of earlier equal values, for each value."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     starts = np.searchsorted(ordered, ordered)

@@ -1,6 +1,7 @@
-"""Several queue pairs for each connection of a job: messages are split over them, or take them in turn.
+"""Several queue pairs for each connection of a job.
 
-Each queue pair has an entropy of its own, so that a hash may send it another way.
+Messages are split over them, or take them alternately. Each queue pair has an entropy of its own, so that a hash may
+send it another way.
 Source: NCCL, user guide, NCCL_IB_QPS_PER_CONNECTION, and NCCL_IB_SPLIT_DATA_ON_QPS: 1 splits, 0 takes turns, as Meta's
 E-ECMP does (Gangidi et al., SIGCOMM 2024, doi:10.1145/3651890.3672233).
 Leaves out: a limit below which messages are not split. Messages inside a server are treated as those between servers.
@@ -25,9 +26,10 @@ CONNECTIONS: Final = 1 << 16  # a flow's identity has 16 bits for the channel
 
 
 def split_over_queue_pairs(job: Job, queue_pairs: int) -> Job:
-    """Give every connection several queue pairs: channel c becomes the channels c q to (c + 1) q - 1.
+    """Split every connection over several queue pairs.
 
-    Part k of P becomes the parts k q to (k + 1) q - 1 of P q, one on each queue pair, so that all bytes are sent once.
+    Channel c becomes the channels c q to (c + 1) q - 1. Part k of P becomes the parts k q to (k + 1) q - 1 of P q, one
+    on each queue pair, so that all bytes are sent once.
 
     Parameters
     ----------
@@ -46,9 +48,10 @@ def split_over_queue_pairs(job: Job, queue_pairs: int) -> Job:
 
 
 def take_queue_pairs_in_turn(job: Job, queue_pairs: int) -> Job:
-    """Give every connection several queue pairs: its message k takes number k mod q of them.
+    """Let a connection's messages use its queue pairs alternately.
 
-    Channel c becomes the channels c q to (c + 1) q - 1. Loops are unrolled as far as the turns ask for it.
+    Message k takes queue pair k mod q. Channel c becomes the channels c q to (c + 1) q - 1. Loops are unrolled as far
+    as the turns ask for it.
 
     Parameters
     ----------
@@ -112,7 +115,7 @@ def _split(operations: tuple[Operation, ...], pairs: int) -> tuple[Operation, ..
 
 
 def _part(size: Size, pairs: int, pair: int) -> Size:
-    """The part of a message that goes on one of its queue pairs."""
+    """The part of a message on one of its queue pairs."""
     if size.parts == 0:
         return replace(size, parts=pairs, offset=pair, digits=(), span=1)
     return replace(

@@ -1,8 +1,9 @@
-"""Goodput over weeks: the share of the time that is training which counts, from failures, checkpoints and spares.
+"""Goodput over weeks: the share of time that is useful training.
 
-Failures come at constant rates (Poisson). Training runs for a checkpoint period, then a checkpoint holds it up. A
-failure throws away what was done since the last checkpoint; detection and restart follow, and begin anew where
-something fails meanwhile. Some failures take a server out until it is repaired; without a spare the job stands still.
+It follows from failures, checkpoints and spares. Failures come at constant rates (Poisson). Training runs for a
+checkpoint period, then a checkpoint holds it up. A failure throws away what was done since the last checkpoint;
+detection and restart follow, and begin anew where something fails meanwhile. Some failures take a server out until it
+is repaired; without a spare the job stands still.
 
 Sources: Young, CACM 17(9), 1974, doi:10.1145/361147.361115; Daly, Future Generation Computer Systems 22 (2006) 303,
 doi:10.1016/j.future.2004.11.016 (completion time, and the optimum period); spares: Erlang's loss formula, since
@@ -54,7 +55,7 @@ _K: Final = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # as i
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interruptions:
-    """How often a job is interrupted, and what that costs it.
+    """Frequency and cost of a job's interruptions.
 
     Attributes
     ----------
@@ -77,7 +78,7 @@ class Interruptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Goodput:
-    """What failures leave of the time.
+    """Time that failures leave for training.
 
     Attributes
     ----------
@@ -104,11 +105,11 @@ class Goodput:
 
     @property
     def share(self) -> float:
-        """Expected share of the time that is training which counts."""
+        """Expected share of the time that is useful training."""
         return self.parts["useful"]
 
     def quantities(self, tokens_per_s: float | None = None) -> dict[str, Quantity]:
-        """The numbers for the summary of a run.
+        """Numbers for the summary of a run.
 
         Parameters
         ----------
@@ -117,9 +118,9 @@ class Goodput:
         low, high = (float(np.quantile(self.useful, quantile)) for quantile in (0.05, 0.95))
         runs = f"{plural(len(self.useful), 'simulated run')} of {plural(self.days, 'day')}"
         texts = {
-            "useful": "Expected share of the time that is training which counts.",
-            "checkpoint": "Share of the time for which checkpoints hold training up.",
-            "lost": "Share of the time whose work was lost since it came after the last checkpoint.",
+            "useful": "Expected share of the time that is useful training.",
+            "checkpoint": "Share of the time that checkpoints hold up training.",
+            "lost": "Share of the time whose work after the last checkpoint was lost.",
             "recovery": "Share of the time that goes to detection and restart.",
             "no spare": "Share of the time in which the job waits for a server, since no spare is left.",
         }
@@ -161,7 +162,7 @@ def goodput(
     checkpoint_cost_s: float | None = None,
     seed: int = 1,
 ) -> Goodput:
-    """Work out what failures leave of the time of a job, in closed form and by simulated runs.
+    """Compute the goodput of a job, in closed form and by simulation.
 
     Parameters
     ----------
@@ -213,12 +214,15 @@ def goodput(
 
 
 def young_period_s(mean_s: float, cost_s: float) -> float:
-    """Best training between two checkpoints to first order (Young 1974): sqrt(2 cost x mean time to a failure)."""
+    """Best training time between two checkpoints, to first order.
+
+    Source: Young 1974: sqrt(2 cost x mean time to a failure).
+    """
     return sqrt(2 * cost_s * mean_s) if cost_s else 0.0
 
 
 def daly_period_s(mean_s: float, cost_s: float) -> float:
-    """Best training between two checkpoints (Daly 2006, equation 37).
+    """Best training time between two checkpoints (Daly 2006, equation 37).
 
     Examples
     --------
@@ -234,7 +238,7 @@ def daly_period_s(mean_s: float, cost_s: float) -> float:
 
 
 def shares(job: Interruptions) -> dict[str, float]:
-    """Expected share of the time by `PARTS`, in closed form.
+    """Expected shares of the time by `PARTS`, in closed form.
 
     A period of training and its checkpoint, L = period + cost, fails n = exp(L / M) - 1 times on average before it
     succeeds, M being the mean time to a failure. That takes M exp(R / M) n in all (Daly 2006, section 3), of which
@@ -258,12 +262,12 @@ def shares(job: Interruptions) -> dict[str, float]:
 
 
 def _overflowing(exponent: float) -> float:
-    """Power of e less 1, and infinity where no double holds it."""
+    """Power of e less 1; infinity beyond the range of a double."""
     return expm1(exponent) if exponent < 700 else float("inf")
 
 
 def _erlang_loss(servers: int, load: float) -> float:
-    """Share of the time in which all are busy (Erlang's B formula, by its recursion).
+    """Share of time with all servers busy (Erlang's B formula, by recursion).
 
     Examples
     --------
@@ -277,9 +281,10 @@ def _erlang_loss(servers: int, load: float) -> float:
 
 
 def simulated_shares(job: Interruptions, *, length_s: float, seed: int, number: int) -> dict[str, float]:
-    """Share of the time of one run by `PARTS`, by drawing its failures.
+    """Shares of one simulated run's time by `PARTS`.
 
-    A repair takes its mean time exactly. At the end of the run, work since the last checkpoint counts.
+    The failures are drawn. A repair takes its mean time exactly. At the end of the run, work since the last checkpoint
+    counts.
 
     Parameters
     ----------
@@ -326,7 +331,10 @@ def simulated_shares(job: Interruptions, *, length_s: float, seed: int, number: 
 
 
 def _failures(seed: int, number: int, mean_s: float, taken_share: float) -> Iterator[tuple[float, bool]]:
-    """Times to a failure, and whether it takes a server out; draw i is that of `weftwork.base.random.draw`."""
+    """Times to a failure, and whether it takes a server out.
+
+    Draw i is that of `weftwork.base.random.draw`.
+    """
     first = 0
     while True:
         place = np.arange(first, first + _BLOCK, dtype=np.uint64)

@@ -1,8 +1,9 @@
-"""Queue pairs in turn: message k of a connection takes number k mod q of its queue pairs.
+"""Alternating queue pairs: message k takes queue pair k mod q.
 
-Operations name their channel once and for all, so a loop whose passes take different turns is unrolled until its last
-pass ends where the first began; rules that read the loop's counter are shifted to match. Both ends of a connection
-count alike: an end whose peer changes with the counter begins with each peer where the loop began.
+The queue pairs are those of a connection. Operations name their channel once and for all, so a loop whose passes take
+different turns is unrolled until its last pass ends where the first began; rules that read the loop's counter are
+shifted to match. Both ends of a connection count alike: an end whose peer changes with the counter begins with each
+peer where the loop began.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def in_turn(
     pairs: int,
     first_rank: tuple[int, ...] = (),
 ) -> tuple[Program, ...]:
-    """Let the messages of programs take their queue pairs in turn.
+    """Let the messages of programs use their queue pairs alternately.
 
     What an NVLink switch sends or is sent keeps to the first: it has no queue pairs, and several streams share it.
 
@@ -56,7 +57,7 @@ def in_turn(
 
 
 def widened(operation: Operation, pairs: int) -> Operation:
-    """An operation that is no message, where each connection has so many queue pairs."""
+    """An operation without a message, for this many queue pairs."""
     if isinstance(operation, Collect):
         return replace(operation, queue_pairs=pairs)
     if isinstance(operation, Arrivals):  # each of these flows is a connection of its own
@@ -66,7 +67,7 @@ def widened(operation: Operation, pairs: int) -> Operation:
 
 @dataclass(frozen=True, slots=True)
 class _Dealing:
-    """Which messages of a program are dealt."""
+    """The messages of a program that are distributed over queue pairs."""
 
     pairs: int
     ranks: NDArray[np.int64]  # that run the program
@@ -74,7 +75,7 @@ class _Dealing:
     first_rank: int
 
     def deals(self, operation: Send | Receive) -> bool:
-        """Whether no end of the message is an NVLink switch."""
+        """Whether a message has no NVLink switch at either end."""
         if not self.is_switch.any():
             return True
         peers = peers_of(operation.peer, self.ranks - self.first_rank, 0)
@@ -85,7 +86,7 @@ class _Dealing:
 def _turned(
     operations: tuple[Operation, ...], dealing: _Dealing, turns: dict[_Key, int], *, first: int, step: int
 ) -> list[Operation]:
-    """Operations on their queue pairs, as they are when the counter i around them is ``first + step i``.
+    """Operations on their queue pairs, for counter i = ``first + step i``.
 
     ``turns`` has the number of the next queue pair of each connection, and is counted up.
     """
@@ -106,7 +107,7 @@ def _turned(
 
 
 def _unrolled(loop: Loop, dealing: _Dealing, turns: dict[_Key, int]) -> list[Operation]:
-    """A loop, each pass of which begins with the same turns, and the passes that are left behind it."""
+    """A loop whose passes begin with the same turns, and the passes left."""
     begun = {
         _key(one): turns.get(_key(one), 0) for one in loop.body if isinstance(one, Send | Receive) and one.peer.step
     }

@@ -16,6 +16,7 @@ import pytest
 from helpers.command import Command, command_of
 
 import weftwork
+from weftwork.base.commit import version_text
 from weftwork.cli.list import KINDS
 from weftwork.cli.progress import ProgressLine, line
 from weftwork.study.run.execute import Progress
@@ -103,6 +104,10 @@ def test_compare_says_what_differs_and_what_that_did(command: Command, check_gol
     check_golden("cli/compare.txt", plain(found.out))
     document = json.loads(command("compare", "a", "b", "--json").out)
     assert {difference["key"] for difference in document["differences"]} == {"traffic.senders", "transport.mtu"}
+    assert [one["run"] for one in document["runs"]] == ["a", "b"]
+    price = document["runs"][0]["fabric"]["price_usd"]["typical"]
+    assert document["runs"][0]["fabric"]["price_per_gpu_usd"]["typical"] == price / 8
+    assert document["verdict"][0] == found.out.splitlines()[0]
     assert "equal to the bit" in command("compare", "a", "a").out
 
 
@@ -114,7 +119,7 @@ def test_collectives_are_compared_by_the_times_that_their_answers_tell(command: 
         out = command("run", "tiny.yaml", "-o", run, "--set", "traffic=null", "--set", collective, "--set", chosen).out
         took.append(next(line for line in out.splitlines() if line.startswith("took ")).split(None, 1)[1].split(":")[0])
     headline = command("compare", "ring", "tree").out.splitlines()[0]
-    assert headline.endswith(f": {took[1]} against {took[0]}.")
+    assert headline.endswith(f" ({took[1]} against {took[0]}).")
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -185,7 +190,7 @@ def test_topology_explain_and_schema_are_commands(command: Command) -> None:
     assert json.loads(command("topology", "tiny.yaml", "--json").out)["hosts"] == 8
     assert json.loads(command("explain", "fabric.radix", "--json").out)["key"] == "fabric.radix"
     assert json.loads(command("schema").out)["type"] == "object"
-    assert command("--version").out.strip() == weftwork.__version__
+    assert command("--version").out.strip() == f"weftwork {version_text()}"
 
 
 def test_help_answers_at_once() -> None:
@@ -206,7 +211,7 @@ def test_importing_weftwork_costs_nothing() -> None:
 
 def test_the_public_surface_is_what_it_says() -> None:
     assert weftwork.__all__ == sorted(weftwork.__all__)
-    assert len(weftwork.__all__) <= 15
+    assert len(weftwork.__all__) <= 18
     assert dir(weftwork) == weftwork.__all__
     assert all(getattr(weftwork, name) is not None for name in weftwork.__all__)
     with pytest.raises(AttributeError, match="no attribute 'fly'"):

@@ -71,11 +71,11 @@ def test_one_seed_that_did_not_finish_is_counted_and_not_compared(capsys: pytest
     capsys.readouterr()
     assert code_of("compare", "other", "both") == 0
     out = capsys.readouterr().out
-    assert "both is stuck, 1 of 2 seeds finished: its numbers are partial" in out
+    assert "size 20KB is stuck, 1 of 2 seeds finished: its numbers are partial" in out
     assert "The completion times cannot be compared, since not every run finished." in out
     assert code_of("compare", "other", "both", "--json") == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["first_status"], document["second_status"]) == ("complete", "stuck")
+    assert [one["status"] for one in document["runs"]] == ["complete", "stuck"]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_one_seed_that_did_not_finish_is_counted_and_not_compared(capsys: pytest
             {"fix": "radix"},
         ),
         (("run", "tiny.yaml", "--set", "transport.congestion_control=./my.py"), "PolicyError", {"line": 1}),
-        (("compare", "a", "b"), "ConfigError", {"path": "run", "text": "there is no such folder"}),
+        (("compare", "a", "b"), "ConfigError", {"text": "there is no such folder"}),
         (("run",), "UsageError", None),
         (("run", "tiny.yaml", "--colour"), "UsageError", None),
     ],
@@ -161,7 +161,7 @@ def test_every_command_ends_with_the_number_of_its_signal(number: int, monkeypat
         ("run", "tiny.yaml", "-o", "two"): "weftwork.study.run.run.prepare",
         ("collective", "all-reduce", "--gpus", "8"): "weftwork.cli.collective.prepare",
         ("topology", "tiny.yaml", "--export", "new.json"): "weftwork.topology.export.write_whole",
-        ("compare", "run", "run"): "weftwork.cli.compare.compare",
+        ("compare", "run", "run"): "weftwork.cli.compare.compare_runs",
         ("report", "run"): "weftwork.report.page.run_page",
         ("validate", "sc21"): "weftwork.cli.validate.validate",
         ("list", "model"): "weftwork.cli.list.list_kind",

@@ -326,7 +326,7 @@ def test_a_refused_import_does_not_look_like_a_sandbox(folder: Path, said: Comma
     (folder / "congestion_control.py").write_text(head + "import os\n")
     answer = said("run", "a.yaml")
     assert "congestion_control.py, line 2: a policy may not import os: its steps become machine code" in answer.err
-    assert "the rule protects nobody from this file, whose other lines run as any Python does" in answer.err
+    assert "the rule is no protection, since all other lines of this file run as any Python does" in answer.err
     (folder / "congestion_control.py").write_text(head)
     assert said("run", "a.yaml").code == 2
     assert marks(folder) == {"transport.congestion_control"}  # and so they do

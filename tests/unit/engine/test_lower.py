@@ -327,7 +327,7 @@ def test_a_path_of_more_switches_than_a_packet_tells_of_is_refused(switches: int
         assert packet_input_of(fabric, job, **hpcc).has_telemetry
         return
     text = refusal(fabric=fabric, job=job, **hpcc)
-    assert "transport.congestion_control  hpcc needs in-band telemetry, of which a packet carries that of 8" in text
+    assert "transport.congestion_control  hpcc needs in-band telemetry, and a packet carries that of 8" in text
     assert "a path in 'tiny' passes 9" in text
     assert not packet_input_of(fabric, job).has_telemetry
 

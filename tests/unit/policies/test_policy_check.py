@@ -84,7 +84,7 @@ def refusal(tmp_path: Path, *body: str, above: str = "") -> tuple[str, int]:
         ("state.flag = signal.kind == Kind.ARRIVED", "there is no Kind.ARRIVED; there are START, RESUME"),
         ("state.count = Kind.ACK", "a Kind is not a number"),
         ("del state.level", "'del' cannot be compiled in a step"),
-        ("import os", "a policy may not import os: its steps become machine code that sees numbers alone"),
+        ("import os", "a policy may not import os: its steps become machine code, which cannot use modules"),
         ("global SEVEN", "'global' cannot be compiled in a step"),
         ("assert state.flag", "'assert' cannot be compiled in a step"),
         ("return 1", "'step' returns a value; a step writes its state instead"),
@@ -145,7 +145,7 @@ def test_recursion_is_refused(tmp_path: Path) -> None:
 def test_a_helper_that_may_return_nothing_is_refused(tmp_path: Path) -> None:
     above = "def sometimes(x):\n    if x > 0.0:\n        return x\n"
     text, _ = refusal(tmp_path, "state.level = sometimes(1.0)", above=above)
-    assert text == "'sometimes' may end without the value that it returns elsewhere"
+    assert text == "'sometimes' may end without a value, but returns a value elsewhere"
 
 
 def test_a_helper_with_a_default_is_refused(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_helper_with_a_default_is_refused(tmp_path: Path) -> None:
 
 def test_while_is_refused_since_nothing_could_stop_it(tmp_path: Path) -> None:
     text, at = refusal(tmp_path, "state.count = 1", "while True:", "    state.count += 1")
-    assert text.startswith("'while' cannot be used in a step, since nothing could stop one that never ends")
+    assert text.startswith("'while' cannot be used in a step, since nothing could stop an endless loop")
     assert "range(most)" in text
     assert at == 1
 

@@ -113,6 +113,54 @@ def test_the_page_of_a_sweep_runs_without_an_error(tmp_path: Path, width: int) -
     assert int(attribute(document, "told")) == 2
 
 
+# What is wider than the window, scrolls sideways, or is higher than a screen of 800 pixels.
+MEASURE = """<script>
+addEventListener("load", () => setTimeout(() => {
+  const every = (what) => [...document.querySelectorAll(what)];
+  const outside = every("main *").filter((one) => one.getBoundingClientRect().right > innerWidth
+    && !one.closest(".wide,.fabric,pre,details:not([open])"));
+  const moved = every(".fabric,.plot,.gantt,.heat").filter((one) => one.scrollWidth > one.clientWidth + 1);
+  const high = every("figure .plot,figure .gantt,figure .fabric").filter((one) => one.offsetHeight > 800);
+  document.body.dataset.wide = document.documentElement.scrollWidth > innerWidth;
+  document.body.dataset.outside = outside.length;
+  document.body.dataset.moved = moved.length;
+  document.body.dataset.high = high.length;
+}, 200));
+</script>"""
+TRAINING = """schema: 3
+name: wide
+fabric: {topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}
+training: {model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 24}
+stragglers: [{gpu: 3, factor: 1.5}]
+faults: [{at: 100ms, link: host0-leaf0, event: degrade, fraction: 0.05, for: 200ms}]
+"""
+
+
+@pytest.fixture(scope="module", params=["packets", "training"])
+def whole_page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "packets":
+        record = "engine: {record: {flows: all, ports: all, every: 1us}}"
+        run = simulated(folder, f"traffic: {{pattern: incast, senders: 7, size: 256KB}}\n{record}")
+    else:
+        (folder / "a.yaml").write_text(TRAINING, encoding="utf-8")
+        run = run_scenario(folder / "a.yaml", out=folder / "run")
+    file = folder / "page.html"
+    file.write_text(run_page(run).replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("width", [1280, 500])  # Chromium makes no window narrower than 500
+def test_pictures_fit_a_screen(whole_page: Path, tmp_path: Path, width: int) -> None:
+    document, said = opened(whole_page, tmp_path / "profile", f"--window-size={width},800")
+    assert complaints(said) == []
+    assert attribute(document, "wide") == "false"
+    assert attribute(document, "outside") == "0"
+    assert attribute(document, "high") == "0"
+    if width == 1280:
+        assert attribute(document, "moved") == "0"
+
+
 # The pointer over a dot of the cloud: the script says the plan that is nearest both ways.
 POINT = """<script>
 addEventListener("load", () => {

@@ -145,29 +145,30 @@ def test_the_command_writes_beside_the_run_and_says_where(
 ) -> None:
     folder = tmp_path / "run"
     shutil.copytree(incast.path, folder)
-    report(folder, None, out=None, is_opened=False, as_json=True)
+    report([folder], out=None, is_opened=False, as_json=True)
     told = json.loads(capsys.readouterr().out)
     file = Path(told["page"])
     assert file == tmp_path / "run.html"
     assert told["size_bytes"] == file.stat().st_size
     assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in incast.path.iterdir())
-    report(folder, None, out=tmp_path / "here.html", is_opened=False, as_json=False)
+    report([folder], out=tmp_path / "here.html", is_opened=False, as_json=False)
     assert capsys.readouterr().out.startswith(f"page: {tmp_path / 'here.html'} (")
 
 
 def test_two_runs_are_compared_on_one_page(incast: Run, tmp_path: Path) -> None:
     other = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 128KB}", name="smaller")
-    report(incast.path, other.path, out=tmp_path / "both.html", is_opened=False, as_json=True)
+    report([incast.path, other.path], out=tmp_path / "both.html", is_opened=False, as_json=True)
     html = (tmp_path / "both.html").read_text(encoding="utf-8")
     page = Page(html)
     assert [one for one in page.ids if one in {"answer", "times", "links", "numbers", "provenance"}] == [
         "answer", "times", "links", "numbers", "provenance"
     ]  # fmt: skip
     text = plain(page.text)
-    assert "B took" in text
-    assert "What differs in the scenario: name is incast in A and smaller in B; traffic.size is" in text
-    assert "A: leaf \u2192 host" in text
-    assert "B: leaf \u2192 host" in text
+    assert "smaller takes" in text
+    assert "less time than incast" in text
+    assert "What differs in the scenario: name is incast in incast and smaller in smaller; traffic.size is" in text
+    assert "Mean utilisation, leaf \u2192 host" in text
+    assert "Longest queue, leaf \u2192 host" in text
 
 
 def test_a_damaged_run_is_told_without_a_page(incast: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,7 +134,7 @@ def test_a_scenario_that_was_read_runs_too(write: Write, tmp_path: Path) -> None
     scenario = read_scenario(write(INCAST), {"engine.seed": "4"})
     run = run_scenario(scenario, out=tmp_path / "run")
     assert run.provenance["seed"] == 4
-    with pytest.raises(ConfigError, match="overrides are for a file"):
+    with pytest.raises(ConfigError, match="overrides are for a file or a dict"):
         run_scenario(scenario, out=tmp_path / "again", overrides={"engine.seed": "5"})
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.floor_plan import FloorPlanSection
-from weftwork.spec.scenario.scenario import dump, loads
+from weftwork.spec.scenario.scenario import loads
+from weftwork.spec.scenario.written import dump
 from weftwork.topology.build import fabric_of, fabric_of_section
 from weftwork.topology.floor_plan import floor_of, with_floor_plan
 

@@ -86,7 +86,7 @@ def test_derived_shapes_keep_the_ports_and_the_ratio(
         counts = counts_of(hosts)
     except ConfigError as refused:
         mistake = refused.mistakes[0]
-        sizes = re.search(r"nearest sizes that do are ([0-9 or,]+) hosts", mistake.text)
+        sizes = re.search(r"nearest possible sizes are ([0-9 or,]+) hosts", mistake.text)
         if sizes is None:
             needs = -(-ratio.denominator * speed[0] // (ratio.numerator * speed[1]))  # uplinks of a leaf with one host
             too_many = mistake.path == "fabric.hosts" and hosts > radix

@@ -291,7 +291,7 @@ def built(
     )
 
 
-UNEVEN = "its servers do not all hang alike on leaves and groups of switches"
+UNEVEN = "its servers are not all attached alike to leaves and groups of switches"
 HOSTS = [(0, 4), (1, 4), (2, 5), (3, 5)]
 
 
@@ -304,11 +304,11 @@ HOSTS = [(0, 4), (1, 4), (2, 5), (3, 5)]
         (built([1, 1, 2], [*HOSTS, (4, 6), (5, 6)], rates=[1, 2, 1, 1, 1, 1]),
          "links below tier 1 have different rates"),
         (built([1, 1, 1, 2, 2], [(0, 4), (1, 4), (2, 5), (3, 6), (4, 7), (4, 8), (5, 7), (5, 7), (6, 8), (6, 8)]),
-         "n7 does not reach all leaves that hang together below its tier"),
+         "n7 does not reach all leaves that are connected below its tier"),
         (built([1, 1, 2], [*HOSTS, (0, 5), (4, 6), (5, 6)]), UNEVEN),
         (built([1, 1], [(0, 4), (1, 4), (2, 4), (3, 4), (0, 5), (1, 5)]), UNEVEN),
         (built([1, 1, 1], [(0, 4), (0, 5), (1, 5), (1, 6), (2, 4), (2, 6), (3, 4), (3, 5)]),
-         "its servers do not all hang on the same networks"),
+         "its servers are not all attached to the same networks"),
     ],
 )  # fmt: skip
 def test_of_what_is_no_tree_only_ports_are_known(fabric: Fabric, reason: str) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from weftwork.base.errors import CodeError, ConfigError
-from weftwork.spec.scenario.scenario import Scenario, dump, loads
+from weftwork.spec.scenario.scenario import Scenario, loads
+from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.engine_settings import transport_of
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.testing.transports import check_transport
@@ -89,13 +90,13 @@ def test_a_transport_that_contradicts_itself_is_refused_with_its_line(tmp_path: 
     file = own(tmp_path, "{}")  # messages in any order, and a receiver that discards what comes early
     (tmp_path / "own.yaml").write_text(f"{HEAD}transport: {{protocol: ./own.py}}\n", encoding="utf-8")
     line = next(n for n, text in enumerate(file.read_text("utf-8").splitlines(), 1) if text.startswith("TRANSPORT"))
-    with pytest.raises(CodeError, match="ordering is 'none', but the receiver keeps nothing") as caught:
+    with pytest.raises(CodeError, match="ordering is 'none', but the receiver keeps no early packets") as caught:
         prepare(read_scenario(tmp_path / "own.yaml"))
     assert f"own.py, line {line}" in str(caught.value)
 
 
 def test_trimming_without_selective_repeat_is_a_mistake_with_its_line() -> None:
-    with pytest.raises(ConfigError, match="nobody sends again what was cut") as caught:
+    with pytest.raises(ConfigError, match="does not send cut packets again") as caught:
         loads(f"{HEAD}transport: {{flow_control: none, trimming: true}}\n")
     assert [(m.path, m.line) for m in caught.value.mistakes] == [("transport.trimming", 4)]
 

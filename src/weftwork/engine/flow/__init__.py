@@ -1,1 +1,4 @@
-"""The flow engine: bandwidth shared max-min among flows; the native core does the work, this is its Python side."""
+"""The flow engine: bandwidth shared max-min among flows.
+
+The native core does the work; this is its Python side.
+"""

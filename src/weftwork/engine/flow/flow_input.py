@@ -1,6 +1,7 @@
-"""The input of the flow engine: a fabric, a job and what a transport costs, lowered to plain arrays.
+"""The input of the flow engine as plain arrays.
 
-`docs/models/flow-engine.md` says what the numbers mean, `weftwork.engine.flow.lower` makes it; nothing is decided here.
+It has a fabric, a job and the costs of a transport. `docs/models/flow-engine.md` says what the numbers mean,
+`weftwork.engine.flow.lower` makes it; nothing is decided here.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FOLDING: Final = ("auto", "never", "exact", "core")
 
 
 class Mode(IntEnum):
-    """How messages choose their paths."""
+    """Path choice of messages."""
 
     SPRAY = 0  # over all paths of the routes alike
     HASHED = 1  # one path for each connection, by the hash of its headers at every switch
@@ -39,9 +40,9 @@ class Mode(IntEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FlowInput:
-    """Everything that the flow engine needs. Shapes: N nodes, P ports, R ranks.
+    """All input of the flow engine.
 
-    What has the same name as in `weftwork.engine.packet_input.Plan` is the same.
+    Shapes: N nodes, P ports, R ranks. What has the same name as in `weftwork.engine.packet_input.Plan` is the same.
 
     Attributes
     ----------

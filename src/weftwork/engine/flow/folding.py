@@ -1,7 +1,7 @@
-"""What a job folds into: the cells of ranks, links and activities that the flow engine runs once.
+"""Folding of a job: cells of ranks, links and activities.
 
-The work is done in `native/flow/fold.hpp`; `docs/models/flow-engine-folding.md` says what comes out. The flow engine
-calls that itself; this is for whoever wants to see it.
+The flow engine runs each cell once. The work is done in `native/flow/fold.hpp`; `docs/models/flow-engine-folding.md`
+says what comes out. The flow engine calls that itself; this is for whoever wants to see it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ARRAYS: Final = (
 
 
 class FlowFolding:
-    """A job, folded."""
+    """A folded job."""
 
     def __init__(
         self,
@@ -80,27 +80,30 @@ class FlowFolding:
 
     @property
     def facts(self) -> dict[str, int]:
-        """How many of what, before and after."""
+        """Numbers of ranks, links and activities, before and after folding."""
         return self._core.facts()
 
     @property
     def network(self) -> dict[str, Any]:
-        """What the engine runs, arrays by the names of `Network` in native/flow/network.hpp."""
+        """The folded network as arrays.
+
+        They have the names of `Network` in native/flow/network.hpp.
+        """
         return self._core.network()
 
     @property
     def bracket(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Networks as fast and as slow as the one that a core stands for may be."""
+        """The fastest and the slowest network that a core may stand for."""
         return self._core.fastest(), self._core.slowest()
 
     @property
     def graph(self) -> dict[str, Any]:
-        """The job before folding, and the cell of everything."""
+        """The job before folding, and the cell of every item."""
         return self._core.graph()
 
     @property
     def capacity(self) -> NDArray[np.float64]:
-        """Of every link, bytes per ps."""
+        """Capacity of every link, bytes per ps."""
         return self._core.capacity()
 
     def carried(self, amount: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -114,7 +117,10 @@ class FlowFolding:
 
 
 def _host_rates_bps(engine_input: FlowInput) -> NDArray[np.int64]:
-    """Of the host interface behind each NIC port; 0 elsewhere and where a NIC has none."""
+    """Host interface rates behind each NIC port.
+
+    They are 0 elsewhere, and for a NIC without host interface.
+    """
     rates: NDArray[np.int64] = np.zeros(len(engine_input.port_node), np.int64)
     own = engine_input.node_kind[engine_input.port_node] == HOST
     rates[own] = engine_input.nics["pcie_rate_bps"][engine_input.node_device[engine_input.port_node[own]]]

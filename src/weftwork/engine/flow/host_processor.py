@@ -1,5 +1,6 @@
-"""The host's processor in the flow engine: a transport that costs it time sends and takes bytes no faster than it can.
+"""The host's processor in the flow engine, which limits rates.
 
+A transport that costs it time sends and takes bytes no faster than it can.
 Source: `docs/models/flow-engine.md`, section Who shares what; `docs/models/packet-engine.md` has it packet by packet.
 Leaves out: packets smaller than the MTU, which cost as much as full ones; each port has a processor of its own.
 """
@@ -22,7 +23,9 @@ __all__ = ["ProcessorRates"]
 
 
 class ProcessorRates:
-    """What the processor makes of the rates around it; without a cost it changes nothing.
+    """Rates under the limits of the processor.
+
+    Without a cost it changes nothing.
 
     Parameters
     ----------
@@ -35,7 +38,7 @@ class ProcessorRates:
         self.gap_bits = 8 * transport.interframe_bytes
 
     def sending_bps(self, rate_bps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rates at which NIC ports send, which is the slower of link and processor.
+        """Sending rates of NIC ports: the slower of link and processor.
 
         Parameters
         ----------
@@ -46,7 +49,7 @@ class ProcessorRates:
         return np.minimum(rate_bps, (self.frame_bits + self.gap_bits) * SECOND_PS // self.cost_ps)
 
     def taking_bps(self, rate_bps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rates at which hosts take packets from their NICs, one cost behind the other.
+        """Receiving rates of hosts, one processor cost after the other.
 
         Parameters
         ----------
@@ -58,7 +61,7 @@ class ProcessorRates:
         return (self.frame_bits * SECOND_PS / (bus_ps + self.cost_ps)).astype(np.int64)
 
     def instants(self, instants: NDArray[np.void], of_host: NDArray[np.bool_]) -> NDArray[np.void]:
-        """Instants at which rates change, with the rates that the processor leaves of them.
+        """Instants of rate changes, with the rates after the processor's limits.
 
         Parameters
         ----------

@@ -1,5 +1,6 @@
-"""From records to the engine input of the flow engine. What it cannot run is refused here, with all reasons at once.
+"""Lower records to the input of the flow engine.
 
+Features that it cannot run are refused here, with all reasons at once.
 Source: docs/models/flow-engine.md.
 Leaves out: congestion control, flow control and recovery: messages share links max-min, and nothing is lost.
 """
@@ -173,7 +174,10 @@ def lower_flow(
 
 
 def _tiers(fabric: Fabric) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """What the link of each port joins, in the order of its path from a host up and down again."""
+    """Tiers that each port's link joins.
+
+    They are in the order of a path from a host up and down again.
+    """
     ports = fabric.ports
     words = tier_words(fabric)
     low = fabric.node_tier[ports.node].astype(np.int64)
@@ -189,7 +193,7 @@ def _tiers(fabric: Fabric) -> tuple[tuple[str, ...], NDArray[np.int32]]:
 
 
 def _away(low: int, high: int) -> tuple[int, int]:
-    """Upwards the lowest first, downwards the highest."""
+    """Order of tiers: upwards the lowest first, downwards the highest first."""
     return (low, high) if low < high else (-low, -high)
 
 
@@ -199,7 +203,7 @@ def _live(fabric: Fabric, link_up: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def _loss_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
-    """Losses, which need packets."""
+    """Losses, which need the packet engine."""
     mistakes = [
         Mistake(path=f"faults.{index}", text="found a lossy link, but the flow engine has no packets to lose; take"
                 " fidelity: packet, or a degraded link")
@@ -213,16 +217,22 @@ def _loss_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
 
 
 def _spreads_ways(path_selection: LoadedPolicy | None) -> bool:
-    """Whether packets of a queue pair take all ways alike, since their entropies do."""
+    """Whether packets of a queue pair use all paths equally.
+
+    Their entropies do so.
+    """
     return path_selection is not None and cast("PathSelection", path_selection.plugin).spreads == "evenly"
 
 
 def _unseen_mistakes(port_selection: LoadedPolicy, *, has_layers: bool) -> list[Mistake]:
-    """What a port selection decides by things that no flow has: weights of its candidates, and words of packets."""
+    """Port selections that need inputs which no flow has.
+
+    These are weights of its candidates, and words of packets.
+    """
     plugin = cast("PortSelection", port_selection.plugin)
     texts: list[str] = []
     if "weight" in plugin.needs and plugin.spreads != "weighted-hash":
-        texts.append("goes by the weights of ports, of which the flow engine knows the hash into them alone")
+        texts.append("chooses by the weights of ports, and the flow engine only knows the hash into weights")
     if plugin.layer_by_word and has_layers:
         texts.append("chooses a layer of routes by the packet's word, and the flow engine has no packets")
     path = "transport.port_selection"
@@ -232,7 +242,10 @@ def _unseen_mistakes(port_selection: LoadedPolicy, *, has_layers: bool) -> list[
 def _mode(
     path_selection: LoadedPolicy | None, port_selection: LoadedPolicy, *, has_layers: bool
 ) -> tuple[Mode, list[Mistake]]:
-    """What the policies declare to come to, or why that cannot be told: no step is asked about a packet here."""
+    """Path mode that the policies declare, or a mistake.
+
+    No step is asked about a packet here.
+    """
     port = cast("PortSelection", port_selection.plugin).spreads
     path = "constant" if path_selection is None else cast("PathSelection", path_selection.plugin).spreads
     mistakes: list[Mistake] = []

@@ -1,4 +1,4 @@
-"""What the flow engine gives back: completions, what the time of ranks went to, and what links carried."""
+"""Results of the flow engine: completions, time of ranks, bytes of links."""
 
 from __future__ import annotations
 

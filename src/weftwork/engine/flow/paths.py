@@ -1,4 +1,4 @@
-"""Paths of flows: the links that a flow between two NIC ports crosses, with what each link carries of it.
+"""Paths of flows between NIC ports: links, and load of each link.
 
 Routes are all shortest paths, those without a valley, or layers of paths, as in the packet engine; a mode says how
 switches choose among them.
@@ -75,7 +75,10 @@ class Paths:
 
 
 def fabric_arrays(fabric: Fabric) -> dict[str, NDArray[np.generic]]:
-    """What a router reads of a fabric, by the names of `FabricView` in native/flow/tiers.hpp."""
+    """Fabric arrays for a router.
+
+    They have the names of `FabricView` in native/flow/tiers.hpp.
+    """
     ports = fabric.ports
     switches, node_device = switch_rows(fabric)
     return {
@@ -92,7 +95,7 @@ def fabric_arrays(fabric: Fabric) -> dict[str, NDArray[np.generic]]:
 
 
 def node_attachments(fabric: Fabric) -> NDArray[np.int32]:
-    """By node: the index of the attachment that it is, or -1."""
+    """Attachment index of each node, or -1."""
     attach_node, _ = attachments(fabric)
     found = np.full(len(fabric.node_kind), -1, np.int32)
     found[attach_node] = np.arange(len(attach_node), dtype=np.int32)
@@ -102,7 +105,9 @@ def node_attachments(fabric: Fabric) -> NDArray[np.int32]:
 def raw_layers(
     layers: Sequence[Layers], node_attachment: NDArray[np.int32], *, spreads_ways: bool, up_down: bool = False
 ) -> dict[str, object]:
-    """Layers, and the rule of routes where they leave it open, as the native core takes them; see flow/layers.hpp.
+    """Layers and the rule of routes, as the native core takes them.
+
+    The rule holds where layers leave the route open; see flow/layers.hpp.
 
     Parameters
     ----------
@@ -129,7 +134,10 @@ def raw_layers(
 
 
 class FlowPaths:
-    """The router of a fabric. Invariant: it follows the links given last, all of them at first."""
+    """The router of a fabric.
+
+    Invariant: it follows the links given last, all of them at first.
+    """
 
     def __init__(
         self,
@@ -140,7 +148,7 @@ class FlowPaths:
         routing: Routing | None = None,
         spreads_ways: bool = False,
     ) -> None:
-        """Find the tiers of a fabric and, for ``spray``, its bundles.
+        """Find the tiers of a fabric, and its bundles for ``spray``.
 
         Parameters
         ----------
@@ -165,7 +173,7 @@ class FlowPaths:
             raise ConfigError("fabric", [Mistake(path="fabric", text=str(refused))]) from refused
 
     def _made(self, link_up: NDArray[np.bool_]) -> _native.FlowRouter:
-        """A router over all links, with the layers over some of them."""
+        """A router over all links, with layers over some links."""
         found = layers_of(self.fabric, link_up, self._routing)
         known = node_attachments(self.fabric) if found else np.empty(0, np.int32)
         up_down = self._routing.up_down
@@ -173,7 +181,7 @@ class FlowPaths:
         return _native.FlowRouter(self._arrays | raw, MODES[self.mode], self._most_steps)
 
     def use(self, link_up: NDArray[np.bool_]) -> None:
-        """Route over these links alone.
+        """Route over only these links.
 
         Parameters
         ----------
@@ -224,7 +232,9 @@ class FlowPaths:
         return Paths(hop_ptr=hop_ptr.view(np.int64), hops=hops.view(HOP_DTYPE), about=about.view(ROUTE_DTYPE))
 
     def bundles(self) -> NDArray[np.int32]:
-        """By port: the port that stands for its bundle in hops. All links of a bundle carry the same bytes.
+        """Representative port of each port's bundle.
+
+        All links of a bundle carry the same bytes.
 
         Returns
         -------
@@ -234,7 +244,7 @@ class FlowPaths:
         return found
 
     def port_loads(self, paths: Paths, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What every port carries when each flow sends its amount.
+        """Load of every port if each flow sends its amount.
 
         Parameters
         ----------

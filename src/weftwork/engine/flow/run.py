@@ -1,5 +1,6 @@
-"""The flow engine: the native core on one engine input, with progress and control ten times a second.
+"""Run the flow engine on one engine input.
 
+The native core reports progress and obeys control ten times a second.
 Source: docs/models/flow-engine.md.
 Leaves out: everything that the page leaves out.
 """
@@ -125,7 +126,7 @@ def _tell(engine: _native.FlowEngine, on_progress: Progress | None) -> None:
 
 
 def _marks_again(engine: _native.FlowEngine, variant: int, on_progress: Progress | None) -> NDArray[np.void] | None:
-    """Marks of another run of the same job; None where it was interrupted."""
+    """Marks of another run of the same job; None if interrupted."""
     engine.restart(variant)
     try:
         _advance(engine, on_progress)
@@ -184,7 +185,7 @@ def _outcome(engine_input: FlowInput, engine: _native.FlowEngine, *, interrupted
 
 
 def _paths(engine: _native.FlowEngine, messages: NDArray[np.void]) -> NDArray[np.void]:
-    """Ports by queue pair, whose number is its place in order."""
+    """Ports of each queue pair, numbered by their order."""
     told = engine.paths().view(LANE_DTYPE)
     names = ("source", "destination", "channel")
     used = np.unique(flow_identity(*(messages[name] for name in names)))
@@ -206,7 +207,10 @@ def _tiers(engine: _native.FlowEngine) -> NDArray[np.void]:
 
 
 def _timeline(engine_input: FlowInput, engine: _native.FlowEngine, end_ps: int) -> tuple[NDArray[np.void], int]:
-    """Bytes of ports by bins; rows with nothing in them are left out, as in the packet engine's."""
+    """Bytes of ports by time bin.
+
+    Empty rows are left out, as in the packet engine's.
+    """
     carried = engine.timeline().view(np.float64).reshape(-1, len(engine_input.port_node))
     if len(carried) == 0:
         return np.empty(0, TIMELINE_DTYPE), 0
@@ -220,7 +224,7 @@ def _timeline(engine_input: FlowInput, engine: _native.FlowEngine, end_ps: int) 
 
 
 def _folding(engine: _native.FlowEngine) -> dict[str, Caveat]:
-    """What was folded into what, where anything was."""
+    """Folded items and their cells, if anything was folded."""
     ranks, actors, activities, cells, _, link_cells, kept, rounds = engine.folding()
     if ranks == 0:
         return {}
@@ -236,7 +240,7 @@ def _folding(engine: _native.FlowEngine) -> dict[str, Caveat]:
 
 
 def _not_simulated(events: int, solves: int) -> dict[str, Caveat]:
-    """What a user should know of a run of this engine."""
+    """Caveats of a run of this engine."""
     text = (
         "bandwidth is shared max-min among messages; congestion control, flow control, queues, marks and"
         f" losses are not simulated, and their numbers are empty ({plural(events, 'event')}, "

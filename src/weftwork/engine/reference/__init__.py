@@ -1,1 +1,4 @@
-"""The reference engine: a plain event-heap simulator that gives the packet engine its meaning, part by part."""
+"""The reference engine: a plain event-heap simulator.
+
+It gives the packet engine its meaning, part by part.
+"""

@@ -1,5 +1,6 @@
-"""The base RTT of a queue pair: there with a full data packet, back with an ACK, without queues.
+"""The base RTT of a queue pair, without queues.
 
+A full data packet goes there, and an ACK comes back.
 Source: `docs/models/packet-engine.md`, section Base RTT.
 Leaves out: routes that come later; the first table and the first candidate of each group decide.
 """
@@ -14,7 +15,7 @@ __all__ = ["base_rtt_ps"]
 
 
 def base_rtt_ps(engine_input: PacketInput, source: int, destination: int) -> int:
-    """Round trip between two NIC ports, given by their ids; 0 without a route."""
+    """Round trip between two NIC port ids; 0 without a route."""
     transport = engine_input.transport
     hop_bytes = transport.telemetry_hop_bytes
     data_bytes = transport.mtu_bytes + transport.data_overhead_bytes + transport.telemetry_bytes
@@ -25,7 +26,10 @@ def base_rtt_ps(engine_input: PacketInput, source: int, destination: int) -> int
 
 
 def _one_way(engine_input: PacketInput, origin: int, target: int, size_bytes: int, hop_bytes: int) -> tuple[int, int]:
-    """Time of a frame that grows by ``hop_bytes`` at each switch, 0 without a route, and how many it passes."""
+    """One-way time of a frame, and its number of switches.
+
+    The frame grows by ``hop_bytes`` at each switch. The time is 0 without a route.
+    """
     table = engine_input.routes[0]
     wire_bytes = size_bytes + engine_input.transport.interframe_bytes
     total_ps, hops, port = 0, 0, origin

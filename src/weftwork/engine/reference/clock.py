@@ -1,5 +1,6 @@
-"""Simulated time as every part of the reference engine knows it: what time it is, and a call at an instant.
+"""Simulated time in the reference engine: the instant, and future calls.
 
+Every part of the engine knows it so.
 Source: `docs/models/packet-engine.md`, section Time.
 Leaves out: how the calls to come are kept, see `event_heap`.
 """
@@ -14,7 +15,7 @@ __all__ = ["Agenda", "Clock", "Phase"]
 
 
 class Phase(IntEnum):
-    """What a node handles first at one instant."""
+    """Order of a node's work at one instant."""
 
     DEPARTURE = 0
     INSTANT = 1
@@ -24,7 +25,7 @@ class Phase(IntEnum):
 
 
 class Agenda(IntEnum):
-    """Kinds of the agenda, in their order at one instant."""
+    """Kinds of agenda entries, in their order at one instant."""
 
     JOB = 0
     HOST_INTERFACE = 1
@@ -38,7 +39,7 @@ class Agenda(IntEnum):
 
 
 class Clock(Protocol):
-    """What time it is, and a call at an instant."""
+    """The present instant, and calls at later instants."""
 
     @property
     def now_ps(self) -> int:
@@ -47,7 +48,7 @@ class Clock(Protocol):
     def at(
         self, at_ps: int, phase: Phase, identity: tuple[int, ...], action: Callable[..., None], *arguments: object
     ) -> None:
-        """Call ``action(*arguments)`` at an instant that is not past.
+        """Call ``action(*arguments)`` at a present or future instant.
 
         Parameters
         ----------

@@ -1,5 +1,6 @@
-"""A deadlock of flow control: each packet waits for an end of a pause, or a credit, that only its own move can bring.
+"""Deadlocks of flow control.
 
+Each packet waits for an end of a pause, or a credit, that only its own move can bring.
 Source: `docs/models/packet-engine.md`, section Deadlock.
 Leaves out: deadlocks of a job, whose ranks wait for each other: there nothing is left to do, and the run ends anyway.
 """
@@ -30,7 +31,7 @@ _VAIN: Final = (Agenda.RETRANSMISSION, Agenda.CONGESTION_CONTROL, Agenda.RECEIVE
 
 
 class SimulationParts(Protocol):
-    """What is looked at: all parts of a simulation, by the names of `Simulation`."""
+    """All parts of a simulation, by the names of `Simulation`."""
 
     engine_input: PacketInput
     clock: EventHeap
@@ -45,7 +46,10 @@ class SimulationParts(Protocol):
 
 
 def _has_timer(queue_pair: QueuePair) -> bool:
-    """Whether the retransmission timer, or one of a policy at either end, is set."""
+    """Whether a timer for retransmission or of a policy is set.
+
+    The policy is at either end.
+    """
     sender, receiver = queue_pair.sender, queue_pair.receiver
     states = [] if receiver is None or receiver.timers is None else [receiver.state]
     if sender is not None:
@@ -55,7 +59,9 @@ def _has_timer(queue_pair: QueuePair) -> bool:
 
 
 class DeadlockWatch:
-    """Looks for a deadlock at every multiple of `PacketInput.watch_ps`, and under credits where a run comes to rest.
+    """Looks for a deadlock regularly.
+
+    It looks at every multiple of `PacketInput.watch_ps`, and under credits where a run comes to rest.
 
     Attributes
     ----------
@@ -71,7 +77,10 @@ class DeadlockWatch:
         self.cycle: NDArray[np.void] = np.empty(0, DEADLOCK_DTYPE)
 
     def look(self, next_ps: int) -> bool:
-        """Look at all instants up to that of the next event; returns whether the run ends."""
+        """Check all instants up to the next event.
+
+        Returns whether the run ends.
+        """
         while self.at_ps <= next_ps:
             at_ps, hops = self.at_ps, self.simulation.packet_hops
             is_quiet, self.hops = hops == self.hops, hops
@@ -86,14 +95,17 @@ class DeadlockWatch:
         return False
 
     def look_at_rest(self) -> None:
-        """Look at a run that has handled its last event: without refreshes nothing may be left to do in a deadlock."""
+        """Check a run that has handled its last event.
+
+        Without refreshes nothing may be left to do in a deadlock.
+        """
         simulation = self.simulation
         is_at_rest = not any(_has_timer(queue_pair) for queue_pair in simulation.queue_pairs.values())
         if self.has_credits and not len(self.cycle) and is_at_rest and self._is_certain(simulation.clock.now_ps):
             self.cycle = self._cycle()
 
     def _is_hindered(self, at_ps: int) -> bool:
-        """Whether an ingress of a switch is paused, or a class at a port of one lacks credit."""
+        """Whether a switch has a paused ingress or a class without credit."""
         ports = [port for node in self.simulation.switches.values() for port in node.ports]
         if not self.has_credits:
             return any(any(port.asked) for port in ports)
@@ -117,20 +129,26 @@ class DeadlockWatch:
         )
 
     def _moves(self, phase: Phase, identity: tuple[int, ...]) -> bool:
-        """Whether an event may be more than the refresh of a pause, or a try in vain."""
+        """Whether an event may do more than refresh a pause or fail."""
         if phase == Phase.AGENDA:
             return identity[0] not in _VAIN
         return phase in (Phase.INSTANT, Phase.PACKET) or (phase == Phase.FLOW_CONTROL and self.has_credits)
 
     def _is_held(self, port: int, traffic_class: int, frame_bytes: int, at_ps: int) -> bool:
-        """Whether a class is paused beyond an instant, and the far end still asks for it; or lacks credit."""
+        """Whether flow control holds a class beyond an instant.
+
+        The class is paused and the far end still asks for it, or it lacks credit.
+        """
         ports, peer = self.simulation.ports, int(self.simulation.engine_input.port_peer[port])
         if self.has_credits:
             return ports[port].lacks_credit(traffic_class, frame_bytes)
         return peer >= 0 and ports[port].pause_until_ps[traffic_class] > at_ps and ports[peer].asked[traffic_class]
 
     def _heads(self, port: int) -> list[tuple[int, int]]:
-        """Class and frame of the packets that are next: of a switch's port by class, of a host's the control packet."""
+        """Class and frame of the packets that are next.
+
+        A switch's port has one for each class, a host's port has the control packet.
+        """
         if port in self.simulation.nics:
             nic = self.simulation.nics[port]
             return [(nic.config.control_class, packet.size_bytes) for packet in list(nic.control_queue)[:1]]
@@ -141,7 +159,7 @@ class DeadlockWatch:
         return self.simulation.switches[int(self.simulation.engine_input.port_node[port])]
 
     def _may_send(self, queue_pair: QueuePair, at_ps: int) -> bool:
-        """Whether either end may send some day what could change anything."""
+        """Whether either end may later send a packet that changes anything."""
         sender, receiver = queue_pair.sender, queue_pair.receiver
         if receiver is not None and receiver.timers is not None and any(t != OFF for t in receiver.state.timer_at_ps):
             return True
@@ -159,7 +177,7 @@ class DeadlockWatch:
         return asks_credit and not self._is_held(port.id, *probe, at_ps)
 
     def _cycle(self) -> NDArray[np.void]:
-        """The cycle that the first queue that is held leads to, from its lowest port on."""
+        """The cycle from the first held queue, starting at its lowest port."""
         simulation, peer_of = self.simulation, self.simulation.engine_input.port_peer
         held = [p.id for p in simulation.ports if p.is_up and p.id not in simulation.nics and self._heads(p.id)]
         if not held:
@@ -183,7 +201,10 @@ class DeadlockWatch:
         return np.array(rows, DEADLOCK_DTYPE)
 
     def _next_held(self, ingress: int, traffic_class: int) -> tuple[int, int] | None:
-        """The first egress port, and there the lowest class, in which a packet waits that came in by an ingress."""
+        """The first held egress port and class of an ingress.
+
+        It is the first port, and there the lowest class, with a packet from the ingress.
+        """
         node = self.simulation.switches.get(int(self.simulation.engine_input.port_node[ingress]))
         if node is None:
             return None

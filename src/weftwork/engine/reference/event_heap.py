@@ -1,5 +1,6 @@
-"""The event heap of the reference engine: the clock of a simulation, which jumps from one event to the next.
+"""The event heap: a simulation clock that jumps between events.
 
+It belongs to the reference engine.
 Source: `docs/models/packet-engine.md`, section Time. Leaves out: what the events do.
 """
 
@@ -17,18 +18,21 @@ EVENTS_PER_TURN: Final = 10_000  # chosen: some tenths of a second
 
 
 class Watch(Protocol):
-    """What looks at a run now and then."""
+    """Periodic check of a run."""
 
     @property
     def at_ps(self) -> int:
-        """When it looks next."""
+        """Instant of the next check."""
 
     def look(self, next_ps: int) -> bool:
-        """Look, before anything happens at that instant or later; returns whether the run ends."""
+        """Check before anything happens at that instant or later.
+
+        Returns whether the run ends.
+        """
 
 
 class EventHeap:
-    """A `Clock` that has come to an instant when all events before it have been handled.
+    """A `Clock` that advances after all earlier events are handled.
 
     Attributes
     ----------
@@ -46,12 +50,18 @@ class EventHeap:
     def at(
         self, at_ps: int, phase: Phase, identity: tuple[int, ...], action: Callable[..., None], *arguments: object
     ) -> None:
-        """Do something at an instant, in the page's order of one instant."""
+        """Call an action at an instant, in the documented order.
+
+        docs/models/packet-engine.md has the order of one instant.
+        """
         self._serial += 1
         heapq.heappush(self._events, (at_ps, phase, identity, self._serial, action, arguments))
 
     def pending(self) -> Iterator[tuple[Phase, tuple[int, ...]]]:
-        """Phase and identity of every event to come, in no order; events that mean nothing any more are among them."""
+        """Phase and identity of every future event, unordered.
+
+        Events that mean nothing any more are among them.
+        """
         return ((phase, identity) for _, phase, identity, *_ in self._events)
 
     def run(
@@ -60,7 +70,7 @@ class EventHeap:
         on_turn: Callable[[], None] | None = None,
         watch: Watch | None = None,
     ) -> None:
-        """Handle events until none is left before an instant.
+        """Handle events before an instant.
 
         Parameters
         ----------

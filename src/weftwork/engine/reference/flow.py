@@ -1,4 +1,4 @@
-"""A queue pair as both of its ends know it from the start: its identity, and the rules that all queue pairs obey.
+"""A queue pair as known to both ends: its identity and rules.
 
 Source: `docs/models/packet-engine.md`, sections Packets and Randomness.
 Leaves out: the ports at its ends, which a failover changes; see `queue_pair`.
@@ -40,7 +40,10 @@ class Flow:
 
     @classmethod
     def of(cls, source: int, destination: int, channel: int, *, seed: int, pins: Pins | None = None) -> Flow:
-        """The flow from rank to rank on a channel, in a run with this seed and these pinned entropies."""
+        """The flow from rank to rank on a channel, in a run.
+
+        The run has this seed and these pinned entropies.
+        """
         identity = flow_identity(source, destination, channel)
         drawn = FIRST_ENTROPY | draw(seed, Stream.PATH_CHOICE, identity, 0, 0) & 0x3FFF
         pins = pins or {}

@@ -1,4 +1,4 @@
-"""Where switches of the reference engine send a packet: the routes that hold now.
+"""Forwarding: the present routes of all switches in the reference engine.
 
 Source: `docs/models/packet-engine.md`, section Route.
 Leaves out: which of several next hops is taken, which is the port selection's to say; how routes are found.
@@ -35,7 +35,9 @@ class NextHop:
 
 
 class Forwarding:
-    """The next hops of every switch towards every attachment, in the table that holds now: at first its first.
+    """Next hops of every switch towards every attachment.
+
+    They are those of the present table, at first the first table.
 
     Attributes
     ----------
@@ -59,13 +61,13 @@ class Forwarding:
         self._edge_of: dict[int, int] = {self._node[self._peer[port]]: self._attachment[port] for port in hung}
 
     def use(self, table: RouteTable) -> None:
-        """Let another table hold from now on."""
+        """Use another table from now on."""
         self._table = table
         self.has_layers = len(table.layer_group) > 0
         self._found.clear()
 
     def edge_of(self, node: int) -> int:
-        """The attachment that a switch is, or -1."""
+        """Attachment index of a switch, or -1."""
         return self._edge_of.get(node, -1)
 
     def edge_of_nic(self, port: int) -> int:
@@ -73,15 +75,21 @@ class Forwarding:
         return self._attachment[port]
 
     def delivery(self, destination: int) -> NextHop:
-        """The port that leads from its attachment to a NIC port."""
+        """The port from an attachment to its NIC port."""
         return self._deliveries[destination]
 
     def layer_by_word(self, word: int) -> int:
-        """The layer of a packet that names it: 0 stands for the shortest paths, 1 for the first layer, and so on."""
+        """The layer of a packet that names it.
+
+        0 stands for the shortest paths, 1 for the first layer, and so on.
+        """
         return word % (len(self._table.layer_group) + 1) - 1
 
     def layer_by_entropy(self, origin: int, destination: int, entropy: int) -> int:
-        """The layer of a packet between two NIC ports: low entropies take a pinned way, all others one of the rest."""
+        """The layer of a packet by its entropy.
+
+        Between two NIC ports, low entropies take a pinned path, all others one of the rest.
+        """
         table = self._table
         pinned, ways = table.pinned_ways, table.layer_of.shape[2]
         if entropy < pinned:
@@ -93,7 +101,9 @@ class Forwarding:
         return int(table.layer_of[self.edge_of_nic(origin), self.edge_of_nic(destination), way])
 
     def next_hops(self, node: int, edge: int, layer: int = SHORTEST) -> list[NextHop]:
-        """Ways from a switch to another one with hosts, those on shortest paths first; none: there is no route.
+        """Next hops from a switch to an attachment, shortest paths first.
+
+        Empty without a route.
 
         Parameters
         ----------
@@ -122,9 +132,15 @@ class Forwarding:
         return [NextHop(port=port, weight=weight, is_minimal=is_minimal) for port, weight in pairs]
 
     def hops_left(self, port: int, edge: int) -> int:
-        """Switches that a packet passes from the far end of a port to an attachment; a host at the far end is none."""
+        """Switches between a port's far end and an attachment.
+
+        A host at the far end counts none.
+        """
         return int(self._table.distance[self._node[self._peer[port]], edge]) + 1
 
     def digit_of(self, port: int, destination: int) -> tuple[int, int]:
-        """Number of a NIC port, and stride of the tier of a switch's port; see `weftwork.topology.digits`."""
+        """Number of a NIC port, and stride of a port's tier.
+
+        See `weftwork.topology.digits`.
+        """
         return self._destination_number[destination], self._stride[port]

@@ -1,5 +1,6 @@
-"""The job of the reference engine: the streams of every rank run their programs and post messages.
+"""The job of the reference engine.
 
+The streams of every rank run their programs and post messages.
 Source: `docs/models/packet-engine.md`, section The job; `weftwork.spec.job` says what a program is.
 Leaves out: collectives, which are programs of sends and receives by now.
 """
@@ -63,17 +64,23 @@ class DigitRow:
 
 
 class Network(Protocol):
-    """What carries the messages of a job."""
+    """Transport of a job's messages."""
 
     def send(self, source: int, destination: int, size_bytes: int, op: OpRow, completed: Callable[[], None]) -> None:
-        """Post a message of a SEND; ``completed`` is called when the sender knows that all of it has arrived."""
+        """Post a message of a SEND.
+
+        ``completed`` is called when the sender knows that all of it has arrived.
+        """
 
     def claim(self, source: int, destination: int, channel: int, completed: Callable[[], None]) -> bool:
-        """Ask for the next message of this name; returns whether it is there, else ``completed`` is called then."""
+        """Ask for the next message with this name.
+
+        Returns whether it is there, else ``completed`` is called then.
+        """
 
 
 class Posted(NamedTuple):
-    """A message that a stream has sent, or asked for, and where to find it again."""
+    """A posted or requested message, and its place."""
 
     kind: Literal["send", "receive"]
     op: int  # index of the operation
@@ -83,7 +90,7 @@ class Posted(NamedTuple):
 
 
 class RankStream:
-    """One stream of one rank: where it is in its program and what it waits for."""
+    """One stream of one rank: its position and its waits."""
 
     def __init__(self, job: JobRun, rank: int, index: int, first_op: int) -> None:
         self.job = job
@@ -101,13 +108,13 @@ class RankStream:
         self.posted: list[Posted] = []  # whether complete or not
 
     def schedule(self, at_ps: int) -> None:
-        """Go on at an instant; once, however many ask for it."""
+        """Continue at an instant, once for any number of requests."""
         if not self.is_scheduled:
             self.is_scheduled = True
             self.clock.at(at_ps, Phase.AGENDA, (Agenda.JOB, self.rank, self.index), self.run)
 
     def completed(self) -> None:
-        """One of its sends or receives is complete."""
+        """Complete one send or receive of the stream."""
         self.pending -= 1
         if self.is_waiting and self.pending == 0:
             self.schedule(self.clock.now_ps)
@@ -165,7 +172,7 @@ class RankStream:
         return True
 
     def _post(self, op: OpRow) -> None:
-        """Operations that never block."""
+        """Run an operation that never blocks."""
         match Op(op.code):
             case Op.SEND:
                 peer = self._peer(op)
@@ -199,11 +206,14 @@ class RankStream:
 
     @property
     def turn(self) -> int:
-        """Counter of the innermost loop; 0 outside one."""
+        """Counter of the innermost loop; 0 outside loops."""
         return self.loops[-1][0] if self.loops else 0
 
     def _peer(self, op: OpRow) -> int:
-        """Rank at the other end, negative where the operation is skipped; see `weftwork.spec.job.Peer`."""
+        """Peer rank; negative if the operation is skipped.
+
+        See `weftwork.spec.job.Peer`.
+        """
         if op.rule == Rule.RANK:
             return op.shift
         if op.rule == Rule.TABLE:
@@ -215,19 +225,19 @@ class RankStream:
         return self.rank + (other - own) * op.stride
 
     def _coordinate(self, row: OpRow | DigitRow) -> int:
-        """Of the rank in the group of an operation or of a digit."""
+        """Coordinate of the rank in a group of an operation or digit."""
         if row.members >= 0:
             return self.job.tables[row.members + self.rank]
         return self.rank // row.stride % row.size
 
     def _combined(self, row: OpRow | DigitRow) -> int:
-        """The coordinate that rule, shift and the loop's counter lead to."""
+        """Coordinate after rule, shift and loop counter."""
         if row.rule == Rule.SHIFT:
             return (self._coordinate(row) + row.shift + row.step * self.turn) % row.size
         return self._coordinate(row) ^ row.shift << row.step * self.turn
 
     def _size_bytes(self, op: OpRow) -> int:
-        """Of the message; see `weftwork.spec.job.Size`."""
+        """Size of the message; see `weftwork.spec.job.Size`."""
         if op.parts == 0:
             return op.total_bytes * op.copies
         digits = self.job.digits[op.first_digit : op.first_digit + op.digits]
@@ -280,7 +290,10 @@ class JobRun:
                 stream.schedule(0)
 
     def signal(self, rank: int, token: int) -> None:
-        """Count a token up and wake all streams of the rank that wait for it; each tests again when it runs."""
+        """Count a token up and wake all waiting streams of the rank.
+
+        Each stream tests again when it runs.
+        """
         self.tokens[rank][token] += 1
         for stream in self.streams[rank]:
             if stream.awaits == token:

@@ -1,4 +1,4 @@
-"""The line of a queue pair: what the NIC port at one end offers to a sender or receiver, and what it asks of them.
+"""The interface between a NIC port and the ends of a queue pair.
 
 A sender and a receiver know no more of the world than this, a clock and their flow; whoever offers a line, a simulated
 NIC or a socket, can drive them.
@@ -17,24 +17,30 @@ __all__ = ["Line", "PacketSink", "PacketSource", "ReceiverLine", "SenderLine"]
 
 
 class PacketSource(Protocol):
-    """A sender as its NIC port sees it: asked for a packet whenever the port is free, told what comes back."""
+    """A sender as its NIC port sees it.
+
+    The port asks for a packet whenever it is free, and hands over answers.
+    """
 
     @property
     def flow(self) -> Flow:
-        """Whose packets it sends."""
+        """Flow of the sender's packets."""
 
     @property
     def next_send_at_ps(self) -> int:
-        """Before this instant pacing holds it back."""
+        """Earliest next send, by pacing."""
 
     def wants_to_send(self) -> bool:
-        """Whether there is a packet that only time, flow control, the window or credits hold back."""
+        """Whether a packet waits.
+
+        Only time, flow control, the window or credits hold it back.
+        """
 
     def next_packet(self) -> int | None:
-        """Number of the packet that may leave now, if there is one."""
+        """Number of the packet that may leave now, if any."""
 
     def send(self, seq: int) -> Packet:
-        """That packet, which starts now."""
+        """Send the next packet, which starts now."""
 
     def receive(self, packet: Packet) -> None:
         """Take an ACK, NAK, CNP or CREDIT."""
@@ -45,13 +51,13 @@ class PacketSink(Protocol):
 
     @property
     def flow(self) -> Flow:
-        """Whose packets it receives."""
+        """Flow of the receiver's packets."""
 
     def handle(self, packet: Packet) -> None:
         """Take a data packet that has passed the host interface."""
 
     def handle_cut(self, packet: Packet) -> None:
-        """Take what a switch has left of a data packet."""
+        """Take a data packet that a switch has cut."""
 
     def requested(self, packet: Packet) -> None:
         """Take a REQUEST."""
@@ -65,16 +71,17 @@ class Line(Protocol):
 
     @property
     def id(self) -> int:
-        """Its address: the port id."""
+        """Port id, which is its address."""
 
     @property
     def rate_bps(self) -> int:
         """Line rate, now."""
 
     def queue_control(self, packet: Packet) -> None:
-        """Hand over a packet that is not data; control packets keep their order and are not asked for.
+        """Hand over a control packet.
 
-        What a sender hands over while it is asked for a packet goes behind that packet.
+        Control packets keep their order and are not asked for. What a sender hands over while it is asked for a packet
+        goes behind that packet.
         """
 
 
@@ -82,16 +89,19 @@ class SenderLine(Line, Protocol):
     """The NIC port at the sending end."""
 
     def attach(self, sender: PacketSource) -> int:
-        """Take turns with the other senders of the port from now on; returns the slot."""
+        """Join the senders of the port; returns the slot."""
 
     def detach(self, slot: int) -> None:
-        """Give up a slot; what comes back late still reaches the sender."""
+        """Give up a slot.
+
+        Late answers still reach the sender.
+        """
 
     def is_held(self, traffic_class: int, frame_bytes: int) -> bool:
-        """Whether the flow control of the link keeps a frame of this class from starting now."""
+        """Whether link flow control holds back a frame of this class."""
 
     def start(self) -> None:
-        """Ask the senders for a packet, if the port is idle: there may be one now."""
+        """Ask the senders for a packet, if the port is idle."""
 
 
 class ReceiverLine(Line, Protocol):
@@ -99,13 +109,13 @@ class ReceiverLine(Line, Protocol):
 
     @property
     def shared_state(self) -> Any:  # noqa: ANN401 - the class is the policy's
-        """Record that the queue pairs which end at this port share, or None."""
+        """Record shared by queue pairs that end at this port, or None."""
 
     def attach_receiver(self, receiver: PacketSink) -> None:
-        """Hand it the packets of its flow that arrive here, from now on."""
+        """Register the receiver of a flow."""
 
     def new_receiver_slot(self) -> int:
         """The next number of a queue pair that ends here."""
 
     def keep_early(self, packets: int) -> None:
-        """Receivers here keep so many packets more behind their gaps."""
+        """Add to the packets that receivers here keep behind gaps."""

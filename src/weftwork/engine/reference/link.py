@@ -1,5 +1,6 @@
-"""One direction of a link of the reference engine: the wire between the port that sends and the far end.
+"""One direction of a link of the reference engine.
 
+It is the wire from the sending port to the far end.
 Source: `docs/models/packet-engine.md`, sections Time and Switches, point 1: lost?
 Leaves out: when a frame starts and how long it takes, which is the port's to say.
 """
@@ -17,7 +18,10 @@ __all__ = ["FarEnd", "LinkConfig", "OneWayLink", "Wire"]
 
 
 class Wire(Protocol):
-    """What a port hands its frames to; the first bit has left before, the last one leaves at ``left_at_ps``."""
+    """A wire, to which a port hands its frames.
+
+    The first bit has left before, the last bit leaves at ``left_at_ps``.
+    """
 
     def carry(self, packet: Packet, left_at_ps: int) -> None:
         """Take a packet."""
@@ -29,30 +33,30 @@ class Wire(Protocol):
         """Take a frame with credit."""
 
     def cut(self) -> None:
-        """Lose all that is under way."""
+        """Lose all frames in flight."""
 
 
 class FarEnd(Protocol):
-    """What a wire hands its frames to: the port at its other end."""
+    """The port at the far end of a wire."""
 
     @property
     def id(self) -> int:
-        """Of the port; arrivals of one instant are handled by it."""
+        """Port id; arrivals at one instant are handled in its order."""
 
     def receive(self, packet: Packet, /) -> None:
-        """Take a packet that has arrived whole and intact."""
+        """Take a packet that has arrived complete and intact."""
 
     def obey(self, traffic_class: int, quanta: int) -> None:
-        """Stop a class for a time that starts now, or let it go on."""
+        """Stop a class for a time from now, or release it."""
 
     def take_credit(self, traffic_class: int, credit_bytes: int) -> None:
-        """Have so much more credit."""
+        """Add credit."""
 
     def give_back(self, traffic_class: int, size_bytes: int) -> None:
-        """Return the credit of a packet that is lost, where links give credit."""
+        """Return the credit of a lost packet, if links give credit."""
 
     def drop(self, reason: str) -> None:
-        """Count a packet that is no more."""
+        """Count a dropped packet."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,24 +101,24 @@ class OneWayLink:
         self.last_arrival_ps = 0
 
     def carry(self, packet: Packet, left_at_ps: int) -> None:
-        """Take a packet whose last bit leaves at an instant."""
+        """Carry a packet whose last bit leaves at an instant."""
         at_ps = left_at_ps + self.delay_ps
         self.clock.at(at_ps, Phase.PACKET, self._place, self._arrive, packet, self.times_cut)
 
     def carry_pause(self, traffic_class: int, quanta: int, left_at_ps: int) -> None:
-        """Take a flow-control frame, which only a cut can lose."""
+        """Carry a flow-control frame, which only a cut can lose."""
         at_ps = left_at_ps + self.delay_ps
         arguments = (traffic_class, quanta, self.times_cut)
         self.clock.at(at_ps, Phase.FLOW_CONTROL, self._place, self._pause_arrives, *arguments)
 
     def carry_credit(self, traffic_class: int, credit_bytes: int, left_at_ps: int) -> None:
-        """Take a frame with credit, which only a cut can lose."""
+        """Carry a credit frame, which only a cut can lose."""
         at_ps = left_at_ps + self.delay_ps
         arguments = (traffic_class, credit_bytes, self.times_cut)
         self.clock.at(at_ps, Phase.FLOW_CONTROL, self._place, self._credit_arrives, *arguments)
 
     def cut(self) -> None:
-        """Lose all that is under way."""
+        """Lose all frames in flight."""
         self.times_cut += 1
 
     def _arrive(self, packet: Packet, times_cut: int) -> None:

@@ -1,5 +1,6 @@
-"""Credits between links at one port of the reference engine: what each class may send, and what it owes the far end.
+"""Link credits at one port: permitted bytes, and owed credit.
 
+A class may send the permitted bytes, and owes the credit to the far end. It belongs to the reference engine.
 Source: `docs/models/packet-engine.md`, section Credits between links; lanes and credits as InfiniBand has them (IBTA
 vol. 1, 7.9). Leaves out: how much room there is, see `weftwork.engine.credits`; the frames that carry credit, which are
 the port's.
@@ -13,7 +14,9 @@ __all__ = ["LinkCredits"]
 
 
 class LinkCredits:
-    """Both directions of the link at a port, by class: each class is a lane of its own.
+    """Both directions of the link at a port, by class.
+
+    Each class is a separate lane.
 
     Parameters
     ----------
@@ -36,7 +39,10 @@ class LinkCredits:
         self.owed_bytes = [0] * classes
 
     def owe(self, traffic_class: int, size_bytes: int) -> int:
-        """Note what goes back to the far end some day; returns what a frame has to tell it now, or 0."""
+        """Note credit that goes back to the far end later.
+
+        Returns the credit that a frame has to tell it now, or 0.
+        """
         self.owed_bytes[traffic_class] += size_bytes
         if self.owed_bytes[traffic_class] < self.quantum_bytes:
             return 0
@@ -44,6 +50,9 @@ class LinkCredits:
         return due_bytes
 
     def restart(self, used_ahead_bytes: Sequence[int]) -> None:
-        """Begin anew after the link was down, with what is in use behind the far end's port, by class."""
+        """Restart after the link was down.
+
+        The used bytes behind the far end's port are given by class.
+        """
         self.credit_bytes = [self.room_ahead_bytes - used_bytes for used_bytes in used_ahead_bytes]
         self.owed_bytes = [0] * len(self.owed_bytes)

@@ -1,5 +1,6 @@
-"""Messages of the reference engine: what a sender has posted, and the inbox in which the receiving rank claims it.
+"""Messages of the reference engine: the send queue, and the inbox.
 
+The sender posts messages; the receiving rank claims them in the inbox.
 Source: `docs/models/packet-engine.md`, sections The job, Queue pairs and the sending NIC, and Order.
 Leaves out: how a message gets there, see `queue_pair` and `server`.
 """
@@ -18,7 +19,9 @@ __all__ = ["Inbox", "Message", "SendQueue"]
 
 @dataclass(kw_only=True, slots=True)
 class Message:
-    """One message; between servers, packets ``first`` to ``end - 1`` of its queue pair carry it.
+    """One message.
+
+    Between servers, packets ``first`` to ``end - 1`` of its queue pair carry it.
 
     Attributes
     ----------
@@ -36,13 +39,15 @@ class Message:
     bytes_before: int = 0  # payload of all messages before it
 
     def acknowledged(self, now_ps: int) -> None:
-        """Tell the sending rank that all of it has arrived."""
+        """Tell the sending rank that the whole message has arrived."""
         self.acked_at_ps = now_ps
         self.completed()
 
 
 class SendQueue:
-    """The messages of a queue pair, cut into packets: a message is ``max(1, ceil(size / mtu))``, the last one shorter.
+    """The messages of a queue pair, cut into packets.
+
+    A message has ``max(1, ceil(size / mtu))`` packets, the last one shorter.
 
     Attributes
     ----------
@@ -56,7 +61,7 @@ class SendQueue:
 
     @property
     def end(self) -> int:
-        """Packets posted."""
+        """Number of posted packets."""
         return self.messages[-1].end if self.messages else 0
 
     def append(self, size_bytes: int, traffic_class: int, now_ps: int, completed: Callable[[], None]) -> None:
@@ -76,15 +81,18 @@ class SendQueue:
         self._firsts.append(first)
 
     def ordinal_of(self, seq: int) -> int:
-        """Of the message that packet ``seq`` belongs to."""
+        """Ordinal of the message of packet ``seq``."""
         return bisect_right(self._firsts, seq) - 1
 
     def message_of(self, seq: int) -> Message:
-        """The message that packet ``seq`` belongs to."""
+        """Message of packet ``seq``."""
         return self.messages[self.ordinal_of(seq)]
 
     def bytes_before(self, seq: int) -> int:
-        """Payload of all packets before ``seq``, which may be one past the last."""
+        """Payload of all packets before ``seq``.
+
+        ``seq`` may be one past the last packet.
+        """
         if not self.messages:
             return 0
         message = self.messages[-1]
@@ -93,17 +101,19 @@ class SendQueue:
         return message.bytes_before + min(message.size_bytes, (seq - message.first) * self.mtu_bytes)
 
     def payload_bytes(self, first: int, end: int) -> int:
-        """Of packets ``first`` to ``end - 1``."""
+        """Payload of packets ``first`` to ``end - 1``."""
         return self.bytes_before(end) - self.bytes_before(first)
 
     def packet_bytes(self, seq: int) -> int:
-        """Payload of one packet, which is posted."""
+        """Payload of one posted packet."""
         message = self.message_of(seq)
         return min(self.mtu_bytes, message.size_bytes - (seq - message.first) * self.mtu_bytes)
 
 
 class Inbox:
-    """What arrives of one (source, destination, channel): the n-th RECEIVE claims the n-th message.
+    """Arrived messages of one (source, destination, channel).
+
+    The n-th RECEIVE claims the n-th message.
 
     Parameters
     ----------
@@ -129,13 +139,19 @@ class Inbox:
         self._waiting: dict[int, Callable[[], None]] = {}  # by the number of the RECEIVE, from 0
 
     def has(self, receive: int) -> bool:
-        """Whether the message is there that the RECEIVE with this number, from 0, asks for."""
+        """Whether the message of the RECEIVE with this number has arrived.
+
+        Numbers begin at 0.
+        """
         if self.matches_any:
             return receive < self.delivered
         return receive < len(self.messages) and self.messages[receive].delivered_at_ps != OFF
 
     def claim(self, completed: Callable[[], None]) -> bool:
-        """Ask for the next message; returns whether it is there already, else ``completed`` is called when it is."""
+        """Ask for the next message; returns whether it is there already.
+
+        Otherwise ``completed`` is called when it is.
+        """
         receive = self.receives
         self.receives += 1
         if self.has(receive):
@@ -145,7 +161,10 @@ class Inbox:
         return False
 
     def deliver(self, ordinal: int | None = None) -> Message:
-        """Take a message that is there whole: the next one, or out of their order the one with this number."""
+        """Take a complete message.
+
+        It is the next message, or out of order the message with this number.
+        """
         if ordinal is None:
             ordinal = self.delivered
         message = self.messages[ordinal]

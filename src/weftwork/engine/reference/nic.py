@@ -1,5 +1,6 @@
-"""A NIC port of the reference engine: turns among its queue pairs, and the host interface behind it.
+"""A NIC port of the reference engine: its queue pairs and host interface.
 
+Queue pairs take turns.
 Source: `docs/models/packet-engine.md`, sections Queue pairs and the sending NIC, and The receiving NIC; the host
 interface can be the bottleneck and push back, as Agarwal et al. found, HotNets 2022, doi:10.1145/3563766.3564110. What
 packets cost the host's processor is in `processor`.
@@ -24,7 +25,7 @@ __all__ = ["NicConfig", "NicPort"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NicConfig:
-    """A NIC port and its host interface as they are at the start.
+    """A NIC port and its host interface at the start.
 
     Parameters
     ----------
@@ -49,7 +50,9 @@ class NicConfig:
 
 
 class NicPort:
-    """One NIC port; the ports of a host share nothing but the instant. It is the line of the queue pairs that end here.
+    """One NIC port, the line of the queue pairs that end here.
+
+    The ports of a host share nothing but the instant.
 
     Attributes
     ----------
@@ -88,26 +91,32 @@ class NicPort:
         return self.port.rate_bps
 
     def is_held(self, traffic_class: int, frame_bytes: int) -> bool:
-        """Whether the flow control of the link keeps a frame of this class from starting now."""
+        """Whether link flow control holds back a frame of this class."""
         return self.port.is_held(traffic_class, frame_bytes)
 
     def start(self) -> None:
-        """Ask for a packet, if the port is idle."""
+        """Ask the senders for a packet, if the port is idle."""
         self.port.start()
 
     def attach(self, sender: PacketSource) -> int:
-        """Let a sender take turns from now on; returns its slot."""
+        """Add a sender to the rotation; returns its slot."""
         self.senders.append(sender)
         self._sender_of[sender.flow.id] = sender
         self._count_connection_state()
         return len(self.senders) - 1
 
     def detach(self, slot: int) -> None:
-        """Give up a slot; what comes back late still reaches the sender."""
+        """Give up a slot.
+
+        Late answers still reach the sender.
+        """
         self.senders[slot] = None
 
     def queue_control(self, packet: Packet) -> None:
-        """Queue what is not data; control packets keep their order."""
+        """Queue a control packet.
+
+        Control packets keep their order.
+        """
         self.control_queue.append(packet)
         if not self._asks_sender:
             self.port.start()
@@ -115,7 +124,10 @@ class NicPort:
     # Sending
 
     def send_next(self, port: Port) -> None:
-        """Control packets first, then the first eligible queue pair after the one served last."""
+        """Send control packets first, then the next eligible queue pair.
+
+        It is the first eligible queue pair after the one served last.
+        """
         control = self.control_queue
         if control and not port.is_held(self.config.control_class, control[0].size_bytes):
             port.transmit(control.popleft())
@@ -140,7 +152,10 @@ class NicPort:
             port.wake_at(min(paced))
 
     def _keep_busy(self, packet: Packet) -> None:
-        """Start nothing before the host's processor is done with a data packet that starts now."""
+        """Wait for the host's processor before the next data packet.
+
+        It works on the data packet that starts now.
+        """
         done_at_ps = self.clock.now_ps + self.processor.cost_ps(packet.payload_bytes)
         if done_at_ps > self.port.busy_until_ps:
             self.port.busy_until_ps = done_at_ps
@@ -149,7 +164,7 @@ class NicPort:
     # The line of a receiver
 
     def attach_receiver(self, receiver: PacketSink) -> None:
-        """Hand it the packets of its flow that arrive here, from now on."""
+        """Register the receiver of a flow."""
         self._receiver_of[receiver.flow.id] = receiver
 
     def new_receiver_slot(self) -> int:
@@ -159,19 +174,22 @@ class NicPort:
         return self.receiver_slots - 1
 
     def keep_early(self, packets: int) -> None:
-        """Receivers here keep so many packets more behind their gaps."""
+        """Add to the packets that receivers here keep behind gaps."""
         self.early_packets += packets
         counts = self.port.counts
         counts["max_early_packets"] = max(counts["max_early_packets"], self.early_packets)
 
     def _count_connection_state(self) -> None:
-        """One more slot has been in use."""
+        """Count the connection state of one more used slot."""
         self.port.counts["nic_state_bytes"] += self.config.connection_state_bytes
 
     # Receiving
 
     def receive(self, port: Port, packet: Packet) -> None:
-        """Hand a packet to its queue pair; data that was not cut passes the host interface."""
+        """Hand a packet to its queue pair.
+
+        Data that was not cut passes the host interface.
+        """
         if packet.destination != port.id:
             port.drop("no_route")  # hosts do not forward
         elif packet.kind == PacketKind.DATA:
@@ -192,7 +210,10 @@ class NicPort:
         port.free(packet.traffic_class, packet.size_bytes)
 
     def _enter_buffer(self, packet: Packet) -> None:
-        """Wait for the device's host interface, whose buffer is limited, for the host's processor, or for both."""
+        """Wait for the host interface, the host's processor, or both.
+
+        The interface is the device's; its buffer is limited.
+        """
         if self.has_host_interface and self.buffer_bytes + packet.size_bytes > self.config.receive_buffer_bytes:
             self.port.drop("receive_buffer")
             self.port.free(packet.traffic_class, packet.size_bytes)
@@ -225,7 +246,10 @@ class NicPort:
     # Faults
 
     def port_went_down(self, port: Port) -> None:
-        """Drop the control packets that wait; timers and what is in the host interface go on."""
+        """Drop the waiting control packets.
+
+        Timers and the host interface go on.
+        """
         while self.control_queue:
             self.control_queue.popleft()
             port.drop("link_down")

@@ -1,5 +1,6 @@
-"""Pacing of a sender: packets leave one by one, or in segments whose packets follow each other back to back.
+"""Pacing of a sender: packets leave one by one, or in segments.
 
+The packets of a segment follow each other back to back.
 Source: `docs/models/packet-engine.md`, section Sending data, step 6.
 Leaves out: everything else that holds a packet back, see `sender`.
 """
@@ -16,7 +17,10 @@ PS_PER_BYTE_SECOND: Final = 8e12
 
 
 class Pacer:
-    """State by the names of the page: ``next_send_at_ps``, ``segment_at_ps``, ``segment_sent_bytes``."""
+    """Pacing state, with the names of docs/models/packet-engine.md.
+
+    They are ``next_send_at_ps``, ``segment_at_ps``, ``segment_sent_bytes``.
+    """
 
     def __init__(self) -> None:
         self.next_send_at_ps = 0
@@ -42,10 +46,10 @@ class Pacer:
         self.next_send_at_ps = self._segment_end_ps(state.rate_bps) if is_full else now_ps
 
     def move(self, now_ps: int, rate_bps: float) -> None:
-        """Let a departure that is to come follow a rate that has changed."""
+        """Move the next departure after a change of rate."""
         if self.next_send_at_ps > now_ps:
             self.next_send_at_ps = max(now_ps, self._segment_end_ps(rate_bps))
 
     def _segment_end_ps(self, rate_bps: float) -> int:
-        """When the bytes of the segment so far have left, at this rate."""
+        """Instant at which the segment's bytes so far have left, at this rate."""
         return self.segment_at_ps + int(min(self.segment_sent_bytes * PS_PER_BYTE_SECOND / rate_bps, float(NEVER_PS)))

@@ -1,5 +1,6 @@
-"""A packet of the reference engine: plain values, among them the addresses of the NIC ports at both ends.
+"""A packet of the reference engine, as plain values.
 
+Among them are the addresses of the NIC ports at both ends.
 Source: `docs/models/packet-engine.md`, section Packets.
 Leaves out: bytes of headers, which only have a size; see `weftwork.wire` for those.
 """
@@ -16,7 +17,7 @@ __all__ = ["HopTelemetry", "Packet", "PacketKind"]
 
 
 class PacketKind(IntEnum):
-    """The number is part of a packet's identity."""
+    """Kind of a packet, whose number is part of the packet's identity."""
 
     DATA = 0
     ACK = 1
@@ -29,7 +30,7 @@ class PacketKind(IntEnum):
 
 @dataclass(kw_only=True, slots=True)
 class HopTelemetry:
-    """What one switch has written into a data packet."""
+    """Telemetry of one switch in a data packet."""
 
     queue_bytes: int
     tx_bytes: int
@@ -40,7 +41,10 @@ class HopTelemetry:
 
 @dataclass(kw_only=True, slots=True)
 class Packet:
-    """One packet on its path. Fields that its kind does not have stay at 0."""
+    """One packet on its path.
+
+    Fields that its kind does not have stay at 0.
+    """
 
     flow: Flow
     origin: int  # port ids of the NIC ports with which it was sent or queued
@@ -78,7 +82,7 @@ class Packet:
 
     @property
     def identity(self) -> int:
-        """Within its flow; every transmission has another."""
+        """Identity within the flow; every transmission has another."""
         return self.seq | self.attempt << 32 | self.kind << 48
 
     def draw(self, seed: int, stream: Stream, place: int) -> int:

@@ -1,5 +1,6 @@
-"""The smoothed load of a switch's port, and the byte in which a packet carries the largest one of its path.
+"""The smoothed load of a switch's port, and its byte in packets.
 
+A packet carries the largest load of its path.
 Source: `docs/models/packet-engine.md`, Path load; Ben Basat et al., PINT, SIGCOMM 2020, doi:10.1145/3387514.3405894;
 HPCC-ns3 (github.com/alibaba-edu/High-Precision-Congestion-Control), switch-node.cc, mode 10, and pint.cc.
 Leaves out: a switch's approximate logarithms.
@@ -24,14 +25,17 @@ _CODED: Final = tuple(accumulate(repeat(_BASE, 255), lambda value, base: value *
 
 @dataclass(slots=True)
 class PortLoad:
-    """What a port keeps: the load, and when and behind how many bytes it was measured last."""
+    """Load of a port and its last measurement.
+
+    The measurement has an instant, and the bytes that it was made behind.
+    """
 
     load: float = 0.0
     at_ps: int = 0
     sent_bytes: int = 0
 
     def measure(self, at_ps: int, queue_bytes: int, sent_bytes: int, rate_bps: int, round_ps: int) -> None:
-        """Smooth the load, when a data packet starts, over a round trip."""
+        """Smooth the load over a round trip, when a data packet starts."""
         gap_ps = at_ps - self.at_ps
         if gap_ps <= 0:
             return
@@ -51,5 +55,5 @@ def code_of(load: float, bits: int) -> int:
 
 
 def load_of(code: int) -> float:
-    """The load that a code stands for."""
+    """The load of a code."""
     return _CODED[code] / _UNITS

@@ -1,4 +1,6 @@
-"""A port of the reference engine: transmission, the pause that it obeys and the pause that it asks of the other end.
+"""A port of the reference engine: transmission and pauses.
+
+It obeys pauses, and asks the other end for pauses.
 
 Source: `docs/models/packet-engine.md`, sections Time and Switches; pause frames are those of IEEE 802.3 annex 31B and
 802.1Q clause 36. Where links give credit, the port takes it and brings it back; the accounts are in `link_credits`.
@@ -29,18 +31,21 @@ class Node(Protocol):
     """A switch, or a NIC of one port."""
 
     def send_next(self, port: Port) -> None:
-        """Start what is ready at a port that is up and idle and has no flow-control frame."""
+        """Send the next packet of an idle port that is up.
+
+        The port has no flow-control frame.
+        """
 
     def receive(self, port: Port, packet: Packet) -> None:
-        """Take a packet that has arrived whole and intact."""
+        """Take a packet that has arrived complete and intact."""
 
     def port_went_down(self, port: Port) -> None:
-        """Drop what waits at the port and forget what it had asked for."""
+        """Drop the port's waiting packets and forget its pauses."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PortConfig:
-    """One port as it is at the start.
+    """One port at the start.
 
     Parameters
     ----------
@@ -61,7 +66,9 @@ class PortConfig:
 
 
 class Port:
-    """One end of a link; `join` puts it at its node and its wire.
+    """One end of a link.
+
+    `join` puts it at its node and its wire.
 
     Attributes
     ----------
@@ -94,7 +101,7 @@ class Port:
         self.counts: dict[str, int] = dict.fromkeys(PORT_DTYPE.names or (), 0)
 
     def join(self, node: Node, wire: Wire) -> None:
-        """Belong to a node, which says what is sent next, and to a wire, which carries it."""
+        """Join a node, which chooses packets, and a wire, which carries them."""
         self.node = node
         self.wire = wire
 
@@ -103,28 +110,34 @@ class Port:
         return self.pause_until_ps[traffic_class] > self.clock.now_ps
 
     def lacks_credit(self, traffic_class: int, frame_bytes: int) -> bool:
-        """Whether a frame of this class needs more credit than there is."""
+        """Whether a frame of this class lacks credit."""
         return self.credits is not None and self.credits.credit_bytes[traffic_class] < frame_bytes
 
     def is_held(self, traffic_class: int, frame_bytes: int) -> bool:
-        """Whether flow control keeps a frame of this class from starting now."""
+        """Whether flow control holds back a frame of this class."""
         return self.is_paused(traffic_class) or self.lacks_credit(traffic_class, frame_bytes)
 
     def receive(self, packet: Packet) -> None:
-        """Hand the node what has arrived whole and intact."""
+        """Hand a complete, intact packet to the node."""
         if self.credits is not None:
             self.credits.used_bytes[packet.traffic_class] += packet.size_bytes
         self.node.receive(self, packet)
 
     def drop(self, reason: str) -> None:
-        """Count a packet that is no more, one that came in or one that wanted to leave here."""
+        """Count a dropped packet.
+
+        It came in here, or wanted to leave here.
+        """
         self.count(f"drop_{reason}")
         self.counts["drops"] += 1
 
     # Transmission
 
     def start(self) -> None:
-        """Send the next thing, if the port is up, idle and has one; harmless at any other time."""
+        """Send the next frame, if the port is up and idle.
+
+        A call at any other time is harmless.
+        """
         if not self.is_up or self.busy_until_ps > self.clock.now_ps:
             return
         if self.frames:
@@ -133,7 +146,7 @@ class Port:
             self.node.send_next(self)
 
     def transmit(self, packet: Packet) -> None:
-        """Start a packet, which takes its credit."""
+        """Start a packet and take its credit."""
         if self.credits is not None:
             self.credits.credit_bytes[packet.traffic_class] -= packet.size_bytes
         if self.tap is not None:
@@ -143,7 +156,7 @@ class Port:
         self.wire.carry(packet, self._occupy(packet.size_bytes))
 
     def _transmit_flow_control(self, traffic_class: int, amount: int) -> None:
-        """Start a frame of quanta, or of credit."""
+        """Start a frame of pauses or of credit."""
         size_bytes, is_credit = self.config.pause_frame_bytes, self.credits is not None
         if self.tap is not None:
             self.tap.flow_control(self.id, traffic_class, amount, size_bytes, is_credit=is_credit)
@@ -156,11 +169,11 @@ class Port:
             self.wire.carry_pause(traffic_class, amount, left_at_ps)
 
     def wake_at(self, at_ps: int) -> None:
-        """Try again among the departures of an instant to come."""
+        """Try again among the departures of a later instant."""
         self.clock.at(at_ps, Phase.DEPARTURE, (self.id,), self.start)
 
     def _occupy(self, size_bytes: int) -> int:
-        """Take the wire for a frame; returns when its last bit has left."""
+        """Occupy the wire for a frame; returns when its last bit has left."""
         wire_bytes = size_bytes + self.config.interframe_bytes
         self.busy_until_ps = self.clock.now_ps + serialisation_ps(wire_bytes, self.rate_bps)
         self.wake_at(self.busy_until_ps)
@@ -169,12 +182,12 @@ class Port:
     # Flow control
 
     def ask_pause(self, traffic_class: int) -> None:
-        """Ask the other end to stop a class, again and again until `ask_resume`."""
+        """Ask the other end to stop a class, repeatedly until `ask_resume`."""
         self.asked[traffic_class] = True
         self._send_pause(traffic_class)
 
     def ask_resume(self, traffic_class: int) -> None:
-        """Let the other end go on."""
+        """Ask the other end to resume."""
         self.asked[traffic_class] = False
         self.refresh_at_ps[traffic_class] = OFF
         self.frames.append((traffic_class, 0))
@@ -195,7 +208,7 @@ class Port:
             self._send_pause(traffic_class)
 
     def obey(self, traffic_class: int, quanta: int) -> None:
-        """Stop a class for a time that starts now, or let it go on."""
+        """Stop a class for a time from now, or release it."""
         now_ps = self.clock.now_ps
         until_ps = now_ps + serialisation_ps(PAUSE_UNIT_BYTES * quanta, self.rate_bps)
         self.counts["paused_ps"] += until_ps - max(now_ps, self.pause_until_ps[traffic_class])
@@ -208,13 +221,19 @@ class Port:
     # Credits
 
     def free(self, traffic_class: int, size_bytes: int) -> None:
-        """A packet that came in here has left the node, or is no more: its bytes are credit again."""
+        """Return the bytes of a packet that has left the node, as credit.
+
+        It came in here; it may also have been dropped.
+        """
         if self.credits is not None:
             self.credits.used_bytes[traffic_class] -= size_bytes
             self.give_back(traffic_class, size_bytes)
 
     def give_back(self, traffic_class: int, size_bytes: int) -> None:
-        """Return bytes to the far end, by and by; not while the link is down, since one that comes up begins anew."""
+        """Return bytes to the far end, gradually.
+
+        Nothing is returned while the link is down, since a link that comes up starts again.
+        """
         if self.credits is None or not self.is_up:
             return
         due_bytes = self.credits.owe(traffic_class, size_bytes)
@@ -223,7 +242,7 @@ class Port:
             self.start()
 
     def take_credit(self, traffic_class: int, credit_bytes: int) -> None:
-        """Have so much more credit."""
+        """Add credit."""
         if self.credits is not None:
             self.credits.credit_bytes[traffic_class] += credit_bytes
             self.start()
@@ -231,7 +250,7 @@ class Port:
     # Faults
 
     def go_down(self) -> None:
-        """LINK_DOWN at this end: the wire, the queues and all that flow control knew are lost."""
+        """LINK_DOWN at this end: lose wire, queues and flow-control state."""
         now_ps = self.clock.now_ps
         self.is_up = False
         self.wire.cut()

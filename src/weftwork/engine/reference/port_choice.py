@@ -1,5 +1,6 @@
-"""The port by which a packet leaves a switch of the reference engine: its candidates, and what port selection sees.
+"""The choice of a packet's port in a switch.
 
+The switch has candidates, and port selection has its signal. It belongs to the reference engine.
 Source: `docs/models/packet-engine.md`, sections Route and What policies see and write.
 Leaves out: what a packet does before and after, which is the switch's to say; how routes are found.
 """
@@ -23,24 +24,27 @@ __all__ = ["PortChoice", "PortChoiceConfig", "WaysToEdges"]
 
 
 class WaysToEdges(Protocol):
-    """The routes as a switch sees them; `weftwork.engine.reference.forwarding.Forwarding` says what each tells."""
+    """The routes as a switch sees them.
+
+    `weftwork.engine.reference.forwarding.Forwarding` describes each method.
+    """
 
     @property
     def edges(self) -> int:
-        """How many attachments there are."""
+        """Number of attachments."""
 
     def edge_of(self, node: int) -> int:
-        """The attachment that a switch is, or -1."""
+        """Attachment index of a switch, or -1."""
 
     def edge_of_nic(self, port: int) -> int:
         """The attachment of a NIC port."""
 
     def delivery(self, destination: int) -> NextHop:
-        """The port that leads from its attachment to a NIC port."""
+        """The port from an attachment to its NIC port."""
 
     @property
     def has_layers(self) -> bool:
-        """Whether there are other ways than the shortest paths and those behind them."""
+        """Whether there are other routes than the shortest paths."""
 
     def layer_by_word(self, word: int) -> int:
         """The layer of a packet that names it."""
@@ -49,13 +53,16 @@ class WaysToEdges(Protocol):
         """The layer of a packet between two NIC ports."""
 
     def next_hops(self, node: int, edge: int, layer: int) -> list[NextHop]:
-        """Ways in a layer from a switch to another one with hosts."""
+        """Next hops in a layer, from a switch to an attachment."""
 
     def hops_left(self, port: int, edge: int) -> int:
-        """Switches that a packet passes from the far end of a port to an attachment."""
+        """Switches between a port's far end and an attachment."""
 
     def digit_of(self, port: int, destination: int) -> tuple[int, int]:
-        """What a port selection by destination sees: number of the NIC port, and stride of the candidates' tier."""
+        """Input of a port selection by destination.
+
+        It is the number of the NIC port, and the stride of the candidates' tier.
+        """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,18 +126,20 @@ class PortChoice:
         self._queue_pair_hash: dict[int, int] = {}  # by flow
 
     def _describe(self, signal: Any) -> Any:  # noqa: ANN401 - the record of the policies
-        """Fill what is the same for all packets."""
+        """Fill the fields that are equal for all packets."""
         config = self.config
         signal.node, signal.tier, signal.group = config.node, config.tier, config.group
         signal.ports = len(self._port_of)
         return signal
 
     def is_last(self, packet: Packet) -> bool:
-        """Whether this switch is the one to which the destination is attached."""
+        """Whether the destination is attached to this switch."""
         return self.edge == self.routes.edge_of_nic(packet.destination)
 
     def choose(self, in_port: Port, packet: Packet) -> Port | None:
-        """The port by which a packet leaves, which takes along what the port selection wrote.
+        """Choose the port by which a packet leaves.
+
+        The packet takes along the words that the port selection wrote.
 
         Returns
         -------
@@ -160,11 +169,14 @@ class PortChoice:
             is_again = True
 
     def _ahead(self, via: int) -> int:
-        """A via that is this switch itself is OFF."""
+        """The packet's via, or OFF if it is this switch."""
         return OFF if via == self.edge else via
 
     def _layer_of(self, packet: Packet) -> int:
-        """The layer of routes that a packet takes here: by the word with which it comes in, or by its entropy."""
+        """The layer of routes that a packet takes here.
+
+        It follows from the word with which the packet comes in, or from its entropy.
+        """
         if self.plugin.layer_by_word:
             return self.routes.layer_by_word(packet.word)
         return self.routes.layer_by_entropy(packet.origin, packet.destination, packet.entropy)
@@ -185,7 +197,10 @@ class PortChoice:
         is_delivered: bool,
         keeps_via: bool,
     ) -> int:
-        """Call the port selection and let the packet take along what it wrote; returns the index that it chose."""
+        """Call the port selection; returns the chosen index.
+
+        The packet takes along the words that it wrote.
+        """
         rows = self._rows.get(len(candidates))
         if rows is None:
             rows = self._rows[len(candidates)] = self.selection.new_candidates(len(candidates))

@@ -1,5 +1,6 @@
-"""The processor of a host: the time that each data packet takes it, where it sends and where it receives.
+"""The processor of a host: time per data packet.
 
+It takes time where the packet is sent and where it is received.
 Source: `docs/models/packet-engine.md`, section The host's processor.
 Leaves out: control packets and packets that were cut, which cost nothing; cores that share the work of a port.
 """
@@ -16,7 +17,7 @@ PRICED_BYTES: Final = 1_000  # payload for which `byte_ps` is the price
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostProcessor:
-    """Of one NIC port; it works for both directions at once.
+    """Processor of one NIC port, for both directions at once.
 
     Parameters
     ----------
@@ -29,7 +30,10 @@ class HostProcessor:
 
     @property
     def takes_part(self) -> bool:
-        """Whether packets pass it at all; an empty one may still cost nothing."""
+        """Whether packets pass the processor at all.
+
+        An empty packet may still cost nothing.
+        """
         return self.packet_ps > 0 or self.byte_ps > 0
 
     def cost_ps(self, payload_bytes: int) -> int:

@@ -1,5 +1,6 @@
-"""A queue pair of the reference engine: a sender and a receiver on the NIC ports that work.
+"""A queue pair of the reference engine.
 
+It has a sender and a receiver on working NIC ports.
 Source: `docs/models/packet-engine.md`, sections Queue pairs and the sending NIC, and Failover.
 Leaves out: what either end does, see `sender` and `receiver`.
 """
@@ -69,11 +70,14 @@ class QueuePair:
 
     @property
     def messages(self) -> list[Message]:
-        """All that the source has posted."""
+        """All messages posted by the source."""
         return self.queue.messages
 
     def open(self, column: int, down: AbstractSet[int], *, peer_rail: bool) -> Sender:
-        """Take the ports of a column of `PacketInput.rank_ports`, or of the next that works: the first SEND does."""
+        """Take the ports of a column of `PacketInput.rank_ports`.
+
+        If they do not work, it takes the next that work. The first SEND opens the queue pair.
+        """
         self.column, self.peer_rail = column, peer_rail
         self.source_nic, self.destination_nic = self._nics_that_work(down) or self.nics_of(column)
         self.base_rtt_ps = base_rtt_ps(self.engine_input, self.source_nic.id, self.destination_nic.id)
@@ -100,7 +104,7 @@ class QueuePair:
         return self.sender
 
     def fail_over(self, down: AbstractSet[int]) -> bool:
-        """Change to ports that work, if there are any; returns whether they are others than before."""
+        """Change to working ports; returns whether the ports changed."""
         if self.sender is None or self.receiver is None:
             return False
         before = (self.source_nic, self.destination_nic)
@@ -113,9 +117,10 @@ class QueuePair:
         return True
 
     def _nics_that_work(self, down: AbstractSet[int]) -> tuple[NicPort, NicPort] | None:
-        """Of the first column, from that of the first SEND on, whose ports both were up at the last FAILOVER.
+        """The first column whose ports were up at the last FAILOVER.
 
-        Where there is no such column, the first port at each end that was; None where an end has none.
+        The search begins at the column of the first SEND. Both ports must have been up. Where there is no such column,
+        the first port at each end that was; None where an end has none.
         """
         columns = self.engine_input.rank_ports.shape[1]
         choices = [self.nics_of((self.column + step) % columns) for step in range(columns)]
@@ -136,7 +141,10 @@ class QueuePair:
         return source, destination
 
     def claim(self, completed: Callable[[], None]) -> bool:
-        """Ask for the next message; returns whether it is there already, else ``completed`` is called when it is."""
+        """Ask for the next message; returns whether it is there already.
+
+        Otherwise ``completed`` is called when it is.
+        """
         is_there = self.inbox.claim(completed)
         if is_there and self.receiver is not None:
             self.receiver.claimed()

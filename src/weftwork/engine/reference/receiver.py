@@ -1,4 +1,6 @@
-"""The receiving end of a queue pair: order, acknowledgements, end-to-end credits and the receiver's step.
+"""The receiving end of a queue pair.
+
+It has order, acknowledgements, end-to-end credits and the receiver's step.
 
 Source: `docs/models/packet-engine.md`, section The receiving NIC; NAKs and credits are those of IBTA vol. 1,
 9.7.5.1.3 and 9.7.7.2. Messages that need not wait for each other are put together in `ordering`.
@@ -34,25 +36,33 @@ class ReceiveQueue(Protocol):
 
     @property
     def delivered(self) -> int:
-        """Messages handed over."""
+        """Number of delivered messages."""
 
     @property
     def claimed(self) -> int:
-        """Those of them that the rank has asked for: their buffers are free."""
+        """Number of delivered messages that the rank has claimed.
+
+        Their buffers are free.
+        """
 
     def deliver(self, ordinal: int | None = None) -> object:
-        """Take a message that is there whole: the next one, or out of their order the one with this number."""
+        """Take a complete message.
+
+        It is the next message, or out of order the message with this number.
+        """
 
 
 class EarlyPacket(NamedTuple):
-    """What a receiver remembers of a packet that it keeps behind a gap."""
+    """State of a packet that a receiver keeps behind a gap."""
 
     asks_ack: bool  # any copy of it
     ends_message: bool
 
 
 class Receiver:
-    """State by the names of the page: ``expected`` is the next packet in order.
+    """Receiver state, with the names of docs/models/packet-engine.md.
+
+    ``expected`` is the next packet in order.
 
     Parameters
     ----------
@@ -145,7 +155,10 @@ class Receiver:
             self._answer(PacketKind.ACK, packet)
 
     def _in_order(self, packet: Packet) -> bool:
-        """Go on over the packet expected and those kept behind it; returns whether one of these asked for an ACK."""
+        """Advance over the expected packet and those kept behind it.
+
+        Returns whether a kept packet asked for an ACK.
+        """
         owes_ack = False
         complete_messages = int(packet.ends_message)
         self.expected += 1
@@ -166,14 +179,20 @@ class Receiver:
             self.slot = self.line.new_receiver_slot()
 
     def _has_arrived(self, packet: Packet) -> None:
-        """Note what is neither discarded nor a duplicate: its mark, and a message that waits for no other."""
+        """Note an accepted packet: its mark, and a complete message.
+
+        The packet is neither discarded nor a duplicate; the message waits for no other.
+        """
         if packet.is_marked:
             self.marked_bytes += packet.payload_bytes
         if self.assembly is not None and self.assembly.completes(packet):
             self.inbox.deliver(packet.message)
 
     def handle_cut(self, packet: Packet) -> None:
-        """Take what a switch has left of a data packet: tell the sender that its payload is missing."""
+        """Take a cut data packet and tell the sender.
+
+        Its payload is missing.
+        """
         self._take_slot()
         packet.host_delay_ps = 0  # it passes no host interface
         wants_ack = self.state is not None and self._run_step(self._packet_signal(Kind.TRIM, packet))
@@ -185,7 +204,7 @@ class Receiver:
             self._answer(PacketKind.ACK, None)
 
     def requested(self, packet: Packet) -> None:
-        """Take a REQUEST, which nobody but the step hears."""
+        """Take a REQUEST, which only the step hears."""
         self._take_slot()
         if self.state is not None and self._run_step(self._packet_signal(Kind.REQUEST, packet)):
             self._answer(PacketKind.ACK, None)
@@ -195,12 +214,18 @@ class Receiver:
         self._answer(PacketKind.ACK, None)
 
     def claimed(self) -> None:
-        """A RECEIVE has taken a message that was here: its buffer is free, which a sender without credits must hear."""
+        """Free the buffer of a message that a RECEIVE has taken.
+
+        A sender without credits must hear of it.
+        """
         if self.transport.end_to_end_credits and self.last_credit_code == 0:
             self._answer(PacketKind.ACK, None)
 
     def move(self, line: ReceiverLine, destination: int) -> None:
-        """Go on between other ports: who had a slot gets one there, and timers keep their instants."""
+        """Move to other ports.
+
+        A slot is replaced by a slot there, and timers keep their instants.
+        """
         if self.early:
             self.line.keep_early(-len(self.early))
             line.keep_early(len(self.early))
@@ -215,7 +240,10 @@ class Receiver:
     # Answers
 
     def _answer(self, kind: PacketKind, echo: Packet | None) -> None:
-        """Queue an ACK or NAK; without an echo it says nothing about a packet."""
+        """Queue an ACK or NAK.
+
+        Without an echo it says nothing about a packet.
+        """
         packet = self._control_packet(kind, self.transport.ack_bytes + self._echo_bytes(echo))
         packet.is_marked, self.is_marked = self.is_marked, False
         packet.echo = echo
@@ -229,7 +257,7 @@ class Receiver:
         self.line.queue_control(packet)
 
     def _echo_bytes(self, echo: Packet | None) -> int:
-        """What an answer is larger for what it tells of a packet."""
+        """Extra bytes of an answer that echoes a packet."""
         if echo is None:
             return 0
         transport = self.transport
@@ -260,7 +288,10 @@ class Receiver:
     # The receiver's step
 
     def _run_step_on_data(self, packet: Packet) -> bool:
-        """Call the step if it wants this packet; returns whether it asks for an ACK."""
+        """Call the step for a packet; returns whether it wants an ACK.
+
+        It is called if it wants this packet.
+        """
         if self.state is None or not (self.wants_all_data or packet.is_marked):
             return False
         signal = self._packet_signal(Kind.DATA, packet)
@@ -269,7 +300,10 @@ class Receiver:
         return self._run_step(signal)
 
     def _packet_signal(self, kind: Kind, packet: Packet) -> Any:  # noqa: ANN401
-        """Make the signal of a packet from the sender: DATA, a cut one or not, or REQUEST."""
+        """Make the step's signal of a packet from the sender.
+
+        It is DATA, a cut packet or not, or REQUEST.
+        """
         signal = self._signal(kind)
         signal.seq = packet.seq
         signal.request_bytes = packet.request_bytes

@@ -1,4 +1,4 @@
-"""What a sender under selective repeat knows of its packets: which ones the receiver keeps, and which ones are lost.
+"""Sender state of selective repeat: packets kept by the receiver, and lost packets.
 
 Source: `docs/models/packet-engine.md`, section Selective repeat.
 Leaves out: when a packet may be sent, see `sender`.
@@ -10,7 +10,10 @@ __all__ = ["Scoreboard"]
 
 
 class Scoreboard:
-    """State by the names of the page: ``sacked``, ``lost``, ``judged_below``, ``resent``."""
+    """State of selective repeat, with the names of docs/models/packet-engine.md.
+
+    They are ``sacked``, ``lost``, ``judged_below``, ``resent``.
+    """
 
     def __init__(self) -> None:
         self.sacked: set[int] = set()
@@ -20,23 +23,23 @@ class Scoreboard:
 
     @property
     def first_lost(self) -> int | None:
-        """The packet that has to be sent again next."""
+        """The next packet to retransmit."""
         return min(self.lost, default=None)
 
     @property
     def away(self) -> set[int]:
-        """Packets that were sent and are not in flight."""
+        """Sent packets that are not in flight."""
         return self.sacked | self.lost
 
     def advance(self, una: int) -> None:
-        """Forget what is acknowledged."""
+        """Forget acknowledged packets."""
         self.sacked = {packet for packet in self.sacked if packet >= una}
         self.lost = {packet for packet in self.lost if packet >= una}
 
     def keeps(self, packet: int, *, una: int, threshold_packets: int) -> set[int]:
-        """The receiver has told that it keeps ``packet``: what it has overtaken by more than a threshold is lost.
+        """Note that the receiver keeps ``packet``.
 
-        Returns the packets that are lost since now.
+        Packets that it has overtaken by more than a threshold are lost. Returns the packets that are lost since now.
         """
         before = self.lost
         self.sacked.add(packet)
@@ -49,7 +52,10 @@ class Scoreboard:
         return self.lost - before
 
     def trims(self, packet: int, *, una: int, nxt: int) -> bool:
-        """A switch has cut ``packet``; returns whether it is lost since now."""
+        """Note that a switch has cut ``packet``.
+
+        Returns whether it is newly lost.
+        """
         if not una <= packet < nxt or packet in self.away:
             return False
         self.lost = self.lost | {packet}
@@ -57,14 +63,17 @@ class Scoreboard:
         return True
 
     def sends_again(self, packet: int, nxt: int) -> None:
-        """A lost packet goes again; those from ``nxt`` on are sent after it."""
+        """Note the retransmission of a lost packet.
+
+        Packets from ``nxt`` on are sent after it.
+        """
         self.lost.remove(packet)
         self.resent.append((packet, nxt))
 
     def lose_all(self, una: int, nxt: int) -> set[int]:
-        """Nothing has come back for a whole timeout, or all that is under way is given up: send it again.
+        """Treat all packets in flight as lost.
 
-        Returns the packets that are lost since now.
+        Nothing has come back for a whole timeout, or they are given up. Returns the packets that are lost since now.
         """
         before = self.lost
         self.lost = set(range(una, nxt)) - self.sacked

@@ -1,5 +1,6 @@
-"""The sending end of a queue pair: window, pacing, acknowledgements, sending again, timeouts and credits.
+"""The sending end of a queue pair.
 
+It has the window, pacing, acknowledgements, retransmission, timeouts and credits.
 Source: `docs/models/packet-engine.md`, section Queue pairs and the sending NIC; go-back-N and its timer are those of
 IBTA vol. 1, 9.7.5 and 9.7.6. What selective repeat remembers is in `selective_repeat`, when the next packet may leave
 in `pacing`, and what policies are told and ask for in `signals` and `steps`.
@@ -29,7 +30,9 @@ ATTEMPTS: Final = 1 << 16
 
 
 class Sender:
-    """State by the names of the page: ``una``, ``nxt``, ``high`` count packets; bytes are payload.
+    """Sender state, with the names of docs/models/packet-engine.md.
+
+    ``una``, ``nxt``, ``high`` count packets; bytes are payload.
 
     Parameters
     ----------
@@ -95,7 +98,7 @@ class Sender:
 
     @property
     def end(self) -> int:
-        """Packets posted."""
+        """Number of posted packets."""
         return self.queue.end
 
     @property
@@ -105,13 +108,19 @@ class Sender:
 
     @property
     def inflight_bytes(self) -> int:
-        """Payload that was sent and of which nothing is known: not acknowledged, not kept by the receiver, not lost."""
+        """Payload in flight: sent and neither acknowledged, kept nor lost.
+
+        The receiver keeps packets behind gaps.
+        """
         sent_bytes = self.queue.payload_bytes(self.una, self.nxt)
         return sent_bytes if self.scoreboard is None else sent_bytes - self._payload_of(self.scoreboard.away)
 
     @property
     def window_bytes(self) -> float:
-        """Payload that may be in flight: by congestion control, and at most the cap of the transport, if it has one."""
+        """Payload that may be in flight.
+
+        Congestion control sets it, up to the cap of the transport, if it has one.
+        """
         window_bytes, cap_bytes = float(self.state.window_bytes), self.transport.inflight_cap_bytes
         return min(window_bytes, cap_bytes) if cap_bytes > 0 else window_bytes
 
@@ -122,20 +131,26 @@ class Sender:
 
     @property
     def next_send_at_ps(self) -> int:
-        """Before this instant pacing holds it back."""
+        """Earliest next send, by pacing."""
         return self.pacer.next_send_at_ps
 
     @property
     def first_lost(self) -> int | None:
-        """The packet that selective repeat has to send again next."""
+        """The next packet that selective repeat retransmits."""
         return None if self.scoreboard is None else self.scoreboard.first_lost
 
     def wants_to_send(self) -> bool:
-        """Whether there is a packet that only time, flow control, the window or credits hold back."""
+        """Whether a packet waits.
+
+        Only time, flow control, the window or credits hold it back.
+        """
         return not self.has_failed and (self.nxt < self.end or self.first_lost is not None)
 
     def next_packet(self) -> int | None:
-        """The packet that may leave now: a lost one, whatever credits say, or else the next new one."""
+        """The packet that may leave now.
+
+        It is a lost packet, whatever credits say, or else the next new packet.
+        """
         if not self.wants_to_send() or self.next_send_at_ps > self.clock.now_ps:
             return None
         lost = self.first_lost
@@ -147,7 +162,7 @@ class Sender:
         return self.nxt if may_leave else None
 
     def frame_bytes(self, seq: int) -> int:
-        """Frame of a data packet as it leaves here."""
+        """Frame size of a data packet at departure."""
         transport, is_first = self.transport, seq == self.queue.message_of(seq).first
         header_bytes = transport.data_overhead_bytes + transport.telemetry_bytes
         return self.queue.packet_bytes(seq) + header_bytes + (transport.first_extra_bytes if is_first else 0)
@@ -166,7 +181,10 @@ class Sender:
         return bool(inflight_bytes + payload_bytes <= window_bytes or (inflight_bytes == 0 and window_bytes > 0))
 
     def post(self, size_bytes: int, traffic_class: int, completed: Callable[[], None]) -> None:
-        """Take a message over; ``completed`` is called when all of it is acknowledged."""
+        """Take over a message.
+
+        ``completed`` is called when all of it is acknowledged.
+        """
         is_new = self.end == 0
         was_idle = self.una == self.end
         self.queue.append(size_bytes, traffic_class, self.clock.now_ps, completed)
@@ -178,7 +196,10 @@ class Sender:
         self.line.start()
 
     def send(self, seq: int) -> Packet:
-        """Packet ``seq``, which `next_packet` has found and which starts now."""
+        """Send packet ``seq``, which starts now.
+
+        `next_packet` has found it.
+        """
         now_ps = self.clock.now_ps
         is_lost = seq == self.first_lost
         if is_lost:
@@ -250,14 +271,20 @@ class Sender:
         self.line.start()
 
     def _granted(self, all_bytes: int) -> None:
-        """A CREDIT tells all that was ever granted: one that tells no more than another before it is old."""
+        """Take a CREDIT, which tells all that was ever granted.
+
+        A CREDIT with no more than an earlier one is old.
+        """
         newly_bytes = all_bytes - self.granted_bytes
         if newly_bytes > 0:
             self.granted_bytes = all_bytes
             self.steps.tell_control(self.signals.of(Kind.CREDIT, bytes=newly_bytes))
 
     def _acknowledged(self, packet: Packet) -> None:
-        """An ACK or NAK whose expected number is not old; under selective repeat, an old NAK tells what is kept."""
+        """Take a current ACK or NAK.
+
+        It is current if its expected number is not old. Under selective repeat, an old NAK tells kept packets.
+        """
         expected, is_nak = max(self.una, packet.seq), packet.kind == PacketKind.NAK
         is_trim = self.scoreboard is not None and is_nak and packet.echo is not None and packet.echo.is_cut
         had_lost = self.first_lost is not None
@@ -288,7 +315,7 @@ class Sender:
         self._watch_credits()
 
     def _sacked_bytes(self, expected: int) -> int:
-        """Payload below ``expected`` of which it is known already that it has arrived."""
+        """Payload below ``expected`` that is already known to have arrived."""
         sacked = () if self.scoreboard is None else self.scoreboard.sacked
         return self._payload_of(seq for seq in sacked if seq < expected)
 
@@ -296,7 +323,7 @@ class Sender:
         return sum(self.queue.packet_bytes(seq) for seq in packets)
 
     def _learn_of_gaps(self, packet: Packet) -> tuple[set[int], set[int]]:
-        """What a NAK tells beyond its number: packets newly known to have arrived, and newly known to be lost."""
+        """Learn from a NAK: packets newly arrived, and packets newly lost."""
         board, told = self.scoreboard, packet.echo
         if board is None:
             return set(), set(range(self.una, self.nxt))  # goes back
@@ -310,7 +337,10 @@ class Sender:
         return joined, lost
 
     def _recovers(self, *, had_lost: bool) -> bool:
-        """What a NAK leads to: returns whether policies are told of it."""
+        """Recover after a NAK.
+
+        Returns whether policies are told of it.
+        """
         if self.scoreboard is not None:
             return self.first_lost is not None and not had_lost
         if self.nxt > self.una:
@@ -319,7 +349,10 @@ class Sender:
         return False
 
     def _advance(self, expected: int) -> int:
-        """Take what is below ``expected`` for acknowledged; returns how many messages that completes."""
+        """Acknowledge all packets below ``expected``.
+
+        Returns the number of completed messages.
+        """
         messages, before = self.queue.messages, self.acked_messages
         for seq in range(self.una, expected):
             self.entropy_of.pop(seq, None)
@@ -338,9 +371,10 @@ class Sender:
         return self.acked_messages - before
 
     def send_again(self) -> int:
-        """All that is under way, from `una` on: go back, or under selective repeat what the receiver does not keep.
+        """Send all packets in flight again, from `una` on.
 
-        Returns the payload that was in flight and is lost since now.
+        This is go-back-N; under selective repeat only packets that the receiver does not keep go again. Returns the
+        payload that was in flight and is lost since now.
         """
         self.deadline_at_ps = OFF
         if self.scoreboard is not None:
@@ -354,7 +388,10 @@ class Sender:
 
     @property
     def timeout_ps(self) -> int:
-        """Of a deadline that is set now: the policy's own, the one for few packets, or the usual one."""
+        """Timeout of a new deadline.
+
+        It is the policy's, the timeout for few packets, or the usual one.
+        """
         transport = self.transport
         if self.state.timeout_ps > 0:
             return int(self.state.timeout_ps)
@@ -371,7 +408,10 @@ class Sender:
         self.clock.at(self.deadline_at_ps, Phase.AGENDA, identity, self._deadline_passes, identity)
 
     def _watch_credits(self) -> None:
-        """With nothing outstanding the timer runs only while credits hold the queue pair back, to ask for them."""
+        """Ask for credits by timer while they hold the queue pair back.
+
+        It applies with nothing outstanding.
+        """
         if self.una != self.nxt:
             return
         if not self._lacks_credits():
@@ -435,7 +475,10 @@ class Sender:
     # Failover
 
     def move(self, line: SenderLine, destination: int) -> None:
-        """Go on between other ports, in a slot of its own: timers keep their instants, what is under way goes again."""
+        """Move to other ports, in another slot.
+
+        Timers keep their instants, and packets in flight go again.
+        """
         self.line.detach(self.slot)
         self.line, self.destination = line, destination
         self.slot = line.attach(self)

@@ -1,5 +1,6 @@
-"""Inside a server of the reference engine: NVLink and PCIe of its ranks carry messages in slices, not in packets.
+"""Inside a server of the reference engine: NVLink and PCIe.
 
+They carry the messages of its ranks in slices, not in packets.
 Source: `docs/models/packet-engine.md`, section Inside a server.
 Leaves out: packets, loss and congestion inside a server; memory and CPUs.
 """
@@ -18,14 +19,19 @@ __all__ = ["Link", "ServerLane", "ServerLink"]
 
 
 class Link(IntEnum):
-    """The two links of a rank inside its server; the number orders the agenda."""
+    """The two links of a rank inside its server.
+
+    Their number orders the agenda.
+    """
 
     NVLINK = 0
     PCIE = 1
 
 
 class ServerLink:
-    """One link of one rank: an egress that serves its lanes in turn, and an ingress that slices take in turn.
+    """One link of one rank: an egress and an ingress.
+
+    The egress serves its lanes in rotation, and slices take turns at the ingress.
 
     Attributes
     ----------
@@ -48,7 +54,10 @@ class ServerLink:
         self.ingress_free_at_ps = 0
 
     def start(self) -> None:
-        """Start a slice of the first lane that has one after the lane served last, if the egress is idle."""
+        """Start a slice of the next lane that has one, if idle.
+
+        Lanes count from the lane served last; the egress must be idle.
+        """
         if self.is_busy:
             return
         count = len(self.lanes)
@@ -113,7 +122,10 @@ class ServerLane:
         self._left_bytes = 0  # of the head of the queue
 
     def post(self, size_bytes: int, completed: Callable[[], None]) -> None:
-        """Take a message over; the first one opens the lane. ``completed`` is called when it is there."""
+        """Take over a message; the first message opens the lane.
+
+        ``completed`` is called when the message has arrived.
+        """
         if not self.messages:
             self.egress.lanes.append(self)
         message = Message(size_bytes=size_bytes, posted_at_ps=self.clock.now_ps, completed=completed)
@@ -124,11 +136,17 @@ class ServerLane:
         self.egress.start()
 
     def claim(self, completed: Callable[[], None]) -> bool:
-        """Ask for the next message; returns whether it is there already, else ``completed`` is called when it is."""
+        """Ask for the next message; returns whether it is there already.
+
+        Otherwise ``completed`` is called when it is.
+        """
         return self.inbox.claim(completed)
 
     def take_slice(self, slice_bytes: int) -> tuple[int, bool]:
-        """The size of the next slice, which starts now, and whether it is the last one of its message."""
+        """Size of the next slice, and whether it ends its message.
+
+        The slice starts now.
+        """
         size_bytes = min(slice_bytes, self._left_bytes)
         self._left_bytes -= size_bytes
         if self._left_bytes > 0:
@@ -139,5 +157,8 @@ class ServerLane:
         return size_bytes, True
 
     def deliver(self) -> None:
-        """Hand over the next message: a lane keeps its order, since an ingress does."""
+        """Deliver the next message.
+
+        A lane keeps its order, since an ingress does.
+        """
         self.inbox.deliver().acknowledged(self.clock.now_ps)

@@ -1,5 +1,6 @@
-"""The packet memory that all ports of one switch of the reference engine share: admission, headroom, Xoff and Xon.
+"""The shared packet memory of a switch of the reference engine.
 
+It has admission, headroom, Xoff and Xon for all ports.
 Source: `docs/models/packet-engine.md`, sections Admission and Pause and resume; the dynamic threshold is that of
 Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998, doi:10.1109/90.664262.
 Leaves out: cells; the frames that ask for a pause, which are the port's.
@@ -14,7 +15,7 @@ __all__ = ["BufferConfig", "Ingress", "SharedBuffer"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BufferConfig:
-    """A buffer as the device, the transport and the fabric make it.
+    """A buffer as set by device, transport and fabric.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ class BufferConfig:
 
 
 class Ingress:
-    """Buffer that packets hold which came in by one (port, class)."""
+    """Buffer held by packets of one ingress (port, class)."""
 
     def __init__(self) -> None:
         self.used_bytes = 0
@@ -43,12 +44,12 @@ class Ingress:
 
     @property
     def held_bytes(self) -> int:
-        """All of it."""
+        """All held bytes."""
         return self.used_bytes + self.headroom_used_bytes
 
 
 class SharedBuffer:
-    """Knows sizes, ports and classes, and no packets.
+    """Buffer accounting by sizes, ports and classes, without packets.
 
     Parameters
     ----------
@@ -68,11 +69,13 @@ class SharedBuffer:
 
     @property
     def free_bytes(self) -> int:
-        """Of the shared part."""
+        """Free bytes of the shared part."""
         return max(0, self.config.shared_bytes - self.shared_used_bytes)
 
     def admit(self, port: int, c: int, size_bytes: int, *, is_paused: bool, queue_bytes: int) -> str | None:
-        """Find room for a packet of an ingress, or change nothing and give the reason for a drop.
+        """Admit a packet of an ingress, or return the reason for a drop.
+
+        A drop changes nothing.
 
         Parameters
         ----------
@@ -102,14 +105,14 @@ class SharedBuffer:
         return None
 
     def _use(self, ingress: Ingress, change_bytes: int) -> None:
-        """Change the use of an ingress and what it takes of the shared part."""
+        """Change the bytes of an ingress and its share of the buffer."""
         before = ingress.used_bytes - self.config.reserve_bytes
         after = before + change_bytes
         ingress.used_bytes += change_bytes
         self.shared_used_bytes += max(0, after) - max(0, before)
 
     def release(self, port: int, c: int, size_bytes: int) -> None:
-        """Give back a packet's bytes, those of the headroom of its ingress first."""
+        """Release a packet's bytes, headroom first."""
         ingress = self.ingress[port][c]
         if ingress.headroom_used_bytes:
             from_headroom = min(ingress.headroom_used_bytes, size_bytes)
@@ -118,13 +121,13 @@ class SharedBuffer:
         self._use(ingress, -size_bytes)
 
     def settle_headroom(self, port: int, c: int) -> None:
-        """What is in the headroom counts as used from now on."""
+        """Count headroom bytes as used from now on."""
         ingress = self.ingress[port][c]
         moved_bytes, ingress.headroom_used_bytes = ingress.headroom_used_bytes, 0
         self._use(ingress, moved_bytes)
 
     def wants_pause(self, port: int, c: int) -> bool:
-        """Whether an ingress that is not paused is above Xoff."""
+        """Whether an unpaused ingress is above Xoff."""
         if not self.config.lossless[c]:
             return False
         ingress = self.ingress[port][c]
@@ -132,7 +135,10 @@ class SharedBuffer:
         return ingress.used_bytes - self.config.reserve_bytes > limit_bytes or ingress.headroom_used_bytes > 0
 
     def resumes(self, port: int, c: int) -> bool:
-        """Whether the pause of an ingress ends now; at or below its reserve, its headroom counts as used then."""
+        """Whether the pause of an ingress ends now.
+
+        At or below its reserve, its headroom counts as used then.
+        """
         ingress = self.ingress[port][c]
         limit_bytes = int(self.config.alpha * self.free_bytes) - self.config.xon_offset_bytes
         if ingress.held_bytes <= self.config.reserve_bytes:

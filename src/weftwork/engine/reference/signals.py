@@ -1,5 +1,6 @@
-"""What a sender tells its policies: the signals of congestion control and path selection.
+"""Signals of a sender to its policies.
 
+They go to congestion control and path selection.
 Source: `docs/models/packet-engine.md`, section What policies see and write.
 Leaves out: when a step is called and what comes of it, see `steps`; the receiver's signals, see `receiver`.
 """
@@ -28,7 +29,7 @@ class SenderView(Protocol):
 
     @property
     def inflight_bytes(self) -> int:
-        """Payload that was sent and of which nothing is known."""
+        """Payload in flight whose fate is unknown."""
 
     @property
     def backlog_bytes(self) -> int:
@@ -37,7 +38,7 @@ class SenderView(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class News:
-    """What a sender learns from one ACK or NAK.
+    """News of a sender from one ACK or NAK.
 
     Attributes
     ----------
@@ -73,7 +74,7 @@ class SenderSignals:
         self.base_rtt_ps = base_rtt_ps
 
     def of(self, kind: Kind, **fields: int) -> Any:  # noqa: ANN401 - the record of the policies
-        """Make a signal with what every signal tells, and more fields."""
+        """Make a signal with common fields and the given fields."""
         signal = self.config.congestion_control.new_signal()
         signal.kind = int(kind)
         signal.now_ps = self.clock.now_ps
@@ -113,11 +114,11 @@ class SenderSignals:
         return signal
 
     def nak(self, packet: Packet, seq: int, lost_bytes: int) -> Any:  # noqa: ANN401
-        """Make the signal of a NAK that tells of a loss."""
+        """Make the signal of a NAK that reports a loss."""
         return self.of(Kind.NAK, seq=seq, lost_bytes=lost_bytes, **self._path(packet))
 
     def trim(self, packet: Packet, payload_bytes: int) -> Any:  # noqa: ANN401
-        """Make the signal of a NAK that tells of a packet which was cut."""
+        """Make the signal of a NAK that reports a cut packet."""
         signal = self.of(
             Kind.TRIM, bytes=payload_bytes, lost_bytes=payload_bytes, **self._times(packet), **self._path(packet)
         )
@@ -127,14 +128,14 @@ class SenderSignals:
         return signal
 
     def _times(self, packet: Packet) -> dict[str, int]:
-        """Round trip of the packet that is echoed, where packets carry the time of their departure."""
+        """Round trip of the echoed packet, if packets carry departure times."""
         if packet.echo is None or not self.config.echoes_time:
             return {}
         rtt_ps, host_delay_ps = self.clock.now_ps - packet.echo.sent_at_ps, packet.host_delay_ps
         return {"rtt_ps": rtt_ps, "host_delay_ps": host_delay_ps, "fabric_delay_ps": rtt_ps - host_delay_ps}
 
     def _path(self, packet: Packet) -> dict[str, int]:
-        """Entropy of the packet that is echoed, where it is asked for, and the switches that it has passed."""
+        """Entropy of the echoed packet, if needed, and its number of switches."""
         if packet.echo is None:
             return {}
         entropy = packet.echo.entropy if self.config.echoes_entropy else 0

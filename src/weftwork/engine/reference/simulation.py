@@ -1,5 +1,6 @@
-"""The packet engine in plain Python: one event heap. It is the meaning of the native engine, bit for bit.
+"""The packet engine in plain Python, with one event heap.
 
+It is the meaning of the native engine, bit for bit.
 Source: `docs/models/packet-engine.md`; each part is in the file named for it (``switch``, ``nic``,
 ``sender``, ``receiver``, ``server``, ``job``) and knows a clock and what is next to it. Here they meet.
 Short comes before fast.
@@ -74,7 +75,7 @@ def run(
 
 
 class Simulation:
-    """A run that can be looked into.
+    """A run that can be inspected.
 
     Attributes
     ----------
@@ -150,7 +151,7 @@ class Simulation:
         self.job.start()
 
     def run(self, on_progress: Progress | None = None) -> None:
-        """Handle events until nothing is left to do, or up to ``until_ps``."""
+        """Handle events until the end, or up to ``until_ps``."""
 
         def tell() -> None:
             if on_progress is not None:
@@ -165,29 +166,35 @@ class Simulation:
     # What the parts tell
 
     def count(self, name: str) -> None:
-        """Count one more of something, by the names of `COUNTERS`."""
+        """Increment a counter, by the names of `COUNTERS`."""
         self.counters[name] += 1
 
     @property
     def packet_hops(self) -> int:
-        """Arrivals of packets over links, lost ones included."""
+        """Arrivals of packets over links, including lost packets."""
         return sum(link.arrivals for link in self.links)
 
     @property
     def delivered_bytes(self) -> int:
-        """Of all messages that have arrived."""
+        """Bytes of all messages that have arrived."""
         return sum(carrier.inbox.delivered_bytes for carrier in self._carriers)
 
     @property
     def end_ps(self) -> int:
-        """Instant of the last arrival of a packet, or of a message inside a server."""
+        """Instant of the last arrival of a packet or message.
+
+        The message is inside a server.
+        """
         there_ps = (message.delivered_at_ps for lane in self.lanes.values() for message in lane.messages)
         return max([0, *(link.last_arrival_ps for link in self.links), *there_ps])
 
     # Messages: the network of the job
 
     def send(self, source: int, destination: int, size_bytes: int, op: OpRow, completed: Callable[[], None]) -> None:
-        """Post a message of a SEND; the first one opens what carries it."""
+        """Post a message of a SEND.
+
+        The first message opens its carrier.
+        """
         carrier = self.carrier(source, destination, op.channel)
         if isinstance(carrier, ServerLane):
             carrier.post(size_bytes, completed)
@@ -196,7 +203,10 @@ class Simulation:
         sender.post(size_bytes, op.data_class, completed)
 
     def claim(self, source: int, destination: int, channel: int, completed: Callable[[], None]) -> bool:
-        """Ask for the next message of this name; returns whether it is there, else ``completed`` is called then."""
+        """Ask for the next message with this name.
+
+        Returns whether it is there, else ``completed`` is called then.
+        """
         return self.carrier(source, destination, channel).claim(completed)
 
     @property
@@ -204,7 +214,10 @@ class Simulation:
         return [*self.queue_pairs.values(), *self.lanes.values()]
 
     def carrier(self, source: int, destination: int, channel: int) -> QueuePair | ServerLane:
-        """What carries the messages of this name: a queue pair between hosts, a lane inside one."""
+        """Carrier of the messages with this name.
+
+        It is a queue pair between hosts, a lane inside a host.
+        """
         key = (source, destination, channel)
         if self.rank_host[source] != self.rank_host[destination]:
             if key not in self.queue_pairs:
@@ -222,7 +235,7 @@ class Simulation:
     # Instants
 
     def _apply(self, code: int, port_id: int, value: int) -> None:
-        """A fault, or what follows from one."""
+        """Apply a fault or its consequence."""
         match Instant(code):
             case Instant.ROUTES:
                 self.forwarding.use(self.engine_input.routes[value])
@@ -253,7 +266,7 @@ class Simulation:
         port.come_up()
 
     def _fail_over(self) -> None:
-        """Queue pairs change to ports that work, all of them before any port sends."""
+        """Move queue pairs to working ports, before any port sends."""
         self.down = {port.id for port in self.ports if not port.is_up}
         opened = [self.queue_pairs[key] for key in sorted(self.queue_pairs) if self.queue_pairs[key].sender is not None]
         for queue_pair in [each for each in opened if each.fail_over(self.down)]:
@@ -322,7 +335,7 @@ def _link_credits(engine_input: PacketInput, port: int) -> LinkCredits | None:
 
 
 def _lossless(engine_input: PacketInput) -> tuple[bool, ...]:
-    """Whether each class asks for pauses: none does where links give credit."""
+    """Whether each class uses pauses; none with link credits."""
     if engine_input.transport.link_credits:
         return (False,) * len(engine_input.class_lossless)
     return tuple(engine_input.class_lossless.astype(bool).tolist())

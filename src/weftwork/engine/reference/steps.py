@@ -1,5 +1,6 @@
-"""The steps of a sender's policies: when they are called, their timers, and what their states ask for.
+"""The steps of a sender's policies: calls, timers, and requests.
 
+Their states hold the requests.
 Source: `docs/models/packet-engine.md`, sections Sending data, Timers of a step, and What policies see and write.
 Leaves out: what a signal tells, see `signals`; window and rate, which the sender reads when it sends.
 """
@@ -85,12 +86,15 @@ class SenderSteps:
     # Calls
 
     def tell(self, signal: Any) -> None:  # noqa: ANN401 - the record of the policies
-        """Tell path selection, then congestion control, what has happened, where they ask for it."""
+        """Tell path selection, then congestion control, about an event.
+
+        A policy is told if it asks for the event.
+        """
         self._tell_path(signal)
         self.tell_control(signal)
 
     def tell_control(self, signal: Any) -> None:  # noqa: ANN401
-        """Tell congestion control alone, and do what its state asks for."""
+        """Tell only congestion control, and apply its state."""
         if signal.kind not in self.control_signals:
             return
         self.control.call_step(self.state, signal)
@@ -102,7 +106,10 @@ class SenderSteps:
             self.queue_request()
 
     def choose_entropy(self, packet: Packet, *, is_first: bool) -> int:
-        """Ask path selection by which path a packet goes; without one, the queue pair's own."""
+        """Let path selection choose the path of a packet.
+
+        Without a path selection it is the queue pair's entropy.
+        """
         if self.path is not None and (self.path_per_packet or is_first):
             draw_bits = packet.draw(self.config.seed, Stream.PATH_CHOICE, self.sender.line.id) >> 2
             signal = self.signals.of(
@@ -124,13 +131,13 @@ class SenderSteps:
     # Timers
 
     def stop(self) -> None:
-        """Set all timers OFF: the queue pair is idle, or in error."""
+        """Set all timers OFF: the queue pair is idle or in error."""
         self.timers.stop()
         if self.path is not None:
             self.path_timers.stop()
 
     def move(self) -> None:
-        """Go on at the sender's new line and slot: timers keep their instants."""
+        """Move to the sender's new line and slot; timers keep their instants."""
         self.timers.schedule(self.sender.line.id, self.sender.slot)
         if self.path is not None:
             self.path_timers.schedule(self.sender.line.id, self.sender.slot)

@@ -1,5 +1,6 @@
-"""A switch of the reference engine: what happens to a packet from its arrival to its departure, marks and scheduling.
+"""A switch of the reference engine: packets from arrival to departure.
 
+Marks and scheduling belong to it.
 Source: `docs/models/packet-engine.md`, section Switches; the scheduler is Shreedhar and Varghese's deficit round robin,
 SIGCOMM 1995. Where a packet goes is in `port_choice`, whether there is room in `shared_buffer`.
 Leaves out: cells, cut-through, multicast.
@@ -31,7 +32,7 @@ _COUNTS_HOPS: Final = (PacketKind.DATA, PacketKind.REQUEST)  # whose count the r
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SwitchConfig:
-    """A switch as its device, the transport and the fabric make it.
+    """A switch as set by device, transport and fabric.
 
     Parameters
     ----------
@@ -68,7 +69,10 @@ class Egress:
         self.current = first_weighted
 
     def take(self, traffic_class: int) -> Packet:
-        """The head of a queue, which leaves it; a class whose queue becomes empty loses its deficit."""
+        """Take the head packet of a queue.
+
+        A class whose queue becomes empty loses its deficit.
+        """
         packet = self.queues[traffic_class].popleft()
         self.queue_bytes[traffic_class] -= packet.size_bytes
         if not self.queues[traffic_class]:
@@ -77,7 +81,7 @@ class Egress:
 
 
 class SwitchNode:
-    """A node that forwards.
+    """A switch, which forwards packets.
 
     Parameters
     ----------
@@ -115,7 +119,10 @@ class SwitchNode:
     # Arrival
 
     def receive(self, port: Port, packet: Packet) -> None:
-        """Route, admit, pause, mark, enqueue (steps 2 to 6 of the page)."""
+        """Route, admit, pause, mark, enqueue.
+
+        These are steps 2 to 6 of docs/models/packet-engine.md.
+        """
         packet.ingress, packet.arrival_class = port.id, packet.traffic_class
         egress_port = self.choice.choose(port, packet)
         if egress_port is None:
@@ -137,7 +144,10 @@ class SwitchNode:
             egress_port.start()
 
     def _admit(self, port: Port, egress_port: Port, packet: Packet) -> bool:
-        """Find room for a packet or for what a cut leaves of it, or drop it with the reason; credit is room."""
+        """Admit a packet or its cut remainder, or drop it with a reason.
+
+        Under credits there is always room.
+        """
         if port.credits is not None:
             self._count_ingress(port, packet.arrival_class)
             return True
@@ -152,7 +162,7 @@ class SwitchNode:
         return True
 
     def held_bytes(self, port: Port, traffic_class: int) -> int:
-        """Bytes of packets here that came in by a port and a class."""
+        """Held bytes of packets from a port and class."""
         if port.credits is not None:
             return port.credits.used_bytes[traffic_class]
         return self.buffer.ingress[port.id][traffic_class].held_bytes
@@ -175,7 +185,7 @@ class SwitchNode:
         return is_lossy_data and not packet.is_cut and packet.size_bytes > self.config.trim_bytes > 0
 
     def _cut(self, egress_port: Port, packet: Packet) -> None:
-        """Leave the headers alone, which go on in a class of their own."""
+        """Cut a packet to its headers, which have a class of their own."""
         packet.is_cut, packet.is_cut_at_last_hop = True, self.choice.is_last(packet)
         packet.size_bytes = self.config.trim_bytes
         packet.arrival_class = packet.traffic_class = self.config.trim_class
@@ -186,7 +196,7 @@ class SwitchNode:
     # Departure
 
     def send_next(self, port: Port) -> None:
-        """Start the packet that the scheduler chooses, if there is one."""
+        """Start the packet that the scheduler chooses, if any."""
         egress = self.egress[port.id]
         has_credits = port.credits is not None
         ready = [
@@ -216,7 +226,10 @@ class SwitchNode:
         return [c for c, queue in enumerate(self.egress[port.id].queues) if queue]
 
     def head_bytes(self, port: Port, traffic_class: int) -> int:
-        """Frame of the next packet of a class on the link of a port, with what this switch writes into it."""
+        """Frame size of a class's next packet on a port's link.
+
+        It includes the fields that this switch writes.
+        """
         head = self.egress[port.id].queues[traffic_class][0]
         is_longer = self.config.has_telemetry and self._writes_into(head)
         return head.size_bytes + (self.config.telemetry_hop_bytes if is_longer else 0)
@@ -225,7 +238,7 @@ class SwitchNode:
         return packet.kind == PacketKind.DATA and not packet.is_cut
 
     def _release(self, packet: Packet, arrival_bytes: int) -> None:
-        """Give back what a packet held that leaves, or that is dropped from its queue."""
+        """Release the bytes of a packet that leaves or is dropped."""
         ingress = self._port_of[packet.ingress]
         if ingress.credits is not None:
             ingress.free(packet.arrival_class, arrival_bytes)
@@ -233,7 +246,10 @@ class SwitchNode:
             self.buffer.release(ingress.id, packet.arrival_class, arrival_bytes)
 
     def _write_telemetry(self, port: Port, packet: Packet, behind_bytes: int) -> None:
-        """Lengthen a packet by what this switch tells: queue and buffer held it without, the wire carries it with."""
+        """Add this switch's telemetry to a packet.
+
+        Queue and buffer held it without, the wire carries it with.
+        """
         if len(packet.hops) == HOPS:
             text = (
                 "a packet has come to a ninth switch with in-band telemetry, and has room for what eight write, since a"
@@ -254,14 +270,20 @@ class SwitchNode:
         packet.size_bytes += self.config.telemetry_hop_bytes
 
     def _write_load(self, port: Port, packet: Packet, behind_bytes: int) -> None:
-        """Measure the load of a port, and write it into a packet if no port before had a larger one."""
+        """Measure a port's load, and write it into a packet if larger.
+
+        It is compared with the loads of the ports before.
+        """
         load, sent_bytes = self.loads[port.id], port.counts["bytes"]
         load.measure(self.clock.now_ps, behind_bytes, sent_bytes, port.rate_bps, self.config.path_load_ps)
         code = code_of(load.load, packet.draw(self.config.choice.seed, Stream.PATH_LOAD, port.id))
         packet.path_load_code = max(packet.path_load_code, code)
 
     def _resume_where_possible(self) -> None:
-        """Test every paused ingress, not only that of the packet that left: engine rule against a pause for ever."""
+        """Test every paused ingress for its resume.
+
+        Not only that of the packet that left: the engine rule prevents a pause for ever.
+        """
         for port in self.ports:
             if True not in port.asked:
                 continue
@@ -270,7 +292,10 @@ class SwitchNode:
                     port.ask_resume(c)
 
     def _schedule(self, egress: Egress, ready: list[int]) -> int:
-        """Strict classes first, the highest first; then deficit round robin; one class alone is not accounted."""
+        """Choose a class: strict classes first, then deficit round robin.
+
+        The highest strict class comes first; one class alone is not accounted.
+        """
         if len(ready) == 1:
             return ready[0]
         strict = [c for c in ready if self.config.weights[c] == 0]
@@ -287,7 +312,7 @@ class SwitchNode:
                 egress.deficit_bytes[c] += self.config.weights[c] * QUANTUM_BYTES
 
     def _mark(self, port: Port, packet: Packet, queue_bytes: int) -> None:
-        """Mark congestion experienced on a data packet, by the length of its egress queue."""
+        """Mark congestion on a data packet, by its egress queue length."""
         kmin_bytes, kmax_bytes = self.config.kmin_bytes[port.id], self.config.kmax_bytes[port.id]
         if packet.kind != PacketKind.DATA or packet.is_cut or queue_bytes <= kmin_bytes:
             return
@@ -301,7 +326,7 @@ class SwitchNode:
     # Faults
 
     def port_went_down(self, port: Port) -> None:
-        """Drop what is queued, by class and order, and test Resume."""
+        """Drop queued packets, by class and order, and test resumes."""
         egress = self.egress[port.id]
         for c in range(self.classes):
             while egress.queues[c]:

@@ -1,5 +1,6 @@
-"""A tap of the reference engine: it notes every frame that starts at the ports where it listens.
+"""A tap of the reference engine, which records frames.
 
+It notes every frame that starts at the ports where it listens.
 Source: `weftwork.engine.capture`; the native engine notes the same in ``native/packet/capture.hpp``.
 Leaves out: the frames of other ports, and whether a frame arrives.
 """
@@ -18,7 +19,10 @@ _ANSWERS = (PacketKind.ACK, PacketKind.NAK)
 
 
 class Tap:
-    """Attributes: ``rows`` by the fields of `CAPTURE_DTYPE`, in the order of time at each port."""
+    """Recorded frames.
+
+    Attributes: ``rows`` by the fields of `CAPTURE_DTYPE`, in the order of time at each port.
+    """
 
     def __init__(self, request: CaptureRequest, clock: Clock) -> None:
         self.request = request
@@ -44,7 +48,7 @@ class Tap:
         self.rows.append(row)
 
     def flow_control(self, port: int, traffic_class: int, amount: int, size_bytes: int, *, is_credit: bool) -> None:
-        """Note a frame of quanta, or of credit."""
+        """Note a frame of pauses or of credit."""
         kind = CAPTURE_KINDS.index("LINK CREDIT" if is_credit else "PAUSE")
         nothing_else = (0,) * 7  # flow, numbers and ends
         self.rows.append(
@@ -54,7 +58,7 @@ class Tap:
 
 
 def _telemetry(hops: list[HopTelemetry]) -> tuple[int | list[int], ...]:
-    """What switches have written, in columns of equal length."""
+    """Telemetry of switches, in columns of equal length."""
     told = [(hop.queue_bytes, hop.tx_bytes, hop.rate_bps, hop.at_ps, hop.port) for hop in hops]
     filled = told + [(0, 0, 0, 0, 0)] * (HOPS - len(told))
     return len(told), *(list(column) for column in zip(*filled, strict=True))

@@ -1,5 +1,6 @@
-"""The timers that the state of a policy's step sets, at the sending and at the receiving end of a queue pair.
+"""Timers of policies at both ends of a queue pair.
 
+The state of a policy's step sets them.
 Source: `docs/models/packet-engine.md`, the agenda of kinds 3 and 4. Leaves out: the retransmission timer, which is the
 transport's.
 """
@@ -18,9 +19,10 @@ __all__ = ["PolicyTimers"]
 
 
 class PolicyTimers:
-    """Watches ``state.timer_at_ps`` and calls ``fire(timer)`` when one is due, after it has been set OFF.
+    """Watches ``state.timer_at_ps`` and calls ``fire(timer)``.
 
-    ``fire`` calls the step, and then `schedule` before anything else.
+    It calls when a timer is due, after it has been set OFF. ``fire`` calls the step, and then `schedule` before
+    anything else.
 
     Parameters
     ----------
@@ -56,12 +58,15 @@ class PolicyTimers:
         self.stop()
 
     def stop(self) -> None:
-        """Set all timers OFF; events that are under way find nothing to do."""
+        """Set all timers OFF; scheduled events then do nothing."""
         for timer in range(TIMERS):
             self.state.timer_at_ps[timer] = OFF
 
     def schedule(self, port: int, slot: int) -> None:
-        """Read what a step has just set, or go on at a new port and slot."""
+        """Schedule the timers that a step has just set.
+
+        They also go on at a new port and slot.
+        """
         self.place = (port, slot)
         if self.due_before is not None:
             self.policy.refuse_standing(self.state, self.due_before, self.clock.now_ps)

@@ -1,5 +1,6 @@
-"""What the streams of a job still wait for, from the state in which a run of the reference engine ends.
+"""Waits of a job's streams at the end of a run.
 
+They are found in the state in which a run of the reference engine ends.
 Source: `docs/models/packet-engine.md`, section Waits. Leaves out: words, see `weftwork.study.results.waits`.
 """
 
@@ -26,7 +27,9 @@ __all__ = ["waits_of"]
 
 
 def waits_of(streams: Iterable[RankStream], carrier: Carrier, *, has_receives: bool) -> NDArray[np.void]:
-    """One row for each message, receive, token or instant that a stream still waits for; `WAIT_DTYPE`, in order.
+    """One row per message, receive, token or instant that a stream awaits.
+
+    The rows are `WAIT_DTYPE`, in order.
 
     Parameters
     ----------
@@ -63,7 +66,7 @@ def _row(stream: RankStream, kind: str, op: int, peer: int, channel: int, ordina
 
 
 def _known(carrier: QueuePair | ServerLane, message: Message | None) -> tuple[int, ...]:
-    """Size, state and NIC ports."""
+    """Size, state and NIC ports of a wait."""
     if message is None:
         return (-1, WAIT_STATES.index("not posted"), -1, -1)
     state = "arrived" if message.delivered_at_ps >= 0 else "under way"

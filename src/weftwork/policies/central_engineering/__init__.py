@@ -1,1 +1,4 @@
-"""Central traffic engineering: how a controller lays down paths; one file, one scheme."""
+"""Central traffic engineering: one scheme per file.
+
+A scheme says how a controller lays down paths.
+"""

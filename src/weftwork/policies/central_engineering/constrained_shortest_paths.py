@@ -1,8 +1,9 @@
-"""Constrained shortest paths: each demand in turn takes the shortest path that still has room for it.
+"""Constrained shortest paths: each demand takes the shortest path with room.
 
-Demands come by priority, the highest first, then by size, the largest first. A path with too little room is left out.
-Of the others the shortest is taken, of these the one whose tightest link has most room. Where no path has room, the one
-with the least overload is taken, and counted.
+Demands are placed one after the other. Demands are placed one after the other. Demands come by priority, the highest
+first, then by size, the largest first. A path with too little room is left out. Of the others the shortest is taken, of
+these the one whose tightest link has most room. Where no path has room, the one with the least overload is taken, and
+counted.
 Source: unverified: constraint-based routing as RFC 2702 (section 5) and RFC 3209 describe it for MPLS tunnels.
 Leaves out: moving a demand that has its path (preemption), so that the order decides; attributes of links (colours).
 """

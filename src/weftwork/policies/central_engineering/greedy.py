@@ -1,7 +1,8 @@
-"""Greedy placement: each demand in turn takes the path whose most loaded link stays least loaded.
+"""Greedy placement: each demand takes the path with the least peak load.
 
-The largest demands come first. Of equal paths the one with the least load over all its links is taken, then one by
-chance. In a folded Clos this is the min-max choice of the spine.
+Demands are placed one after the other. The peak load of a path is that of its most loaded link. The largest demands
+come first. Of equal paths the one with the least load over all its links is taken, then one by chance. In a folded Clos
+this is the min-max choice of the spine.
 Source: arXiv:2503.05324 (unverified: of its two-layer max-min greedy, its 2-approximation and about 10 ms for 64 ToRs
 and 32 spines a summary was read, not the paper). Leaves out: moving a demand that has its path, so that the order
 decides.

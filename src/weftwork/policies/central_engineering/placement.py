@@ -1,4 +1,4 @@
-"""Placement: all demands at once, so that the most loaded link is as little loaded as can be.
+"""Placement: all demands at once, with the smallest possible peak link load.
 
 A mixed-integer linear program: minimise U, where each demand takes one path and no link carries more than U times its
 capacity. Equal demands of one relation are one integer variable a path: how many take it. The same program with
@@ -31,7 +31,7 @@ ROUNDING: Final = 1e-6  # of HiGHS: mip_feasibility_tolerance
 
 
 class PlacementKeys(Record):
-    """Where the search ends."""
+    """Limits of the search."""
 
     time_limit_ps: int = row(
         "time_limit",
@@ -58,7 +58,10 @@ class PlacementKeys(Record):
 
 
 class _Classes(NamedTuple):
-    """Equal demands of one relation as one row, and a variable for each of its paths."""
+    """Equal demands of one relation as one row.
+
+    Each path of the row has a variable.
+    """
 
     of_pair: NDArray[np.int64]  # class of each pair
     members: NDArray[np.int64]  # pairs of each class
@@ -100,7 +103,10 @@ def _place(keys: PlacementKeys, problem: PathProblem) -> Planned:
 
 
 def _best(problem: PathProblem, answers: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], float]:
-    """The answer whose most loaded link is least loaded, the first of equals, and that link's share."""
+    """The best of several answers, and the share of its most loaded link.
+
+    The first of equal answers wins.
+    """
     shares = [float(np.max(problem.shares(chosen), initial=0.0)) for chosen in answers]
     place = int(np.argmin(shares))
     return answers[place], shares[place]
@@ -127,7 +133,10 @@ def _classes(problem: PathProblem) -> _Classes:
 
 
 def _program(problem: PathProblem, classes: _Classes) -> tuple[NDArray[np.float64], list[LinearConstraint]]:
-    """The cost, which is U; and the rules: each link carries at most U, and each member is on a path."""
+    """The cost and the rules of the linear program.
+
+    The cost is U. Each link carries at most U, and each member is on a path.
+    """
     from scipy.optimize import LinearConstraint
     from scipy.sparse import coo_array, csr_array
 
@@ -166,14 +175,14 @@ def _bounds(classes: _Classes, alone: float) -> Bounds:
 
 
 def _alone(problem: PathProblem) -> float:
-    """The largest share of a link that one demand takes alone on the best of its paths."""
+    """The largest link share of any single demand on its best path."""
     rows, capacity = problem.padded()
     narrowest_bps = np.minimum.reduceat(capacity[rows].min(axis=1) * -1, problem.path_ptr[:-1]) * -1
     return float(np.max(problem.demand_bps / narrowest_bps[problem.relation], initial=0.0))
 
 
 def _rounded(classes: _Classes, parts: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Whole members near these parts: those that are left over go where most was cut off."""
+    """Round parts to whole members by the largest remainders."""
     counts = np.floor(parts + ROUNDING).astype(np.int64)
     cut = parts - counts
     for number, members in enumerate(classes.members.tolist()):
@@ -192,7 +201,7 @@ def _chosen(classes: _Classes, counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _limit(keys: PlacementKeys, status: int) -> tuple[str, bool]:
-    """Which limit ended a search, and whether it is one of time."""
+    """The limit that ended a search, and whether it is a time limit."""
     if status == OPTIMAL:
         return "", False
     if status == STOPPED:

@@ -1,1 +1,1 @@
-"""One file, one choice."""
+"""Congestion controls: one choice per file."""

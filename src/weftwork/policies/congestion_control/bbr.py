@@ -1,5 +1,6 @@
-"""BBR, version 1: pace at the bandwidth that was measured, and keep about one bandwidth-delay product in flight.
+"""BBR, version 1: paces at measured bandwidth, with about one BDP in flight.
 
+BDP is the bandwidth-delay product.
 Source: Cardwell et al., BBR: congestion-based congestion control, ACM Queue 14(5), 2016, doi:10.1145/3012426.3022184;
 numbers and order of events of Linux, net/ipv4/tcp_bbr.c (version 1) and tcp_rate.c (samples of the delivery rate).
 Leaves out: long-term sampling, by which Linux finds a policer; the allowance for aggregated ACKs (Linux 5.1); fixed
@@ -31,7 +32,10 @@ PS_PER_BYTE_SECOND = 8e12  # bits per byte x picoseconds per second
 
 
 class Params:
-    """Gains, filters and times; none of them scales with the line rate, as bandwidth is measured."""
+    """Gains, filters and times.
+
+    None of them scales with the line rate, as bandwidth is measured.
+    """
 
     high_gain: float = row(
         default=2.885,
@@ -60,14 +64,14 @@ class Params:
         minimum=0,
         maximum=0.5,
         source="Linux, tcp_bbr.c, bbr_pacing_margin_percent; 0: ACM Queue 2016",
-        text="The sender paces this much below what it has measured.",
+        text="Margin of the pacing rate below the measured bandwidth.",
     )
     bw_rounds: int = row(
         default=10,
         minimum=1,
         maximum=ROUNDS,
         source="Linux, tcp_bbr.c, bbr_bw_rtts (8 phases and 2)",
-        text="Round trips of which the largest delivery rate is the bandwidth.",
+        text="Round trips in the filter that takes the largest delivery rate as the bandwidth.",
     )
     full_growth: float = row(
         default=1.25,
@@ -106,7 +110,7 @@ class Params:
         default=0,
         minimum=0,
         source="0: chosen, a NIC paces packet by packet; Linux, tcp_bbr.c, bbr_tso_segs_goal: 64 KiB at these rates",
-        text="What leaves back to back; three of them, or three packets, are added to the window.",
+        text="Bytes that leave back to back; three such bursts, or three packets, are added to the window.",
     )
 
 
@@ -152,7 +156,7 @@ class State(SenderState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Keep counts at departures; update the model, then rate and window, at ACKs (tcp_bbr.c, bbr_main)."""
+    """Count departures; update model, rate and window at ACKs (tcp_bbr.c, bbr_main)."""
     if signal.kind == Kind.START:
         start(params, state, signal)
     elif signal.kind == Kind.SEND:
@@ -185,7 +189,7 @@ def start(params: Params, state: State, signal: Signal) -> None:
 
 
 def paced(params: Params, rate_bps: float, signal: Signal) -> float:
-    """A rate below the measured one by the margin, and within the line rate."""
+    """The measured rate less the margin, at most the line rate."""
     return min(max(rate_bps * (1.0 - params.pacing_margin), MIN_RATE_BPS), float(signal.line_rate_bps))
 
 
@@ -193,7 +197,7 @@ def paced(params: Params, rate_bps: float, signal: Signal) -> float:
 
 
 def count_departure(state: State, signal: Signal) -> None:
-    """Remember one packet in some with what has been delivered until now (tcp_rate_skb_sent)."""
+    """Remember the delivery count at some departures (tcp_rate_skb_sent)."""
     if state.highest_seq == 0:
         state.seed = signal.entropy + 1
     state.highest_seq = max(state.highest_seq, signal.next_seq)
@@ -216,12 +220,15 @@ def count_departure(state: State, signal: Signal) -> None:
 
 
 def limit_by_application(state: State, signal: Signal) -> None:
-    """What is sent from now on until all of this has arrived tells of the application (tcp_rate_check_app_limited)."""
+    """Mark samples as application-limited until all this has arrived (tcp_rate_check_app_limited)."""
     state.app_limited_until_bytes = max(state.delivered_bytes + signal.inflight_bytes, 1)
 
 
 def newest_mark(state: State, sent_at_ps: int) -> int:
-    """Place of the last remembered packet that left by this instant, or -1; it and those before are done with."""
+    """Place of the last remembered packet that left by this instant, or -1.
+
+    This packet and those before it are then discarded.
+    """
     place = -1
     for _ in range(RING):
         if state.first_mark == state.next_mark or state.mark_sent_at_ps[state.first_mark % RING] > sent_at_ps:
@@ -235,7 +242,7 @@ def newest_mark(state: State, sent_at_ps: int) -> int:
 
 
 def acknowledge(params: Params, state: State, signal: Signal) -> None:
-    """Update the model from an ACK of something new, then obey it (bbr_update_model, bbr_main)."""
+    """Update the model from an ACK of new data, then obey it (bbr_update_model, bbr_main)."""
     inflight_before_bytes = signal.inflight_bytes + signal.arrived_bytes + signal.lost_bytes
     state.delivered_at_ps = signal.now_ps
     if 0 < state.app_limited_until_bytes < state.delivered_bytes:
@@ -265,7 +272,7 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
 
 
 def update_bandwidth(params: Params, state: State, signal: Signal, place: int) -> None:
-    """Count rounds, and put a sample into the filter (tcp_rate_gen, bbr_update_bw)."""
+    """Count rounds, and filter a bandwidth sample (tcp_rate_gen, bbr_update_bw)."""
     delivered_then = state.mark_delivered_bytes[place]
     if delivered_then >= state.round_ends_at_bytes:
         state.round_ends_at_bytes = state.delivered_bytes
@@ -290,14 +297,20 @@ def update_bandwidth(params: Params, state: State, signal: Signal, place: int) -
 
 
 def bdp_bytes(state: State, gain: float) -> float:
-    """Bandwidth-delay product times a gain; the window as it is where there is no model yet (bbr_bdp)."""
+    """Bandwidth-delay product times a gain (bbr_bdp).
+
+    The window stays as it is while there is no model.
+    """
     if state.min_rtt_ps == OFF or state.bw_bps == 0.0:
         return state.cwnd_bytes
     return gain * state.bw_bps * float(state.min_rtt_ps) / PS_PER_BYTE_SECOND
 
 
 def with_budget(params: Params, state: State, wanted_bytes: float, signal: Signal) -> float:
-    """Room for bursts at both ends, and for two packets more while probing (bbr_quantization_budget)."""
+    """A window with room for bursts, and for probing (bbr_quantization_budget).
+
+    Bursts happen at both ends; probing adds two packets.
+    """
     budget_bytes = 3.0 * float(max(params.burst_bytes, signal.mtu_bytes))
     if state.mode == PROBE_BW and state.phase == PROBE_PHASE:
         budget_bytes += 2.0 * signal.mtu_bytes
@@ -318,7 +331,7 @@ def is_phase_over(params: Params, state: State, signal: Signal, inflight_bytes: 
 
 
 def check_whether_full(params: Params, state: State) -> None:
-    """End Startup where the bandwidth has stopped growing (bbr_check_full_bw_reached)."""
+    """End Startup when the bandwidth stops growing (bbr_check_full_bw_reached)."""
     if state.bw_bps >= state.full_bw_bps * params.full_growth:
         state.full_bw_bps = state.bw_bps
         state.full_rounds = 0
@@ -328,7 +341,10 @@ def check_whether_full(params: Params, state: State) -> None:
 
 
 def check_drain(params: Params, state: State, signal: Signal) -> None:
-    """From Startup to Drain, and from Drain to ProbeBW when the queue is thought to be gone (bbr_check_drain)."""
+    """Go to Drain after Startup, then to ProbeBW (bbr_check_drain).
+
+    Drain ends when the queue is thought to be gone.
+    """
     if state.mode == STARTUP and state.is_full:
         state.mode = DRAIN
     if state.mode == DRAIN and is_drained(params, state, signal):
@@ -336,12 +352,12 @@ def check_drain(params: Params, state: State, signal: Signal) -> None:
 
 
 def is_drained(params: Params, state: State, signal: Signal) -> bool:
-    """Whether no more is in flight than the path holds without a queue."""
+    """Whether in-flight data fits the path without a queue."""
     return signal.inflight_bytes <= with_budget(params, state, bdp_bytes(state, 1.0), signal)
 
 
 def enter_probe_bw(state: State, signal: Signal) -> None:
-    """Begin the cycle at a phase drawn by lot, which is not the one that drains (bbr_reset_probe_bw_mode)."""
+    """Begin the cycle at a random phase that does not drain (bbr_reset_probe_bw_mode)."""
     state.mode = PROBE_BW
     state.seed = (state.seed * 1_103_515_245 + 12_345) % 2_147_483_648  # ISO C, 7.22.2: the example of rand
     state.phase = (PHASES - (state.seed // 65_536) % (PHASES - 1)) % PHASES
@@ -349,7 +365,10 @@ def enter_probe_bw(state: State, signal: Signal) -> None:
 
 
 def update_min_rtt(params: Params, state: State, signal: Signal) -> None:
-    """Keep the smallest RTT; where it is old, go to ProbeRTT, and stay there long enough (bbr_update_min_rtt)."""
+    """Keep the smallest RTT, and probe for it when it is old (bbr_update_min_rtt).
+
+    ProbeRTT lasts long enough.
+    """
     is_old = signal.now_ps - state.min_rtt_at_ps > params.min_rtt_window_ps
     if signal.rtt_ps > 0 and (state.min_rtt_ps == OFF or signal.rtt_ps < state.min_rtt_ps or is_old):
         state.min_rtt_ps = signal.rtt_ps
@@ -373,7 +392,7 @@ def update_min_rtt(params: Params, state: State, signal: Signal) -> None:
 
 
 def check_probe_rtt_done(state: State, signal: Signal) -> None:
-    """Leave ProbeRTT when its time is over, with the window from before (bbr_check_probe_rtt_done)."""
+    """Leave ProbeRTT after its time and restore the window (bbr_check_probe_rtt_done)."""
     if state.probe_rtt_until_ps != OFF and signal.now_ps > state.probe_rtt_until_ps:
         state.min_rtt_at_ps = signal.now_ps
         state.cwnd_bytes = max(state.cwnd_bytes, state.saved_cwnd_bytes)
@@ -397,7 +416,7 @@ def update_gain(params: Params, state: State) -> None:
 
 
 def restart(params: Params, state: State, signal: Signal) -> None:
-    """After idle time go on at the measured bandwidth, without gain (bbr_cwnd_event)."""
+    """After idle time continue at measured bandwidth, without gain (bbr_cwnd_event)."""
     limit_by_application(state, signal)
     state.is_restarting = True
     if state.mode == PROBE_BW and state.bw_bps > 0.0:
@@ -410,7 +429,10 @@ def restart(params: Params, state: State, signal: Signal) -> None:
 
 
 def set_window(params: Params, state: State, signal: Signal) -> None:
-    """Grow towards the window of the model by what was delivered, or snap down to it (bbr_set_cwnd)."""
+    """Grow the window to the model's, or cut it down at once (bbr_set_cwnd).
+
+    It grows by what was delivered.
+    """
     acked_bytes = float(signal.arrived_bytes)
     if state.in_recovery and signal.seq >= state.recovered_at_seq:
         state.in_recovery = False
@@ -443,7 +465,10 @@ def save_window(state: State) -> None:
 
 
 def lose(state: State, signal: Signal) -> None:
-    """Take what was lost off the window; the first loss begins a recovery (bbr_set_cwnd_to_recover_or_restore)."""
+    """Take lost bytes off the window (bbr_set_cwnd_to_recover_or_restore).
+
+    The first loss begins a recovery.
+    """
     if state.in_recovery:
         state.cwnd_bytes = max(state.cwnd_bytes - signal.lost_bytes, float(signal.mtu_bytes))
     else:
@@ -451,7 +476,10 @@ def lose(state: State, signal: Signal) -> None:
 
 
 def enter_recovery(state: State, signal: Signal) -> None:
-    """For a round send what arrives (packet conservation), until all that has left by now is acknowledged."""
+    """Conserve packets for a round: send only what arrives.
+
+    The round ends when all that has left by now is acknowledged.
+    """
     save_window(state)
     state.in_recovery = True
     state.is_conserving = True
@@ -461,7 +489,7 @@ def enter_recovery(state: State, signal: Signal) -> None:
 
 
 def time_out(state: State, signal: Signal) -> None:
-    """Begin again with one packet, and look anew for growth (tcp_enter_loss, bbr_set_state)."""
+    """Restart with one packet, and look again for growth (tcp_enter_loss, bbr_set_state)."""
     save_window(state)
     state.in_recovery = True
     state.is_conserving = False

@@ -1,4 +1,4 @@
-"""BBR, version 3: as version 1, with bounds that losses set, and with probes that are rare, long and cautious.
+"""BBR, version 3: version 1 with loss bounds and rare, cautious probes.
 
 Source: github.com/google/bbr, branch v3, net/ipv4/tcp_bbr.c; draft-ietf-ccwg-bbr for its variant. Functions below name
 those of tcp_bbr.c that they follow. Samples of the delivery rate are those of bbr.py and tcp_rate.c.
@@ -38,7 +38,7 @@ V3 = "google/bbr v3, tcp_bbr.c, "
 
 
 class Params:
-    """What the variants differ in, and the bounds; the gains that all share are constants above."""
+    """Settings that differ between variants, and the bounds."""
 
     drain_gain: float = row(
         default=1 / 2.885, minimum=0.01, maximum=1, source=V3 + "bbr_drain_gain; draft: 0.5", text="Pacing in Drain."
@@ -68,7 +68,7 @@ class Params:
 
 
 class State(SenderState):
-    """One sending queue pair; ``_hi`` and ``_lo`` are the long-term and the short-term bound, as in tcp_bbr.c."""
+    """One sending queue pair; ``_hi`` and ``_lo`` are long-term and short-term bounds."""
 
     mode: int
     phase: int
@@ -140,7 +140,7 @@ class State(SenderState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Keep counts at departures; update the model, then rate and window, at ACKs (bbr_main)."""
+    """Count departures; update model, rate and window at ACKs (bbr_main)."""
     if signal.kind == Kind.START:
         start(state, signal)
     elif signal.kind == Kind.SEND:
@@ -166,12 +166,12 @@ def start(state: State, signal: Signal) -> None:
 
 
 def paced(rate_bps: float, signal: Signal) -> float:
-    """A rate below the measured one by the margin, and within the line rate."""
+    """The measured rate less the margin, at most the line rate."""
     return min(max(rate_bps * (1.0 - PACING_MARGIN), MIN_RATE_BPS), float(signal.line_rate_bps))
 
 
 def count_departure(state: State, signal: Signal) -> None:
-    """Remember one packet in some with all counts as they are (tcp_rate_skb_sent)."""
+    """Remember all counts at some departures (tcp_rate_skb_sent)."""
     if state.highest_seq == 0:
         state.seed = signal.entropy + 1
     state.highest_seq = max(state.highest_seq, signal.next_seq)
@@ -198,7 +198,7 @@ def count_departure(state: State, signal: Signal) -> None:
 
 
 def take_sample(state: State, signal: Signal) -> None:
-    """Delivery rate by the newest remembered packet that left with or before this ACK's, or none (tcp_rate_gen)."""
+    """Delivery rate by the newest remembered packet before this ACK, or none (tcp_rate_gen)."""
     state.sample_bps = 0.0
     state.sample_lost_bytes = 0
     state.sample_inflight_bytes = 0
@@ -269,12 +269,12 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
 
 
 def bandwidth(state: State) -> float:
-    """What the model sends at (bbr_bw)."""
+    """The bandwidth of the model (bbr_bw)."""
     return min(state.bw_hi_bps, state.bw_lo_bps)
 
 
 def path_bytes(state: State, bw_bps: float, gain: float, signal: Signal) -> float:
-    """A gain times the product, at least the smallest window; two packets more in UP (bbr_inflight)."""
+    """Gain times the product, at least the smallest window (bbr_inflight)."""
     product_bytes = state.cwnd_bytes
     if state.min_rtt_ps != OFF and bw_bps > 0.0:
         product_bytes = gain * bw_bps * float(state.min_rtt_ps) / PS_PER_BYTE_SECOND
@@ -283,7 +283,7 @@ def path_bytes(state: State, bw_bps: float, gain: float, signal: Signal) -> floa
 
 
 def update_signals(params: Params, state: State) -> None:
-    """Filter a sample; after a round with losses lower the short-term bounds (bbr_update_congestion_signals)."""
+    """Filter a sample; after losses lower short-term bounds (bbr_update_congestion_signals)."""
     state.bw_latest_bps = max(state.bw_latest_bps, state.sample_bps)
     state.inflight_latest_bytes = max(state.inflight_latest_bytes, float(state.sample_bytes))
     if not state.is_sample_limited or state.sample_bps >= state.bw_hi_bps:
@@ -298,14 +298,14 @@ def update_signals(params: Params, state: State) -> None:
 
 
 def is_probing(state: State) -> bool:
-    """Whether it sends more on purpose (bbr_is_probing_bandwidth)."""
+    """Whether the sender probes for bandwidth (bbr_is_probing_bandwidth)."""
     if state.mode == PROBE_BW:
         return state.phase == REFILL or state.phase == UP  # noqa: PLR1714 - 'in' does not compile
     return state.mode == STARTUP
 
 
 def check_whether_full(params: Params, state: State, signal: Signal) -> None:
-    """Look for a plateau of the delivery rate (bbr_check_full_bw_reached), and in Startup for losses."""
+    """Look for a plateau of delivery rate, or losses in Startup (bbr_check_full_bw_reached)."""
     if not state.is_full_now and not state.is_sample_limited:
         if state.sample_bps >= state.full_bw_bps * FULL_GROWTH:
             reset_full(state, state.sample_bps)
@@ -323,20 +323,20 @@ def check_whether_full(params: Params, state: State, signal: Signal) -> None:
 
 
 def reset_full(state: State, bw_bps: float) -> None:
-    """Look for a plateau anew, from this rate on (bbr_reset_full_bw)."""
+    """Restart the plateau search at this rate (bbr_reset_full_bw)."""
     state.full_bw_bps = bw_bps
     state.full_rounds = 0
     state.is_full_now = False
 
 
 def drawn(state: State, below: int) -> int:
-    """A number from 0 on, by lot: ISO C, 7.22.2, the example of rand."""
+    """A random number from 0 on: ISO C, 7.22.2, the example of rand."""
     state.seed = (state.seed * 1_103_515_245 + 12_345) % 2_147_483_648
     return (state.seed // 65_536) * below // 32_768
 
 
 def go_down(params: Params, state: State, signal: Signal) -> None:
-    """A cycle begins by draining what the probe has queued (bbr_start_bw_probe_down)."""
+    """Begin a cycle by draining the probe's queue (bbr_start_bw_probe_down)."""
     state.has_loss_in_round = False
     state.bw_latest_bps = 0.0
     state.inflight_latest_bytes = 0.0
@@ -350,7 +350,7 @@ def go_down(params: Params, state: State, signal: Signal) -> None:
 
 
 def go_refill(state: State) -> None:
-    """Forget the short-term bounds, and fill the pipe for a round before the probe (bbr_start_bw_probe_refill)."""
+    """Forget short-term bounds and fill the pipe before the probe (bbr_start_bw_probe_refill)."""
     state.bw_lo_bps = NO_BOUND
     state.inflight_lo_bytes = NO_BOUND
     state.up_rounds = 0
@@ -362,7 +362,7 @@ def go_refill(state: State) -> None:
 
 
 def raise_slope(state: State, signal: Signal) -> None:
-    """Each round of UP doubles the growth of the long-term bound (bbr_raise_inflight_hi_slope)."""
+    """Double the growth of the long-term bound per UP round (bbr_raise_inflight_hi_slope)."""
     packets = 1
     for _ in range(state.up_rounds):
         packets = packets * 2
@@ -371,12 +371,12 @@ def raise_slope(state: State, signal: Signal) -> None:
 
 
 def is_too_high(params: Params, state: State) -> bool:
-    """Whether the losses of this sample say that too much was in flight (bbr_is_inflight_too_high)."""
+    """Whether losses of this sample show too much in flight (bbr_is_inflight_too_high)."""
     return state.sample_lost_bytes > params.loss_threshold * state.sample_inflight_bytes
 
 
 def handle_too_high(params: Params, state: State, inflight_bytes: float, signal: Signal) -> None:
-    """Lower the long-term bound once in a probe, and end the probe (bbr_handle_inflight_too_high)."""
+    """Lower the long-term bound once per probe and end it (bbr_handle_inflight_too_high)."""
     state.was_too_high = True
     state.samples_probe = False
     if not state.is_sample_limited:
@@ -387,7 +387,7 @@ def handle_too_high(params: Params, state: State, inflight_bytes: float, signal:
 
 
 def adapt_upper_bound(params: Params, state: State, signal: Signal) -> bool:
-    """Raise or lower the long-term bound; tell whether a phase has begun (bbr_adapt_upper_bounds)."""
+    """Adapt the long-term bound; return whether a phase began (bbr_adapt_upper_bounds)."""
     if state.is_probe_ending and state.round_began:
         state.samples_probe = False
         state.is_probe_ending = False
@@ -415,7 +415,7 @@ def adapt_upper_bound(params: Params, state: State, signal: Signal) -> bool:
 
 
 def update_phase(params: Params, state: State, signal: Signal) -> None:
-    """From one phase of ProbeBW to the next (bbr_update_cycle_phase)."""
+    """Go from one phase of ProbeBW to the next (bbr_update_cycle_phase)."""
     inflight_bytes = signal.inflight_bytes + signal.arrived_bytes + signal.lost_bytes
     if state.phase == REFILL:
         if state.round_began:  # bbr_start_bw_probe_up
@@ -451,7 +451,7 @@ def update_phase(params: Params, state: State, signal: Signal) -> None:
 
 
 def with_headroom(params: Params, state: State, signal: Signal) -> float:
-    """The long-term bound less what is left to others (bbr_inflight_with_headroom)."""
+    """The long-term bound less headroom for other flows (bbr_inflight_with_headroom)."""
     if state.inflight_hi_bytes == NO_BOUND:
         return NO_BOUND
     free_bytes = max(params.headroom * state.inflight_hi_bytes, float(signal.mtu_bytes))
@@ -459,7 +459,7 @@ def with_headroom(params: Params, state: State, signal: Signal) -> float:
 
 
 def update_min_rtt(params: Params, state: State, signal: Signal) -> None:
-    """Keep the smallest RTTs of two windows; go to ProbeRTT and stay there long enough (bbr_update_min_rtt)."""
+    """Keep the smallest RTTs of two windows, and run ProbeRTT (bbr_update_min_rtt)."""
     is_due = signal.now_ps - state.probe_rtt_min_at_ps > params.probe_rtt_interval_ps
     if signal.rtt_ps > 0 and (is_due or state.probe_rtt_min_ps == OFF or signal.rtt_ps < state.probe_rtt_min_ps):
         state.probe_rtt_min_ps = signal.rtt_ps
@@ -488,7 +488,7 @@ def update_min_rtt(params: Params, state: State, signal: Signal) -> None:
 
 
 def check_probe_rtt_done(params: Params, state: State, signal: Signal) -> None:
-    """Leave ProbeRTT when its time is over, with the window from before (bbr_exit_probe_rtt)."""
+    """Leave ProbeRTT after its time and restore the window (bbr_exit_probe_rtt)."""
     if state.probe_rtt_until_ps != OFF and signal.now_ps > state.probe_rtt_until_ps:
         state.probe_rtt_min_at_ps = signal.now_ps
         state.cwnd_bytes = max(state.cwnd_bytes, state.saved_cwnd_bytes)
@@ -502,7 +502,7 @@ def check_probe_rtt_done(params: Params, state: State, signal: Signal) -> None:
 
 
 def restart(params: Params, state: State, signal: Signal) -> None:
-    """After idle time go on at the measured bandwidth, without gain (bbr_cwnd_event)."""
+    """After idle time continue at measured bandwidth, without gain (bbr_cwnd_event)."""
     state.app_limited_until_bytes = max(state.delivered_bytes + signal.inflight_bytes, 1)
     state.is_restarting = True
     if state.mode == PROBE_BW and bandwidth(state) > 0.0:
@@ -550,7 +550,7 @@ def obey(params: Params, state: State, signal: Signal) -> None:
 
 
 def note_loss(params: Params, state: State, signal: Signal) -> None:
-    """Take a loss once, though ACK and NAK tell it; while probing it sets a bound (bbr_skb_marked_lost)."""
+    """Count a loss once for ACK and NAK; it may set a bound (bbr_skb_marked_lost)."""
     if signal.lost_bytes > 0 and signal.now_ps != state.loss_at_ps:
         state.loss_at_ps = signal.now_ps
         state.lost_bytes += signal.lost_bytes
@@ -570,7 +570,7 @@ def note_loss(params: Params, state: State, signal: Signal) -> None:
 
 
 def time_out(state: State, signal: Signal) -> None:
-    """Begin again with one packet; the window from before comes back behind it (tcp_enter_loss, bbr_set_state)."""
+    """Restart with one packet; the old window returns after recovery (tcp_enter_loss, bbr_set_state)."""
     state.saved_cwnd_bytes = max(state.saved_cwnd_bytes if state.in_recovery else 0.0, state.cwnd_bytes)
     state.in_recovery = True
     state.timed_out = True

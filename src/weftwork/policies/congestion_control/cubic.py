@@ -1,5 +1,6 @@
-"""CUBIC: a window that grows as the cube of the time since the last loss, and never slower than Reno's would.
+"""CUBIC: the window grows as a cube of time since the last loss.
 
+It never grows more slowly than Reno's.
 Source: RFC 9438, sections 4.2 to 4.8; Linux, net/ipv4/tcp_cubic.c 2.3 (HyStart, and what each row says); RFC 6298
 (timeout); RFC 6582 and RFC 6675 (one cut per window of data, SACK); RFC 5681 and RFC 6928 (slow start).
 Leaves out: the handshake; delayed ACKs beyond the transport's `ack_every`; HyStart++; PRR, RACK and tail-loss probes;
@@ -31,7 +32,7 @@ MOST_RISE_PS = 16_000_000_000.0  # Linux, tcp_cubic.c, HYSTART_DELAY_MAX
 
 
 class Params:
-    """Windows are counted in packets and the cube in seconds, which need no scale."""
+    """Windows in packets and a cube in seconds; neither needs a scale."""
 
     beta: float = row(
         default=717 / 1024,
@@ -84,7 +85,7 @@ class Params:
     cut_takes_flight: bool = row(
         default=False,
         source="false: Linux, tcp_cubic.c; true: RFC 9438, section 4.6",
-        text="A loss leaves beta of what is sent and not acknowledged; if false, of the window.",
+        text="Whether a loss cuts unacknowledged bytes by beta; if false, it cuts the window.",
     )
     idle_restart: bool = row(
         default=True,
@@ -163,7 +164,10 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def start(params: Params, state: State, signal: Signal) -> None:
-    """Begin with the first window, and with the RTT that a handshake would have met on an empty path."""
+    """Begin with the first window and the RTT of an empty path.
+
+    A handshake would have measured this RTT.
+    """
     state.window = first_window(params, signal)
     begin_round(state, signal)
     if params.first_timeout_ps > 0:
@@ -180,7 +184,10 @@ def first_window(params: Params, signal: Signal) -> float:
 
 
 def resume(params: Params, state: State, signal: Signal) -> None:
-    """Leave silence out of the cube's time (section 5.8); after a long one begin anew (RFC 5681, section 4.1)."""
+    """Leave silence out of the cube's time (section 5.8).
+
+    After a long silence begin again (RFC 5681, section 4.1).
+    """
     if state.sent_at_ps == OFF:
         return
     idle_ps = signal.now_ps - state.sent_at_ps
@@ -191,7 +198,10 @@ def resume(params: Params, state: State, signal: Signal) -> None:
 
 
 def measure(params: Params, state: State, rtt_ps: float) -> None:
-    """Estimate RTT and timeout; a sample ends the doubling (RFC 6298, sections 2.2 to 2.5 and 5.7)."""
+    """Estimate RTT and timeout (RFC 6298, sections 2.2 to 2.5 and 5.7).
+
+    A sample ends the doubling.
+    """
     if state.smoothed_ps == 0.0:
         state.smoothed_ps = rtt_ps
         state.variation_ps = rtt_ps / 2.0
@@ -206,7 +216,10 @@ def measure(params: Params, state: State, rtt_ps: float) -> None:
 
 
 def acknowledge(params: Params, state: State, signal: Signal) -> None:
-    """Learn what has arrived and what is lost; grow if neither recovery nor the sender itself holds it back."""
+    """Count arrivals and losses; grow if nothing holds the sender back.
+
+    Recovery or the sender itself may hold it back.
+    """
     if signal.seq > state.acked_seq:
         state.acked_seq = signal.seq
         state.timeouts = 0
@@ -222,7 +235,10 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
 
 
 def look(params: Params, state: State, signal: Signal) -> None:
-    """Keep the least RTT; HyStart: end slow start by a long train of ACKs, or by a risen RTT (Linux, tcp_cubic.c)."""
+    """Keep the least RTT, and end slow start by HyStart (Linux, tcp_cubic.c).
+
+    HyStart looks for a long train of ACKs or a risen RTT.
+    """
     rtt_ps = float(signal.rtt_ps)
     if state.least_rtt_ps == 0.0 or rtt_ps < state.least_rtt_ps:
         state.least_rtt_ps = rtt_ps
@@ -246,7 +262,7 @@ def look(params: Params, state: State, signal: Signal) -> None:
 
 
 def begin_round(state: State, signal: Signal) -> None:
-    """HyStart: a round trip begins."""
+    """Begin a round trip of HyStart."""
     state.round_at_ps = signal.now_ps
     state.train_at_ps = signal.now_ps
     state.round_seq = state.high_seq
@@ -255,9 +271,10 @@ def begin_round(state: State, signal: Signal) -> None:
 
 
 def is_filled(state: State, signal: Signal) -> bool:
-    """Whether at least half of the window was in flight (RFC 7661; Linux, tcp_is_cwnd_limited, in slow start).
+    """Whether at least half of the window was in flight (RFC 7661).
 
-    Less means that the sender had nothing to send, or that its NIC was the limit.
+    Linux does the same in slow start (tcp_is_cwnd_limited). Less means that the sender had nothing to send, or that its
+    NIC was the limit.
     """
     return 2 * (signal.inflight_bytes + signal.arrived_bytes) >= state.window_bytes
 
@@ -282,7 +299,10 @@ def grow(params: Params, state: State, signal: Signal, packets: float) -> None:
 
 
 def avoid(params: Params, state: State, packets: float, time_s: float) -> None:
-    """Move towards the cube a round trip ahead, or follow Reno where that is faster (sections 4.3 to 4.5)."""
+    """Follow the cube, or Reno if Reno is faster (sections 4.3 to 4.5).
+
+    The cube is taken a round trip ahead.
+    """
     if cube(params, state, time_s) < state.estimate:
         state.window = max(state.estimate, state.window)
         return
@@ -292,7 +312,7 @@ def avoid(params: Params, state: State, packets: float, time_s: float) -> None:
 
 
 def avoid_by_counting(params: Params, state: State, packets: float, time_s: float) -> None:
-    """Ask for so many ACKs before the window grows by a packet (Linux, tcp_cubic.c, bictcp_update)."""
+    """Count ACKs to grow by one packet (Linux, tcp_cubic.c, bictcp_update)."""
     window = float(math.floor(state.window))
     gap = cube(params, state, time_s + state.least_rtt_ps / PS_PER_S) - window
     acks = float(math.floor(window / gap)) if gap > 0.0 else ACKS_ON_PLATEAU * window
@@ -305,12 +325,15 @@ def avoid_by_counting(params: Params, state: State, packets: float, time_s: floa
 
 
 def whole(params: Params, packets: float) -> float:
-    """Round down where windows are whole."""
+    """Round down if windows are whole numbers."""
     return float(math.floor(packets)) if params.whole_windows else packets
 
 
 def begin_epoch(params: Params, state: State, signal: Signal) -> None:
-    """Begin congestion avoidance: K is the time at which the cube is at the last peak again (figure 2)."""
+    """Begin congestion avoidance and compute K (figure 2).
+
+    K is the time at which the cube is at the last peak again.
+    """
     window = whole(params, state.window)
     state.epoch_at_ps = signal.now_ps
     state.estimate = window
@@ -322,7 +345,7 @@ def begin_epoch(params: Params, state: State, signal: Signal) -> None:
 
 
 def cube(params: Params, state: State, time_s: float) -> float:
-    """W_cubic (figure 1); what is rounded is the distance from the plateau."""
+    """W_cubic (figure 1), with a rounded distance from the plateau."""
     off_s = abs(time_s - state.k_s)
     distance = whole(params, params.c * off_s * off_s * off_s)
     return state.origin - distance if time_s < state.k_s else state.origin + distance
@@ -340,7 +363,10 @@ def cut(params: Params, state: State) -> None:
 
 
 def lose(params: Params, state: State, signal: Signal) -> None:
-    """Cut once for a window of data, and hold the window until all of it is acknowledged (RFC 6582, RFC 6675)."""
+    """Cut once per window of data (RFC 6582, RFC 6675).
+
+    The window holds until all of the data is acknowledged.
+    """
     if signal.seq >= state.recover_seq:
         cut(params, state)
         state.window = state.threshold
@@ -349,7 +375,10 @@ def lose(params: Params, state: State, signal: Signal) -> None:
 
 
 def time_out(params: Params, state: State, signal: Signal) -> None:
-    """Fall to one packet, forget the peak (section 4.8) and double the timeout (RFC 6298, section 5.5)."""
+    """Fall to one packet, forget the peak, and double the timeout.
+
+    Source: section 4.8; RFC 6298, section 5.5.
+    """
     if state.timeouts == 0:  # RFC 5681, section 3.1: what is lost again does not lower the threshold again
         cut(params, state)
     state.timeouts += 1

@@ -1,5 +1,6 @@
-"""DCQCN: the sender of a RoCEv2 flow sets its rate from congestion notification packets (CNPs).
+"""DCQCN: the sender sets its rate from congestion notification packets.
 
+It is for RoCEv2 flows; the packets are called CNPs.
 Source: Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484, sections 3.1 and 5; the defaults are those that the
 authors of HPCC ran, scaled to the line rate, since the paper's were set for 40 Gb/s; variants as told at each of them.
 The paper's numbers were checked in its authors' program: jitupadhye-zz/rdma, fluidmodel/dcqcn/dcqcn2.m.
@@ -27,7 +28,7 @@ PS_PER_BYTE_SECOND = 8e12  # bits per byte x picoseconds per second
 
 
 class Params:
-    """The rates of increase are those at ``scale_rate_bps``; where that is 0 they are absolute."""
+    """Rates of increase are those at ``scale_rate_bps``; absolute if it is 0."""
 
     cnp_interval_ps: int = row(
         default=0,
@@ -135,7 +136,10 @@ class Params:
 
 
 class State(SenderState):
-    """One sending queue pair. The instants are kept beside ``timer_at_ps``, which is off while it is idle."""
+    """One sending queue pair.
+
+    The instants are kept beside ``timer_at_ps``, which is off while the queue pair is idle.
+    """
 
     target_bps: float
     alpha: float
@@ -176,7 +180,10 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def set_window(params: Params, state: State, signal: Signal) -> None:
-    """Allow some bandwidth-delay products in flight, at line rate or at the rate that is left."""
+    """Allow some bandwidth-delay products in flight.
+
+    They are computed at line rate or at the present rate.
+    """
     line_bps = float(signal.line_rate_bps)
     full_bytes = params.window_bdps * line_bps * float(signal.base_rtt_ps) / PS_PER_BYTE_SECOND + signal.mtu_bytes
     if params.window_follows_rate:
@@ -186,7 +193,10 @@ def set_window(params: Params, state: State, signal: Signal) -> None:
 
 
 def notice(params: Params, state: State, signal: Signal) -> None:
-    """Take a CNP: cut at once (section 3.1), or leave it to the decrease timer."""
+    """Take a CNP: cut at once, or leave it to the decrease timer.
+
+    Section 3.1 has the cut.
+    """
     state.cnps += 1
     state.cnp_for_alpha = params.decrease_timer_ps == 0 or state.cnps > 1
     state.cnp_for_decrease = True
@@ -208,7 +218,7 @@ def notice(params: Params, state: State, signal: Signal) -> None:
 
 
 def cut(params: Params, state: State, now_ps: int) -> None:
-    """Decrease the rate (equation 1) and begin fast recovery anew."""
+    """Decrease the rate (equation 1) and restart fast recovery."""
     if params.clamp_target or state.time_stage > 0 or state.byte_stage > 0 or state.increase_at_ps == OFF:
         state.target_bps = state.rate_bps
     state.rate_bps = max(state.rate_bps * (1.0 - state.alpha / 2.0), min(float(params.min_rate_bps), state.rate_bps))
@@ -216,7 +226,7 @@ def cut(params: Params, state: State, now_ps: int) -> None:
 
 
 def restart_increase(params: Params, state: State, now_ps: int) -> None:
-    """Set both stages and the byte counter to nothing."""
+    """Reset both stages and the byte counter."""
     state.time_stage = 0
     state.byte_stage = 0
     state.sent_bytes = 0
@@ -224,7 +234,7 @@ def restart_increase(params: Params, state: State, now_ps: int) -> None:
 
 
 def count_bytes(params: Params, state: State, signal: Signal) -> None:
-    """Count payload sent while the rate is below the line rate; at most one increase per packet."""
+    """Count payload sent below line rate; increase at most once per packet."""
     if params.increase_bytes > 0 and state.increase_at_ps != OFF:
         state.sent_bytes += signal.bytes
         if state.sent_bytes >= params.increase_bytes:
@@ -234,7 +244,10 @@ def count_bytes(params: Params, state: State, signal: Signal) -> None:
 
 
 def catch_up(params: Params, state: State, signal: Signal) -> None:
-    """Do all that is due, the earliest first; at one instant alpha, then the increase, then the decrease."""
+    """Do all due events, the earliest first.
+
+    At one instant alpha comes first, then the increase, then the decrease.
+    """
     first = min(on_or(state.alpha_at_ps, signal), on_or(state.increase_at_ps, signal))
     late_ps = signal.now_ps - min(first, on_or(state.decrease_at_ps, signal))
     # Since no CNP comes meanwhile, the decrease is due twice at most: once for those that came, once to stop.
@@ -256,12 +269,15 @@ def catch_up(params: Params, state: State, signal: Signal) -> None:
 
 
 def on_or(at_ps: int, signal: Signal) -> int:
-    """The instant of a timer; for one that is off, an instant that is not due."""
+    """Instant of a timer, or one that is never due if off."""
     return at_ps if at_ps != OFF else signal.now_ps + 1
 
 
 def update_alpha(params: Params, state: State) -> None:
-    """Let alpha decay (equation 2), or rise if that is the timer's to do and a CNP has come."""
+    """Let alpha decay (equation 2), or rise after a CNP.
+
+    It rises here only if the timer is in charge.
+    """
     state.alpha = (1.0 - params.g) * state.alpha
     if not params.alpha_at_cnp and state.cnp_for_alpha:
         state.alpha += params.g
@@ -273,7 +289,10 @@ def update_alpha(params: Params, state: State) -> None:
 
 
 def decrease_if_noticed(params: Params, state: State) -> None:
-    """Cut once for all CNPs of the last period; without one, stop until the next comes."""
+    """Cut once for all CNPs of the last period.
+
+    Without a CNP the timer stops until the next CNP.
+    """
     now_ps = state.decrease_at_ps
     state.decrease_at_ps = OFF
     if state.cnp_for_decrease:
@@ -283,7 +302,7 @@ def decrease_if_noticed(params: Params, state: State) -> None:
 
 
 def increase(params: Params, state: State, signal: Signal) -> None:
-    """Fast recovery, additive or hyper increase, by the stages before this event is counted (section 3.1)."""
+    """Fast recovery, additive or hyper increase, by the present stages (section 3.1)."""
     line_bps = float(signal.line_rate_bps)
     scale = line_bps / params.scale_rate_bps if params.scale_rate_bps > 0 else 1.0
     byte_stage = state.byte_stage if params.increase_bytes > 0 else state.time_stage
@@ -303,7 +322,10 @@ def increase(params: Params, state: State, signal: Signal) -> None:
 
 
 def receive(params: Params, state: Receiver, shared: None, signal: Signal) -> None:
-    """Notification point, at the receiving NIC: a CNP for a marked packet, at most one in an interval."""
+    """Notification point at the receiving NIC: CNPs for marked packets.
+
+    It sends at most one CNP in an interval.
+    """
     if signal.kind == Kind.DATA and signal.ecn == 1:
         is_time = state.last_cnp_at_ps == OFF or signal.now_ps - state.last_cnp_at_ps >= params.cnp_interval_ps
         if is_time:

@@ -1,5 +1,6 @@
-"""DCTCP: the window falls once in a window of data by half the share of packets that were marked.
+"""DCTCP: the window falls by half the share of marked packets.
 
+It falls once in a window of data.
 Source: RFC 8257, sections 3.3 to 3.5; Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192; Linux,
 net/ipv4/tcp_dctcp.c; HPCC-ns3, rdma-hw.cc (a DCTCP that sets a rate); the rest as in reno.py.
 Leaves out: the handshake; the receiver's state machine for delayed ACKs, since each ACK tells how much came marked;
@@ -22,7 +23,10 @@ PS_PER_BYTE_SECOND = 8e12  # bits per byte x picoseconds per second
 
 
 class Params:
-    """Windows are counted in packets, which need no scale; rates are those of the authors, who do not scale them."""
+    """Windows in packets, which need no scale; rates of the authors.
+
+    The authors do not scale rates.
+    """
 
     g: float = row(
         default=1 / 16,
@@ -89,7 +93,7 @@ class Params:
     cut_takes_flight: bool = row(
         default=False,
         source="false: Linux, tcp_dctcp.c; true: RFC 5681, equation 4",
-        text="A loss leaves half of what is sent and not acknowledged; if false, half of the window.",
+        text="Whether a loss halves unacknowledged bytes; if false, it halves the window.",
     )
     idle_restart: bool = row(
         default=True,
@@ -154,7 +158,7 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def turn(params: Params, state: State, signal: Signal) -> None:
-    """React as a TCP with a window."""
+    """React as TCP does, with a window."""
     if signal.kind == Kind.START:
         start(params, state, signal)
     elif signal.kind == Kind.RESUME:
@@ -170,7 +174,10 @@ def turn(params: Params, state: State, signal: Signal) -> None:
 
 
 def start(params: Params, state: State, signal: Signal) -> None:
-    """Begin with the first window, and with the RTT that a handshake would have met on an empty path."""
+    """Begin with the first window and the RTT of an empty path.
+
+    A handshake would have measured this RTT.
+    """
     state.window = first_window(params, signal)
     if params.first_timeout_ps > 0:
         state.timeout_ps = params.first_timeout_ps
@@ -186,14 +193,20 @@ def first_window(params: Params, signal: Signal) -> float:
 
 
 def resume(params: Params, state: State, signal: Signal) -> None:
-    """Begin anew after a long silence (RFC 5681, section 4.1); `ssthresh` remembers the old window."""
+    """Begin again after a long silence (RFC 5681, section 4.1).
+
+    `ssthresh` remembers the old window.
+    """
     is_long = state.sent_at_ps != OFF and signal.now_ps - state.sent_at_ps > state.timeout_ps
     if params.idle_restart and is_long:
         state.window = min(state.window, first_window(params, signal))
 
 
 def measure(params: Params, state: State, rtt_ps: float) -> None:
-    """Estimate RTT and timeout; a sample ends the doubling (RFC 6298, sections 2.2 to 2.5 and 5.7)."""
+    """Estimate RTT and timeout (RFC 6298, sections 2.2 to 2.5 and 5.7).
+
+    A sample ends the doubling.
+    """
     if state.smoothed_ps == 0.0:
         state.smoothed_ps = rtt_ps
         state.variation_ps = rtt_ps / 2.0
@@ -208,7 +221,7 @@ def measure(params: Params, state: State, rtt_ps: float) -> None:
 
 
 def count(state: State, signal: Signal) -> None:
-    """Count what has arrived, and how much of it marked (RFC 8257, section 3.3, steps 1 to 3)."""
+    """Count arrived and marked bytes (RFC 8257, section 3.3, steps 1 to 3)."""
     state.arrived_bytes += signal.arrived_bytes
     state.marked_bytes += signal.marked_bytes
 
@@ -232,7 +245,7 @@ def learn(params: Params, state: State, signal: Signal) -> None:
 
 
 def acknowledge(params: Params, state: State, signal: Signal) -> None:
-    """Learn what has arrived, was marked and is lost; cut once in a window of data, or grow."""
+    """Count arrivals, marks and losses; cut once per window, or grow."""
     if signal.rtt_ps > 0:
         measure(params, state, float(signal.rtt_ps))
     if signal.seq > state.acked_seq:
@@ -258,9 +271,10 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
 
 
 def is_filled(state: State, signal: Signal) -> bool:
-    """Whether at least half of the window was in flight (RFC 7661; Linux, tcp_is_cwnd_limited, in slow start).
+    """Whether at least half of the window was in flight (RFC 7661).
 
-    Less means that the sender had nothing to send, or that its NIC was the limit.
+    Linux does the same in slow start (tcp_is_cwnd_limited). Less means that the sender had nothing to send, or that its
+    NIC was the limit.
     """
     return 2 * (signal.inflight_bytes + signal.arrived_bytes) >= state.window_bytes
 
@@ -275,7 +289,7 @@ def grow(params: Params, state: State, packets: float) -> None:
 
 
 def half(params: Params, state: State, signal: Signal) -> float:
-    """What a loss leaves (RFC 8257, section 3.5; RFC 5681, equation 4)."""
+    """Half window after a loss (RFC 8257, section 3.5; RFC 5681, equation 4)."""
     before = state.window
     if params.cut_takes_flight:
         before = float(state.high_seq - state.acked_seq)
@@ -283,7 +297,10 @@ def half(params: Params, state: State, signal: Signal) -> float:
 
 
 def lose(params: Params, state: State, signal: Signal) -> None:
-    """Cut once for a window of data, and hold the window until all of it is acknowledged (RFC 6582, RFC 6675)."""
+    """Cut once per window of data (RFC 6582, RFC 6675).
+
+    The window holds until all of the data is acknowledged.
+    """
     if signal.seq >= state.recover_seq:
         state.threshold = half(params, state, signal)
         state.window = state.threshold
@@ -292,7 +309,10 @@ def lose(params: Params, state: State, signal: Signal) -> None:
 
 
 def time_out(params: Params, state: State, signal: Signal) -> None:
-    """Fall to one packet and double the timeout (RFC 5681, section 3.1; RFC 6298, section 5.5)."""
+    """Fall to one packet and double the timeout.
+
+    Source: RFC 5681, section 3.1; RFC 6298, section 5.5.
+    """
     if state.timeouts == 0:  # RFC 5681, section 3.1: what is lost again does not lower the threshold again
         state.threshold = half(params, state, signal)
     state.timeouts += 1
@@ -303,7 +323,7 @@ def time_out(params: Params, state: State, signal: Signal) -> None:
 
 
 def pace(params: Params, state: State, signal: Signal) -> None:
-    """Set a rate and the window that belongs to it (HPCC-ns3, HandleAckDctcp and GetWin)."""
+    """Set a rate and its window (HPCC-ns3, HandleAckDctcp and GetWin)."""
     line_bps = float(signal.line_rate_bps)
     if signal.kind == Kind.START:
         state.rate_bps = line_bps

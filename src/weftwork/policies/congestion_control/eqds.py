@@ -1,5 +1,6 @@
-"""EQDS: receivers pace cumulative credit in quanta; queue pairs with packets to send again are served first.
+"""EQDS: receivers pace cumulative credit, and serve retransmissions first.
 
+Credit comes in quanta.
 Source: Olteanu et al., NSDI 2022, "An edge-queued datagram service for all datacenter traffic", as csg-htsim has it
 (github.com/Broadcom/csg-htsim, sim/eqds.cpp); the paper's text was not read.
 Leaves out: the queues of the sending host, through which EQDS carries other protocols; the randomised timeout; credit
@@ -29,7 +30,10 @@ LEAST_RTTS = 4  # chosen: a queue of one BDP doubles the round trip; below it ti
 
 
 class Params:
-    """A window is ``window_packets``, or where that is 0 ``window_bdps`` x line rate x base RTT of the path."""
+    """Parameters of EQDS.
+
+    A window is ``window_packets``, or if that is 0 ``window_bdps`` x line rate x base RTT of the path.
+    """
 
     window_bdps: float = row(
         default=1.5,
@@ -49,7 +53,7 @@ class Params:
         minimum=1,
         maximum=16384,
         source="uet-htsim, eqdspacket.h (pull quantum)",
-        text="Unit of what senders ask for and receivers grant.",
+        text="Unit of requested and granted credit.",
     )
     pull_quanta: int = row(
         default=8,
@@ -139,7 +143,10 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def spend(state: State, size_bytes: int) -> None:
-    """Spend granted credit, then speculative credit; a packet that is sent again at once may overdraw them."""
+    """Spend granted credit, then speculative credit.
+
+    A packet that is sent again at once may overdraw both.
+    """
     state.credit_bytes -= size_bytes
     if state.credit_bytes < 0:
         from_speculative = min(-state.credit_bytes, state.speculative_bytes)
@@ -148,7 +155,7 @@ def spend(state: State, size_bytes: int) -> None:
 
 
 def count(state: State, signal: Signal) -> None:
-    """Keep count of what was sent and has arrived; what is neither in flight nor has arrived is lost."""
+    """Count sent and arrived bytes; the rest that is not in flight is lost."""
     if signal.kind == Kind.SEND:
         if signal.next_seq > state.next_seq:
             state.sent_bytes += signal.bytes
@@ -161,12 +168,12 @@ def count(state: State, signal: Signal) -> None:
 
 
 def wanted_of(state: State, signal: Signal) -> int:
-    """Payload that waits to be sent, for the first time or again."""
+    """Payload that waits for its first or next transmission."""
     return signal.backlog_bytes + state.sent_bytes - state.arrived_bytes - signal.inflight_bytes
 
 
 def window_of(params: Params, signal: Signal) -> int:
-    """Give the most credit that is asked for, kept, or given in advance."""
+    """Return the most credit that is asked for, kept, or speculative."""
     if params.window_packets > 0:
         return params.window_packets * signal.mtu_bytes
     bdp_bytes = float(signal.line_rate_bps) * float(signal.base_rtt_ps) / PS_PER_BYTE_SECOND
@@ -174,12 +181,15 @@ def window_of(params: Params, signal: Signal) -> int:
 
 
 def timeout_of(params: Params, signal: Signal) -> int:
-    """Give the retransmission timeout."""
+    """Return the retransmission timeout."""
     return max(params.timeout_ps, LEAST_RTTS * signal.base_rtt_ps)
 
 
 def ask(params: Params, state: State, signal: Signal, allowed_bytes: int, wanted_bytes: int) -> None:
-    """Tell the credit up to which it wants to be pulled: in each packet, and in a request where none can be sent."""
+    """Report the credit limit that the sender wants to be pulled to.
+
+    It goes into each packet, or into a request if no packet can be sent.
+    """
     credit_bytes = state.credit_bytes + state.speculative_bytes
     target_bytes = max(state.granted_bytes + min(wanted_bytes, window_of(params, signal)) - credit_bytes, 0)
     state.request_bytes = (target_bytes + params.quantum_bytes - 1) // params.quantum_bytes * params.quantum_bytes
@@ -209,12 +219,15 @@ def receive(params: Params, state: Receiver, shared: Shared, signal: Signal) -> 
 
 
 def pull_bytes(params: Params) -> int:
-    """Give the credit that a turn grants."""
+    """Return the credit of one turn."""
     return params.quantum_bytes * params.pull_quanta
 
 
 def take_turn(params: Params, state: Receiver, shared: Shared, signal: Signal) -> None:
-    """Grant a pull, unless an earlier class has come in between; then book the next turn."""
+    """Grant a pull, then book the next turn.
+
+    A queue pair of an earlier class that came in between goes first.
+    """
     turn = state.turn
     state.turn = NONE
     if free_at(shared, signal, turn) > signal.now_ps:
@@ -229,7 +242,10 @@ def take_turn(params: Params, state: Receiver, shared: Shared, signal: Signal) -
 
 
 def book_next(params: Params, state: Receiver, shared: Shared, signal: Signal) -> None:
-    """Book a turn of the first class that the queue pair is in, if that is before the class of its turn."""
+    """Book a turn of the queue pair's first class.
+
+    It is booked only if that is before the class of its present turn.
+    """
     if state.resend_bytes > 0:
         if state.turn > RESENDING:
             book(params, state, shared, signal, RESENDING)
@@ -238,7 +254,7 @@ def book_next(params: Params, state: Receiver, shared: Shared, signal: Signal) -
 
 
 def free_at(shared: Shared, signal: Signal, turn: int) -> int:
-    """Give the first instant at which the pacer has time for this class."""
+    """Return the first free instant of the pacer for this class."""
     at_ps = max(shared.busy_until_ps, signal.now_ps)
     for earlier in range(turn):
         at_ps = max(at_ps, shared.booked_until_ps[earlier])
@@ -246,7 +262,10 @@ def free_at(shared: Shared, signal: Signal, turn: int) -> int:
 
 
 def book(params: Params, state: Receiver, shared: Shared, signal: Signal, turn: int) -> None:
-    """Book a turn behind those of its class. Each queue pair has one, so that they go round."""
+    """Book a turn behind those of its class.
+
+    Each queue pair has one turn, so that all are served in rotation.
+    """
     at_ps = max(free_at(shared, signal, turn), shared.booked_until_ps[turn])
     shared.booked_until_ps[turn] = at_ps + time_of(params, signal)
     state.turn = turn
@@ -254,7 +273,7 @@ def book(params: Params, state: Receiver, shared: Shared, signal: Signal, turn: 
 
 
 def time_of(params: Params, signal: Signal) -> int:
-    """Give the pacer's time for a pull: that of its packets on the wire."""
+    """Return the pacer's time for a pull: that of its packets on the wire."""
     packet_bytes = float(signal.mtu_bytes)
     wire_bytes = pull_bytes(params) * (packet_bytes + params.overhead_bytes) / packet_bytes
     return int(wire_bytes * PS_PER_BYTE_SECOND / (params.pull_share * signal.line_rate_bps)) + 1

@@ -1,5 +1,6 @@
-"""Falcon's control: Swift on the fabric's delay, and a window that follows the fill of the receiving NIC's buffer.
+"""Falcon: Swift on fabric delay, and a window by NIC buffer fill.
 
+The buffer is that of the receiving NIC.
 Source: OCP-NET-Falcon 0.9, section 10.3, and google/isekai, Google's simulator of it: rue/algorithm/swift.h and
 swift.cc (law and constants), common/default_config_generator.cc (first windows).
 Leaves out: the fill of the NIC's buffer in acknowledgements, which no transport here carries: the delay in the
@@ -22,13 +23,16 @@ LEVELS = 32  # OCP-NET-Falcon 0.9, section 10.3: the level of the receive buffer
 
 
 class Params:
-    """Windows are in packets of the MTU; nothing scales with the line rate, as in isekai."""
+    """Parameters of Falcon.
+
+    Windows are in packets of the MTU; nothing scales with the line rate, as in isekai.
+    """
 
     increase_packets: float = row(
         default=1.0,
         minimum=0,
         source="isekai, swift.cc (fabric_additive_increment_factor)",
-        text="The fabric window grows by so many packets in a round trip.",
+        text="Growth of the fabric window in a round trip.",
     )
     decrease: float = row(
         default=0.8,
@@ -54,13 +58,13 @@ class Params:
         default=1.25,
         minimum=0,
         source="chosen: a target below the RTT of the empty path would starve a flow; 0: isekai",
-        text="The target before flow scaling is at least so many base RTTs of the path.",
+        text="Lower limit of the target before flow scaling, in base RTTs of the path.",
     )
     hop_target_ps: int = row(
         default="1us",
         minimum=0,
         source="isekai, swift.cc (topo_scaling_per_hop)",
-        text="What each switch on the way adds to the target.",
+        text="Addition to the target for each switch on the path.",
     )
     scaling_ps: int = row(
         default="100us",
@@ -131,7 +135,7 @@ class Params:
         default=1.0,
         minimum=0,
         source="isekai, swift.cc (nic_additive_increment_factor)",
-        text="The NIC's window grows by so many packets.",
+        text="Growth of the NIC's window.",
     )
     nic_decrease: float = row(
         default=0.8,
@@ -227,7 +231,7 @@ class State(SenderState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Sender: both windows, and what the NIC makes of the smaller one."""
+    """Update both windows; the NIC obeys the smaller window."""
     if signal.kind == Kind.START:
         state.fabric_packets = within(params.initial_packets, params.min_packets, params.max_packets)
         state.nic_packets = within(params.nic_initial_packets, params.nic_min_packets, params.nic_max_packets)
@@ -254,7 +258,7 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def measure(params: Params, state: State, signal: Signal) -> None:
-    """Keep the last RTT, the smoothed one, the smoothed delay and the level of the receiver's buffer."""
+    """Keep RTT, smoothed RTT, smoothed delay and receiver buffer level."""
     rtt_ps = float(signal.rtt_ps)
     state.smoothed_rtt_ps = params.old_rtt_weight * state.smoothed_rtt_ps + (1.0 - params.old_rtt_weight) * rtt_ps
     state.last_rtt_ps = rtt_ps
@@ -264,7 +268,7 @@ def measure(params: Params, state: State, signal: Signal) -> None:
 
 
 def fabric_target_ps(params: Params, window: float, signal: Signal) -> float:
-    """Target of the fabric's delay: base, switches, and more for a small window."""
+    """Target of the fabric's delay: base, switches, and small-window term."""
     most = 1.0 / math.sqrt(params.scaling_min_packets)
     least = 1.0 / math.sqrt(params.scaling_max_packets)
     share = (1.0 / math.sqrt(window) - least) / max(most - least, 1e-9)
@@ -274,7 +278,7 @@ def fabric_target_ps(params: Params, window: float, signal: Signal) -> float:
 
 
 def follow_fabric(params: Params, state: State, signal: Signal) -> None:
-    """Grow below the target, else cut once in a round trip."""
+    """Grow below the target; else cut at most once per round trip."""
     window = state.fabric_packets
     state.target_ps = fabric_target_ps(params, window, signal)
     if state.delay_ps < state.target_ps:
@@ -286,7 +290,10 @@ def follow_fabric(params: Params, state: State, signal: Signal) -> None:
 
 
 def set_fabric(params: Params, state: State, signal: Signal, window: float) -> None:
-    """Set the fabric window within its limits; a cut, and being the smallest, begin a round trip without one."""
+    """Set the fabric window within its limits.
+
+    A cut begins a round trip without another cut, and so does the smallest window.
+    """
     new = within(window, params.min_packets, params.max_packets)
     if new < state.fabric_packets or new <= params.min_packets:
         state.fabric_mark_at_ps = signal.now_ps
@@ -294,10 +301,10 @@ def set_fabric(params: Params, state: State, signal: Signal, window: float) -> N
 
 
 def follow_nic(params: Params, state: State, signal: Signal) -> None:
-    """Grow below the target level, else cut; each at most once in a round trip, and growth at once after a cut.
+    """Grow below the target level, else cut, once per round trip.
 
-    Isekai's first generation also begins a round trip at every acknowledgement that finds the largest window, which
-    then is never cut while acknowledgements come sooner than that. Not so here.
+    Growth may follow a cut at once. Isekai's first generation also begins a round trip at every acknowledgement that
+    finds the largest window, which then is never cut while acknowledgements come sooner than that. Not so here.
     """
     old = state.nic_packets
     new = old
@@ -331,7 +338,10 @@ def within(value: float, lowest: float, highest: float) -> float:
 
 
 def obey(params: Params, state: State, signal: Signal) -> None:
-    """Set window, rate and timeout: below a packet, one packet in flight and an RTT / window between two."""
+    """Set window, rate and timeout.
+
+    Below a packet, one packet is in flight, with an RTT / window between two packets.
+    """
     window = min(state.fabric_packets, state.nic_packets)
     if params.sequence_packets > 0:
         window = min(window, float(params.sequence_packets))

@@ -1,4 +1,4 @@
-"""Fixed window: a flow sends at line rate and keeps at most a fixed number of bytes in flight.
+"""Fixed window: line rate, with a fixed number of bytes in flight.
 
 Source: sliding window with a constant size; the yardstick of every other control.
 Leaves out: any reaction to congestion.
@@ -25,7 +25,7 @@ class Params:
 
 
 class State(SenderState):
-    """Nothing beyond what the NIC obeys."""
+    """No state besides rate and window."""
 
 
 def step(params: Params, state: State, signal: Signal) -> None:

@@ -1,5 +1,6 @@
-"""HPCC: the sender sets its window and its rate from what every switch of the path writes into packets (INT).
+"""HPCC: the sender sets window and rate from telemetry of switches (INT).
 
+Every switch of the path writes into packets.
 Source: Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085, algorithm 1; the defaults are those of the authors' own
 simulations, github.com/alibaba-edu/High-Precision-Congestion-Control (HPCC-ns3), scaled to the line rate.
 Leaves out: what a packed header loses (units of 80 and 128 bytes, clocks that wrap after 16.8 ms); one reference for
@@ -22,7 +23,10 @@ LEAST_LOAD = 1e-9  # chosen: keeps the quotient finite; the line rate bounds the
 
 
 class Params:
-    """The additive increase is given in one of three ways: for so many flows, in bytes, or as a rate."""
+    """Parameters of HPCC.
+
+    The additive increase is given in one of three ways: for so many flows, in bytes, or as a rate.
+    """
 
     eta: float = row(
         default=0.95,
@@ -35,7 +39,7 @@ class Params:
         default=0,
         minimum=0,
         source="0: HPCC-ns3, run.py, and the paper's simulations; 5: its text, a typo say its authors (hpcc-group)",
-        text="Additive steps in a row, one in each round trip, before the window follows the load below eta too.",
+        text="Additive steps in a row, one per round trip, before the window follows a load below eta too.",
     )
     expected_flows: int = row(
         default=0,
@@ -80,7 +84,10 @@ class Params:
 
 
 class State(SenderState):
-    """One sending queue pair: what the last ACK told of each hop, the load, and the reference window."""
+    """One sending queue pair: telemetry of the last ACK, load, reference window.
+
+    The telemetry is that of each hop.
+    """
 
     last_queue_bytes: list[int] = array(HOPS)
     last_tx_bytes: list[int] = array(HOPS)
@@ -94,7 +101,7 @@ class State(SenderState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Sending NIC: a window of line rate x T at first, then by the ACKs."""
+    """Sending NIC: start with line rate x T, then follow the ACKs."""
     if signal.kind == Kind.START:
         state.reference_bytes = full_bytes(params, signal)
         obey(params, state, signal, state.reference_bytes)
@@ -111,18 +118,18 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def rtt_ps(params: Params, signal: Signal) -> float:
-    """T, within which the window is sent."""
+    """T, the time in which a window is sent."""
     longest_ps = signal.fabric_base_rtt_ps if params.fabric_rtt else 0
     return float(max(longest_ps, signal.base_rtt_ps, 1))  # a pair without a route at time 0 has none
 
 
 def full_bytes(params: Params, signal: Signal) -> float:
-    """W_init: what the line carries in T."""
+    """W_init: bytes on the line in T."""
     return float(signal.line_rate_bps) * rtt_ps(params, signal) / PS_PER_BYTE_SECOND
 
 
 def knows_path(state: State, signal: Signal) -> bool:
-    """Whether the last ACK told of the same ports."""
+    """Whether the last ACK came over the same ports."""
     known = state.hops == signal.hops
     for i in range(signal.hops):
         known = known and state.last_port[i] == signal.hop_port[i]
@@ -130,7 +137,7 @@ def knows_path(state: State, signal: Signal) -> bool:
 
 
 def remember(state: State, signal: Signal) -> None:
-    """Keep what this ACK tells of each hop."""
+    """Store the telemetry of each hop."""
     state.hops = signal.hops
     for i in range(signal.hops):
         state.last_queue_bytes[i] = signal.hop_queue_bytes[i]
@@ -140,7 +147,10 @@ def remember(state: State, signal: Signal) -> None:
 
 
 def measure(params: Params, state: State, signal: Signal) -> None:
-    """MeasureInflight: the load of the busiest hop, smoothed by the part of T that it was measured over."""
+    """MeasureInflight: smoothed load of the busiest hop.
+
+    The smoothing is by the part of T that the load was measured over.
+    """
     round_ps = rtt_ps(params, signal)
     highest = 0.0
     over_ps = 0
@@ -159,7 +169,10 @@ def measure(params: Params, state: State, signal: Signal) -> None:
 
 
 def react(params: Params, state: State, signal: Signal) -> None:
-    """ComputeWind: move the window from its reference; once in a round trip the reference too."""
+    """ComputeWind: move the window from its reference.
+
+    The reference follows once in a round trip.
+    """
     ratio = state.load / params.eta
     if ratio >= 1.0 or state.stage >= params.stages:
         window_bytes = state.reference_bytes / max(ratio, LEAST_LOAD) + increase_bytes(params, signal)
@@ -178,7 +191,7 @@ def react(params: Params, state: State, signal: Signal) -> None:
 
 
 def increase_bytes(params: Params, signal: Signal) -> float:
-    """W_ai, by which a window grows in T whatever the load."""
+    """W_ai, the growth of a window in T at any load."""
     if params.expected_flows > 0:
         return full_bytes(params, signal) * (1.0 - params.eta) / params.expected_flows
     if params.increase_bytes > 0:
@@ -188,7 +201,10 @@ def increase_bytes(params: Params, signal: Signal) -> float:
 
 
 def obey(params: Params, state: State, signal: Signal, window_bytes: float) -> None:
-    """Pace the window over T; a packet may start while less than the window is in flight (HPCC-ns3, IsWinBound)."""
+    """Pace the window over T.
+
+    A packet may start while less than the window is in flight (HPCC-ns3, IsWinBound).
+    """
     state.window_bytes = window_bytes + signal.mtu_bytes
     rate_bps = window_bytes * PS_PER_BYTE_SECOND / rtt_ps(params, signal)
     state.rate_bps = min(rate_bps, float(signal.line_rate_bps))

@@ -1,5 +1,6 @@
-"""HPCC-PINT: HPCC with one byte in place of telemetry: the smoothed load of the busiest switch on the path.
+"""HPCC-PINT: HPCC with one byte for the load of the busiest switch.
 
+The byte replaces telemetry; the load is smoothed.
 Source: Ben Basat et al., PINT, SIGCOMM 2020, doi:10.1145/3387514.3405894, and HPCC, SIGCOMM 2019,
 doi:10.1145/3341302.3342085; github.com/alibaba-edu/High-Precision-Congestion-Control (HPCC-ns3), rdma-hw.cc,
 UpdateRateHpPint, whose authors run it as `hpccPint`. How switches measure: docs/models/packet-engine.md, Path load.
@@ -16,7 +17,7 @@ PS_PER_BYTE_SECOND = 8e12  # bits per byte x picoseconds per second
 
 
 class Params:
-    """As those of `hpcc`."""
+    """The parameters of `hpcc`."""
 
     eta: float = row(
         default=0.95,
@@ -29,7 +30,7 @@ class Params:
         default=0,
         minimum=0,
         source="HPCC-ns3, run.py (mi 0)",
-        text="Additive steps in a row, one in each round trip, before the window follows the load below eta too.",
+        text="Additive steps in a row, one per round trip, before the window follows a load below eta too.",
     )
     expected_flows: int = row(
         default=0,
@@ -66,7 +67,10 @@ class State(SenderState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Sending NIC: a window of line rate x T at first, then by the ACKs; the first one only begins a round trip."""
+    """Sending NIC: start with line rate x T, then follow the ACKs.
+
+    The first ACK only begins a round trip.
+    """
     if signal.kind == Kind.START:
         state.reference_bytes = full_bytes(signal)
         obey(state, signal, state.reference_bytes)
@@ -78,17 +82,20 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def rtt_ps(signal: Signal) -> float:
-    """T, the longest base RTT of the fabric, over which switches smooth too."""
+    """T, the longest base RTT of the fabric.
+
+    Switches smooth over T too.
+    """
     return float(max(signal.fabric_base_rtt_ps, signal.base_rtt_ps, 1))
 
 
 def full_bytes(signal: Signal) -> float:
-    """W_init: what the line carries in T."""
+    """W_init: bytes on the line in T."""
     return float(signal.line_rate_bps) * rtt_ps(signal) / PS_PER_BYTE_SECOND
 
 
 def react(params: Params, state: State, signal: Signal) -> None:
-    """ComputeWind of HPCC, with the load that the packet has brought."""
+    """ComputeWind of HPCC, with the load carried by the packet."""
     ratio = signal.path_load / params.eta
     if ratio >= 1.0 or state.stage >= params.stages:
         window_bytes = state.reference_bytes / ratio + increase_bytes(params, signal)
@@ -107,7 +114,7 @@ def react(params: Params, state: State, signal: Signal) -> None:
 
 
 def increase_bytes(params: Params, signal: Signal) -> float:
-    """W_ai, by which a window grows in T whatever the load."""
+    """W_ai, the growth of a window in T at any load."""
     if params.expected_flows > 0:
         return full_bytes(signal) * (1.0 - params.eta) / params.expected_flows
     scale = float(signal.line_rate_bps) / params.scale_rate_bps if params.scale_rate_bps > 0 else 1.0
@@ -115,7 +122,10 @@ def increase_bytes(params: Params, signal: Signal) -> float:
 
 
 def obey(state: State, signal: Signal, window_bytes: float) -> None:
-    """Pace the window over T; a packet may start while less than the window is in flight (HPCC-ns3, IsWinBound)."""
+    """Pace the window over T.
+
+    A packet may start while less than the window is in flight (HPCC-ns3, IsWinBound).
+    """
     state.window_bytes = window_bytes + signal.mtu_bytes
     rate_bps = window_bytes * PS_PER_BYTE_SECOND / rtt_ps(signal)
     state.rate_bps = min(rate_bps, float(signal.line_rate_bps))

@@ -1,4 +1,4 @@
-"""InfiniBand congestion control: each BECN makes a queue pair pause longer after every packet, a timer shorter.
+"""InfiniBand congestion control: BECNs lengthen packet pauses, a timer shortens them.
 
 Source: IBTA InfiniBand architecture specification, volume 1, annex A10, as public programs show it:
 OpenSM (include/iba/ib_types.h, A10.2.2 and A10.4.3) and Linux's hfi1 (rc.c process_becn, init.c set_link_ipg).
@@ -76,7 +76,10 @@ class Params:
 
 
 class State(SenderState):
-    """One sending queue pair. The instant is kept beside ``timer_at_ps``, which is off while it is idle."""
+    """One sending queue pair.
+
+    The instant is kept beside ``timer_at_ps``, which is off while the queue pair is idle.
+    """
 
     ccti: int
     decrease_at_ps: int = OFF
@@ -101,12 +104,15 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def lowest(params: Params) -> int:
-    """The smallest index, which is never above the limit."""
+    """The smallest index, at most the limit."""
     return min(params.ccti_min, params.ccti_limit)
 
 
 def inter_packet_delay(params: Params, ccti: int) -> float:
-    """Pause after a packet, in times of that packet on the line (A10.2.2.1.1): the entry at this index."""
+    """Pause after a packet, as a multiple of its time on the line (A10.2.2.1.1).
+
+    It is the entry at this index.
+    """
     multiplier = min(ccti * params.cct_multiplier, MOST_MULTIPLIER)
     parts = 1
     for _ in range(params.cct_shift):
@@ -115,14 +121,17 @@ def inter_packet_delay(params: Params, ccti: int) -> float:
 
 
 def notice(params: Params, state: State, signal: Signal) -> None:
-    """Take a BECN: a higher index, and a timer where there is none (hfi1, process_becn)."""
+    """Take a BECN: raise the index and start the timer (hfi1, process_becn)."""
     state.ccti = min(state.ccti + params.ccti_increase, params.ccti_limit)
     if state.decrease_at_ps == OFF and state.ccti > lowest(params):
         state.decrease_at_ps = signal.now_ps + params.ccti_timer_ps
 
 
 def recover(params: Params, state: State, signal: Signal) -> None:
-    """Lower the index by one for each period that has ended, those of an idle time included; stop at the smallest."""
+    """Lower the index by one per ended period, idle time included.
+
+    It stops at the smallest index.
+    """
     if state.decrease_at_ps != OFF and state.decrease_at_ps <= signal.now_ps:
         periods = (signal.now_ps - state.decrease_at_ps) // params.ccti_timer_ps + 1
         state.ccti = max(state.ccti - periods, lowest(params))
@@ -132,7 +141,10 @@ def recover(params: Params, state: State, signal: Signal) -> None:
 
 
 def receive(params: Params, state: Receiver, shared: None, signal: Signal) -> None:
-    """Notification point, at the receiving adapter: a BECN for a packet with FECN, at most one in an interval."""
+    """Notification point at the receiving adapter: a BECN for packets with FECN.
+
+    It sends at most one BECN in an interval.
+    """
     if signal.kind == Kind.DATA and signal.ecn == 1:
         is_time = state.last_becn_at_ps == OFF or signal.now_ps - state.last_becn_at_ps >= params.becn_interval_ps
         if is_time:

@@ -1,5 +1,6 @@
-"""NDP: after a first window every packet waits for a pull, which the receiver paces over all that send to its NIC.
+"""NDP: after the first window, receivers pull each packet.
 
+The pacer of a NIC serves all senders to this NIC.
 Source: Handley et al., SIGCOMM 2017, doi:10.1145/3098822.3098825, section 3, as csg-htsim has it
 (github.com/Broadcom/csg-htsim, sim/ndp.cpp); the paper's text was not read.
 Leaves out: headers that a switch returns to the sender, priorities among pulls, receivers' congestion control for
@@ -21,7 +22,10 @@ MOST_ASKS = 3  # chosen: after as many in vain a packet goes unasked, whose retr
 
 
 class Params:
-    """The first window is ``initial_packets``, or where that is 0 ``initial_bdps`` and a packet."""
+    """Parameters of NDP.
+
+    The first window is ``initial_packets``, or if that is 0 ``initial_bdps`` and a packet.
+    """
 
     initial_bdps: float = row(
         default=2.0,
@@ -81,7 +85,7 @@ class Shared:
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Send what is pulled, at the sending NIC."""
+    """Send pulled packets, at the sending NIC."""
     if signal.kind == Kind.START or signal.kind == Kind.RESUME:  # noqa: PLR1714 - 'in' does not compile
         state.timeout_ps = params.timeout_ps
         allow(state, first_packets(params, signal))  # chosen: after idle as at first
@@ -102,7 +106,7 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def first_packets(params: Params, signal: Signal) -> int:
-    """Give the first window."""
+    """Return the first window."""
     if params.initial_packets > 0:
         return params.initial_packets
     bdp_bytes = float(signal.line_rate_bps) * float(signal.base_rtt_ps) / PS_PER_BYTE_SECOND
@@ -110,19 +114,22 @@ def first_packets(params: Params, signal: Signal) -> int:
 
 
 def packets_of(size_bytes: int, signal: Signal) -> int:
-    """Give the packets of so much payload."""
+    """Return the number of packets for a payload."""
     return (size_bytes + signal.mtu_bytes - 1) // signal.mtu_bytes
 
 
 def allow(state: State, packets: int) -> None:
-    """Allow so many packets at least, without a pull."""
+    """Allow a number of packets, at least, without a pull."""
     more = max(packets - state.allowed, 0)
     state.allowed += more
     state.unpulled += more
 
 
 def ask(params: Params, state: State, signal: Signal) -> None:
-    """Tell all the credit that will ever be wanted: in each packet, and in a request where none can be sent."""
+    """Report the total credit wanted.
+
+    It goes into each packet, or into a request if no packet can be sent.
+    """
     packets = signal.next_seq + packets_of(signal.backlog_bytes, signal) + state.resends - state.unpulled
     state.request_bytes = max(packets, 0) * signal.mtu_bytes
     is_stuck = state.allowed == 0 and signal.inflight_bytes == 0 and signal.backlog_bytes > 0
@@ -160,7 +167,10 @@ def receive(params: Params, state: Receiver, shared: Shared, signal: Signal) -> 
 
 
 def turn_at(params: Params, shared: Shared, signal: Signal) -> int:
-    """Book the pacer's next turn. Each queue pair has one at a time, so that they go round."""
+    """Book the pacer's next turn.
+
+    Each queue pair has one turn at a time, so that all are served in rotation.
+    """
     wire_bytes = float(signal.mtu_bytes + params.overhead_bytes)
     at_ps = max(shared.free_at_ps, signal.now_ps)
     shared.free_at_ps = at_ps + int(wire_bytes * PS_PER_BYTE_SECOND / (params.pull_share * signal.line_rate_bps)) + 1

@@ -1,4 +1,4 @@
-"""No congestion control: a flow sends at line rate, and only flow control holds it back.
+"""No congestion control: flows send at line rate, limited by flow control only.
 
 Source: RoCEv2 with DCQCN off, as at 400 Gb/s in Gangidi et al., SIGCOMM 2024, doi:10.1145/3651890.3672233.
 Leaves out: everything.
@@ -12,15 +12,15 @@ __all__ = ["PLUGIN", "Params", "State", "step"]
 
 
 class Params:
-    """None."""
+    """No parameters."""
 
 
 class State(SenderState):
-    """Nothing beyond what the NIC obeys."""
+    """No state besides rate and window."""
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Leave line rate and no window, as the NIC has set them."""
+    """Keep line rate and no window, as the NIC has set them."""
 
 
 PLUGIN = CongestionControl(

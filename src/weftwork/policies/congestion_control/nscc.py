@@ -1,5 +1,6 @@
-"""NSCC, Ultra Ethernet: the sender moves a window by mark and delay together, and at once by packets that were cut.
+"""NSCC, Ultra Ethernet: a window moved by marks, delay and trimmed packets.
 
+Marks and delay act together; trimmed packets act at once.
 Source: UEC specification 1.0.3, section 3.6.13 and table 3-82, as ultraethernet/uet-htsim (htsim/sim/uec.cpp) and a
 public ns-3 model of it quote them; the specification itself was not read. What they say apart is told at each row.
 Leaves out: the receiver's penalty (rcv_cwnd_pend), SLEEK, and leaving the RTTs of packets aside that were sent twice
@@ -23,7 +24,10 @@ FAR_RTTS = 0.25  # uec.cpp, update_delay: what a long delay without a mark count
 
 
 class Params:
-    """T is the longest base RTT of the fabric; a BDP is line rate x T, and a = BDP / 150,000 B."""
+    """Parameters of NSCC.
+
+    T is the longest base RTT of the fabric; a BDP is line rate x T, and a = BDP / 150,000 B.
+    """
 
     largest_bdps: float = row(
         default=1.5,
@@ -81,7 +85,7 @@ class Params:
         default=8.0,
         minimum=1,
         source="table 3-82, qa_gate 3",
-        text="Quick adapt acts where less than the largest window / this has arrived in its period.",
+        text="Quick adapt acts if the bytes arrived in its period are below the largest window divided by this.",
     )
     adapt_targets: float = row(
         default=4.0,
@@ -93,13 +97,13 @@ class Params:
         default=8,
         minimum=1,
         source="table 3-82, adjust_bytes_threshold",
-        text="Full packets that arrive between two changes by what was gathered; after T they come anyway.",
+        text="Full packets that arrive between two changes of the window; after T a change comes anyway.",
     )
     gather_packets: int = row(
         default=4,
         minimum=1,
         source="uec.cpp, UecSink::_bytes_unacked_threshold 16,384",
-        text="Full packets whose arrival one answer without a mark tells.",
+        text="Full packets that one ACK without a mark covers.",
     )
     first_window_bytes: int = row(
         default=0, minimum=0, source="0: table 3-82; main_uec.cpp, -cwnd", text="First window; 0: the largest."
@@ -112,7 +116,7 @@ class Params:
 
 
 class State(SenderState):
-    """One sending queue pair; names in parentheses are those of uec.cpp."""
+    """One sending queue pair, with names of uec.cpp in parentheses."""
 
     cwnd_bytes: float
     gained: float  # (inc_bytes) bytes x bytes, divided by the window when it is put into effect
@@ -132,7 +136,10 @@ class State(SenderState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Answer one signal and keep the window between a packet and the largest."""
+    """React to one signal and keep the window in its limits.
+
+    The limits are a packet and the largest window.
+    """
     if signal.kind == Kind.START:
         state.least_rtt_ps = max(signal.fabric_base_rtt_ps, signal.base_rtt_ps, 1)
         state.cwnd_bytes = largest_bytes(params, state, signal)
@@ -150,17 +157,20 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def network_ps(signal: Signal) -> float:
-    """Give T, the base RTT of the whole network."""
+    """Return T, the base RTT of the whole network."""
     return float(max(signal.fabric_base_rtt_ps, signal.base_rtt_ps, 1))
 
 
 def scale(signal: Signal) -> float:
-    """Give a: how many times the network is larger than the one for which the constants are meant."""
+    """Return a, the size of this network relative to the reference network.
+
+    The constants are meant for the reference network.
+    """
     return float(signal.line_rate_bps) * network_ps(signal) / PS_PER_BYTE_SECOND / SCALE_BYTES
 
 
 def largest_bytes(params: Params, state: State, signal: Signal) -> float:
-    """Give the largest window: so many BDPs of the least RTT that was ever seen."""
+    """Return the largest window, a number of BDPs of the least RTT."""
     return params.largest_bdps * float(signal.line_rate_bps) * float(state.least_rtt_ps) / PS_PER_BYTE_SECOND
 
 
@@ -171,7 +181,7 @@ def bound(params: Params, state: State, signal: Signal) -> None:
 
 
 def gather(params: Params, state: State, signal: Signal) -> None:
-    """Count what has arrived; a mark is answered at once, and else every few packets."""
+    """Count arrivals; react to a mark at once, else every few packets."""
     if signal.rtt_ps > 0:
         state.least_rtt_ps = min(state.least_rtt_ps, signal.rtt_ps)
     state.gathered_bytes += signal.arrived_bytes
@@ -183,7 +193,10 @@ def gather(params: Params, state: State, signal: Signal) -> None:
 
 
 def acknowledge(params: Params, state: State, signal: Signal, arrived_bytes: float) -> None:
-    """Take an answer: the average delay, quick adapt, one of four reactions, and what was gathered before."""
+    """Take an ACK: average delay, quick adapt, then one of four reactions.
+
+    Bytes gathered before are then put into effect.
+    """
     target_ps = params.target_rtts * network_ps(signal)
     state.achieved_bytes += arrived_bytes
     state.since_adjusted_bytes += arrived_bytes
@@ -211,7 +224,7 @@ def average(params: Params, state: State, sample_ps: float) -> None:
 
 
 def increase(params: Params, state: State, signal: Signal, late_ps: float, arrived_bytes: float) -> None:
-    """Fast increase after a whole window without delay, else in proportion to what the target leaves."""
+    """Grow fast after a window without delay, else towards the target."""
     is_near = late_ps < float(params.near_ps)
     state.near_bytes = state.near_bytes + arrived_bytes if is_near else 0.0
     state.is_fast = is_near and (state.is_fast or state.near_bytes > state.cwnd_bytes)
@@ -224,7 +237,10 @@ def increase(params: Params, state: State, signal: Signal, late_ps: float, arriv
 
 
 def decrease(params: Params, state: State, signal: Signal) -> None:
-    """Cut by how far the average delay is above the target, once in a base RTT."""
+    """Cut by the excess of the average delay over the target.
+
+    It cuts once in a base RTT.
+    """
     state.is_fast = False
     state.near_bytes = 0.0
     target_ps = params.target_rtts * network_ps(signal)
@@ -236,7 +252,10 @@ def decrease(params: Params, state: State, signal: Signal) -> None:
 
 
 def adjust(params: Params, state: State, signal: Signal) -> None:
-    """Put into effect what was gained, every few packets or once in T; then a little comes in any case."""
+    """Apply gathered growth every few packets or once in T.
+
+    A small growth follows in any case.
+    """
     since_ps = float(signal.now_ps - state.adjusted_at_ps)
     period_ps = network_ps(signal)
     if state.since_adjusted_bytes > float(params.adjust_packets * signal.mtu_bytes) or since_ps > period_ps:
@@ -249,7 +268,10 @@ def adjust(params: Params, state: State, signal: Signal) -> None:
 
 
 def adapt(params: Params, state: State, signal: Signal, late_ps: float) -> bool:
-    """Quick adapt: after a bad period the window is what has arrived in it, and marks of what is under way are old."""
+    """Quick adapt: after a bad period the window is the arrived payload.
+
+    Marks of packets in flight are then ignored as old.
+    """
     is_cut = signal.kind == Kind.TRIM
     target_ps = params.target_rtts * network_ps(signal)
     is_done = False
@@ -273,7 +295,10 @@ def adapt(params: Params, state: State, signal: Signal, late_ps: float) -> bool:
 
 
 def trim(params: Params, state: State, signal: Signal) -> None:
-    """Take a cut packet: a delay of T, quick adapt, or a window smaller by the packet."""
+    """Take a trimmed packet: delay T, quick adapt, or a smaller window.
+
+    The window shrinks by the packet.
+    """
     if signal.rtt_ps > 0:
         state.least_rtt_ps = min(state.least_rtt_ps, signal.rtt_ps)
     state.ignored_bytes += signal.lost_bytes

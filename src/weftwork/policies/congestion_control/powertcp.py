@@ -1,5 +1,6 @@
-"""theta-PowerTCP: the window follows power, delay times its slope, both taken from round-trip times alone.
+"""theta-PowerTCP: the window follows power, measured from round-trip times.
 
+Power is delay times its slope.
 Source: Addanki, Michel and Schmid, PowerTCP, NSDI 2022, arXiv:2112.14309, algorithm 2 and theorem 3; constants of the
 authors' github.com/inet-tub/powertcp-linux and github.com/inet-tub/ns3-datacenter. With telemetry: `powertcp-int`.
 Leaves out: reactions to losses, which the paper leaves to its transport; learning the base RTT, which the sender knows.
@@ -16,7 +17,10 @@ NO_POWER = 1 / 65_536  # powertcp-linux, powertcp_defs.h: the unit of its power;
 
 
 class Params:
-    """The additive increase is that of so many flows, or a rate."""
+    """Parameters of theta-PowerTCP.
+
+    The additive increase is that of so many flows, or a rate.
+    """
 
     gamma: float = row(
         default=0.9,
@@ -59,7 +63,7 @@ class Params:
     measures_every_ack: bool = row(
         default=True,
         source="NSDI 2022, algorithm 2, unverified; ns3-datacenter; false: powertcp-linux",
-        text="Every ACK gives a slope; if false, one in a round trip.",
+        text="Whether every ACK measures the slope; if false, one ACK in a round trip does.",
     )
     reacts_to_every_ack: bool = row(
         default=False,
@@ -85,7 +89,7 @@ class State(SenderState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Sending NIC: a window of line rate x base RTT at first, then by the RTTs."""
+    """Sending NIC: start with line rate x base RTT, then follow RTTs."""
     if signal.kind == Kind.START:
         state.reference_bytes = full_bytes(signal)
         obey(state, signal, state.reference_bytes)
@@ -102,23 +106,29 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def base_ps(signal: Signal) -> float:
-    """Base RTT of the path; a pair without a route at time 0 has none."""
+    """Base RTT of the path.
+
+    A pair without a route at time 0 has none.
+    """
     return float(max(signal.base_rtt_ps, 1))
 
 
 def full_bytes(signal: Signal) -> float:
-    """Line rate x base RTT, which bounds the window."""
+    """Line rate x base RTT, the largest window."""
     return float(signal.line_rate_bps) * base_ps(signal) / PS_PER_BYTE_SECOND
 
 
 def remember(state: State, signal: Signal) -> None:
-    """Keep instant and RTT of this ACK."""
+    """Store instant and RTT of this ACK."""
     state.last_at_ps = signal.now_ps
     state.last_rtt_ps = signal.rtt_ps
 
 
 def measure(params: Params, state: State, signal: Signal) -> None:
-    """NormPower: (slope of the RTT + 1) x RTT / tau, smoothed by the part of tau that it was measured over."""
+    """NormPower: (slope of the RTT + 1) x RTT / tau, smoothed.
+
+    The smoothing is by the part of tau that the power was measured over.
+    """
     gap_ps = signal.now_ps - state.last_at_ps
     current = (signal.rtt_ps - state.last_rtt_ps) / gap_ps + 1.0
     tau_ps = params.tau_factor * base_ps(signal)
@@ -128,7 +138,10 @@ def measure(params: Params, state: State, signal: Signal) -> None:
 
 
 def react(params: Params, state: State, signal: Signal) -> None:
-    """UpdateWindow: the control law of the paper; once in a round trip the reference follows."""
+    """UpdateWindow: the control law of the paper.
+
+    The reference follows once in a round trip.
+    """
     aim_bytes = state.reference_bytes / state.power + beta_bytes(params, signal)
     window_bytes = params.gamma * aim_bytes + (1.0 - params.gamma) * state.reference_bytes
     least_bps = min(float(params.min_rate_bps), float(signal.line_rate_bps))
@@ -141,7 +154,10 @@ def react(params: Params, state: State, signal: Signal) -> None:
 
 
 def beta_bytes(params: Params, signal: Signal) -> float:
-    """Additive increase of the window in a round trip; in balance each flow keeps so much of the queue."""
+    """Additive increase of the window in a round trip.
+
+    In balance each flow keeps this much of the queue.
+    """
     if params.expected_flows > 0:
         return full_bytes(signal) / params.expected_flows
     scale = float(signal.line_rate_bps) / params.scale_rate_bps if params.scale_rate_bps > 0 else 1.0
@@ -149,7 +165,10 @@ def beta_bytes(params: Params, signal: Signal) -> float:
 
 
 def obey(state: State, signal: Signal, window_bytes: float) -> None:
-    """Pace the window over the base RTT; a packet may start while less than the window is in flight."""
+    """Pace the window over the base RTT.
+
+    A packet may start while less than the window is in flight.
+    """
     state.window_bytes = window_bytes + signal.mtu_bytes
     rate_bps = window_bytes * PS_PER_BYTE_SECOND / base_ps(signal)
     state.rate_bps = min(rate_bps, float(signal.line_rate_bps))

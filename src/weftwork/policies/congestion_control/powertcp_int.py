@@ -1,5 +1,6 @@
-"""PowerTCP: the window follows power, arrival rate times queue and pipe, of the busiest switch on the path (INT).
+"""PowerTCP: the window follows the power of the busiest switch (INT).
 
+Power is arrival rate times queue and pipe.
 Source: Addanki, Michel and Schmid, PowerTCP, NSDI 2022, arXiv:2112.14309, algorithm 1 and theorem 1; constants of the
 authors' github.com/inet-tub/powertcp-linux and github.com/inet-tub/ns3-datacenter. Without telemetry: `powertcp`.
 Leaves out: what a packed header loses; reactions to losses, which the paper leaves to its transport; powertcp-linux's
@@ -20,7 +21,10 @@ NO_POWER = 1 / 65_536  # powertcp-linux, powertcp_defs.h: the unit of its power;
 
 
 class Params:
-    """The additive increase is that of so many flows, or a rate."""
+    """Parameters of PowerTCP.
+
+    The additive increase is that of so many flows, or a rate.
+    """
 
     gamma: float = row(
         default=0.9,
@@ -68,7 +72,10 @@ class Params:
 
 
 class State(SenderState):
-    """One sending queue pair: what the last ACK told of each hop, the smoothed power, and the windows."""
+    """One sending queue pair: telemetry of the last ACK, power and windows.
+
+    The telemetry is that of each hop; the power is smoothed.
+    """
 
     last_queue_bytes: list[int] = array(HOPS)
     last_tx_bytes: list[int] = array(HOPS)
@@ -81,7 +88,7 @@ class State(SenderState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Sending NIC: a window of line rate x tau at first, then by the ACKs."""
+    """Sending NIC: start with line rate x tau, then follow the ACKs."""
     if signal.kind == Kind.START:
         state.reference_bytes = full_bytes(params, signal)
         obey(params, state, signal, state.reference_bytes)
@@ -104,12 +111,12 @@ def tau_ps(params: Params, signal: Signal) -> float:
 
 
 def full_bytes(params: Params, signal: Signal) -> float:
-    """Line rate x tau, which bounds the window."""
+    """Line rate x tau, the largest window."""
     return float(signal.line_rate_bps) * tau_ps(params, signal) / PS_PER_BYTE_SECOND
 
 
 def knows_path(state: State, signal: Signal) -> bool:
-    """Whether the last ACK told of the same ports."""
+    """Whether the last ACK came over the same ports."""
     known = state.hops == signal.hops
     for i in range(signal.hops):
         known = known and state.last_port[i] == signal.hop_port[i]
@@ -117,7 +124,7 @@ def knows_path(state: State, signal: Signal) -> bool:
 
 
 def remember(state: State, signal: Signal) -> None:
-    """Keep what this ACK tells of each hop."""
+    """Store the telemetry of each hop."""
     state.hops = signal.hops
     for i in range(signal.hops):
         state.last_queue_bytes[i] = signal.hop_queue_bytes[i]
@@ -127,7 +134,10 @@ def remember(state: State, signal: Signal) -> None:
 
 
 def measure(params: Params, state: State, signal: Signal) -> None:
-    """NormPower: arrival rate x (queue + pipe) of the busiest hop, smoothed by the part of tau it was measured over."""
+    """NormPower: arrival rate x (queue + pipe) of the busiest hop.
+
+    It is smoothed by the part of tau that it was measured over.
+    """
     round_ps = tau_ps(params, signal)
     highest = 0.0
     over_ps = 0
@@ -147,7 +157,10 @@ def measure(params: Params, state: State, signal: Signal) -> None:
 
 
 def react(params: Params, state: State, signal: Signal) -> None:
-    """UpdateWindow: the control law of the paper; once in a round trip the reference follows."""
+    """UpdateWindow: the control law of the paper.
+
+    The reference follows once in a round trip.
+    """
     aim_bytes = state.reference_bytes * params.eta / state.power + beta_bytes(params, signal)
     window_bytes = params.gamma * aim_bytes + (1.0 - params.gamma) * state.reference_bytes
     least_bps = min(float(params.min_rate_bps), float(signal.line_rate_bps))
@@ -160,7 +173,10 @@ def react(params: Params, state: State, signal: Signal) -> None:
 
 
 def beta_bytes(params: Params, signal: Signal) -> float:
-    """Additive increase of the window; in balance each flow keeps so much of the queue."""
+    """Additive increase of the window.
+
+    In balance each flow keeps this much of the queue.
+    """
     if params.expected_flows > 0:
         return full_bytes(params, signal) / params.expected_flows
     scale = float(signal.line_rate_bps) / params.scale_rate_bps if params.scale_rate_bps > 0 else 1.0
@@ -168,7 +184,10 @@ def beta_bytes(params: Params, signal: Signal) -> float:
 
 
 def obey(params: Params, state: State, signal: Signal, window_bytes: float) -> None:
-    """Pace the window over tau; a packet may start while less than the window is in flight."""
+    """Pace the window over tau.
+
+    A packet may start while less than the window is in flight.
+    """
     state.window_bytes = window_bytes + signal.mtu_bytes
     rate_bps = window_bytes * PS_PER_BYTE_SECOND / tau_ps(params, signal)
     state.rate_bps = min(rate_bps, float(signal.line_rate_bps))

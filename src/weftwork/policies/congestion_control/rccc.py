@@ -1,5 +1,6 @@
-"""RCCC: the receiver of Ultra Ethernet paces credit over all that send to its NIC; a sender spends it packet by packet.
+"""RCCC, Ultra Ethernet: receivers pace credit, and senders spend it per packet.
 
+The pacer of a NIC serves all senders to this NIC.
 Source: UEC specification 1.0, section 3.6.14, as uet-htsim has it (github.com/ultraethernet/uet-htsim, htsim/sim,
 uec.cpp and oversubscribed_cc.cpp); the text of the specification was not read.
 Leaves out: networks that drop and never cut packets, the window of NSCC beside the credit, requests divided among the
@@ -29,7 +30,10 @@ MOST_INTERVALS = 64  # chosen: after as many intervals without a packet the rate
 
 
 class Params:
-    """A window is ``window_bytes``, or where that is 0 ``window_bdps`` x line rate x the longest base RTT."""
+    """Parameters of RCCC.
+
+    A window is ``window_bytes``, or if that is 0 ``window_bdps`` x line rate x the longest base RTT.
+    """
 
     window_bdps: float = row(
         default=1.5,
@@ -70,7 +74,7 @@ class Params:
         minimum=1,
         maximum=4096,
         source="uet-htsim, uecpacket.h (256); a comment there says 512",
-        text="Unit of what senders ask for and receivers grant.",
+        text="Unit of requested and granted credit.",
     )
     overhead_bytes: int = row(
         default=86,
@@ -189,7 +193,7 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def count(state: State, signal: Signal) -> None:
-    """Keep count of what was sent and has arrived; what is neither in flight nor has arrived is lost."""
+    """Count sent and arrived bytes; the rest that is not in flight is lost."""
     if signal.kind == Kind.SEND:
         if signal.next_seq > state.next_seq:
             state.sent_bytes += signal.bytes
@@ -202,17 +206,17 @@ def count(state: State, signal: Signal) -> None:
 
 
 def wanted_of(state: State, signal: Signal) -> int:
-    """Payload that waits to be sent, for the first time or again."""
+    """Payload that waits for its first or next transmission."""
     return signal.backlog_bytes + state.sent_bytes - state.arrived_bytes - signal.inflight_bytes
 
 
 def network_ps(signal: Signal) -> int:
-    """Give the base RTT of the whole network."""
+    """Return the base RTT of the whole network."""
     return max(signal.fabric_base_rtt_ps, signal.base_rtt_ps, 1)
 
 
 def window_of(params: Params, signal: Signal) -> int:
-    """Give the most credit that a sender asks for and keeps."""
+    """Return the most credit that a sender requests and keeps."""
     if params.window_bytes > 0:
         return max(params.window_bytes, signal.mtu_bytes)
     bdp_bytes = float(signal.line_rate_bps) * float(network_ps(signal)) / PS_PER_BYTE_SECOND
@@ -220,26 +224,32 @@ def window_of(params: Params, signal: Signal) -> int:
 
 
 def speculate(params: Params, state: State, signal: Signal) -> None:
-    """Begin with credit that nobody has granted."""
+    """Begin with speculative credit, which nobody has granted."""
     state.credit_bytes = window_of(params, signal)
     state.is_speculating = True
     state.timeout_ps = timeout_of(params, signal)
 
 
 def timeout_of(params: Params, signal: Signal) -> int:
-    """Give the retransmission timeout."""
+    """Return the retransmission timeout."""
     return max(params.timeout_ps, LEAST_RTTS * network_ps(signal))
 
 
 def stop_speculating(state: State) -> None:
-    """Drop what is left of speculative credit: the receiver was heard, and grants what it can take."""
+    """Drop the rest of speculative credit.
+
+    The receiver was heard, and grants what it can take.
+    """
     if state.is_speculating:
         state.is_speculating = False
         state.credit_bytes = min(state.credit_bytes, 0)
 
 
 def ask(params: Params, state: State, signal: Signal) -> None:
-    """Tell the credit up to which it wants to be pulled: in each packet, and in a request where none can be sent."""
+    """Report the credit limit that the sender wants to be pulled to.
+
+    It goes into each packet, or into a request if no packet can be sent.
+    """
     wanted_bytes = wanted_of(state, signal)
     more_bytes = min(wanted_bytes, window_of(params, signal)) - state.credit_bytes
     if state.is_speculating and signal.backlog_bytes > 0:
@@ -272,7 +282,10 @@ def receive(params: Params, state: Receiver, shared: Shared, signal: Signal) -> 
 
 
 def take_turn(params: Params, state: Receiver, shared: Shared, signal: Signal) -> None:
-    """Grant what the turn has time for, unless an earlier class has come in between; then book the next one."""
+    """Grant the credit of one turn, then book the next turn.
+
+    A queue pair of an earlier class that came in between goes first.
+    """
     turn = state.turn
     free_ps = free_at(shared, signal, turn)
     if turn == IDLE and signal.now_ps < free_ps < signal.now_ps + state.booked_ps:  # it keeps its place
@@ -297,7 +310,7 @@ def take_turn(params: Params, state: Receiver, shared: Shared, signal: Signal) -
 
 
 def free_at(shared: Shared, signal: Signal, turn: int) -> int:
-    """Give the first instant at which the pacer has time for this class."""
+    """Return the first free instant of the pacer for this class."""
     at_ps = max(shared.busy_until_ps, signal.now_ps)
     if turn == IDLE:
         at_ps = max(at_ps, shared.booked_until_ps[ACTIVE])
@@ -305,7 +318,10 @@ def free_at(shared: Shared, signal: Signal, turn: int) -> int:
 
 
 def book(params: Params, state: Receiver, shared: Shared, signal: Signal, turn: int) -> None:
-    """Book a turn behind those of its class. Each queue pair has one, so that they go round."""
+    """Book a turn behind those of its class.
+
+    Each queue pair has one turn, so that all are served in rotation.
+    """
     if state.turn == IDLE:  # it gives up its idle turn, for which nobody has to wait any more
         shared.booked_until_ps[IDLE] -= state.booked_ps
     most_bytes = params.pull_packets * signal.mtu_bytes // params.quantum_bytes * params.quantum_bytes
@@ -321,14 +337,14 @@ def book(params: Params, state: Receiver, shared: Shared, signal: Signal, turn: 
 
 
 def time_of(params: Params, shared: Shared, signal: Signal, granted_bytes: int) -> int:
-    """Give the pacer's time for so much credit: that of its packets on the wire."""
+    """Return the pacer's time for a credit: that of its packets on the wire."""
     packet_bytes = float(signal.mtu_bytes)
     wire_bytes = granted_bytes * (packet_bytes + params.overhead_bytes) / packet_bytes
     return int(wire_bytes * PS_PER_BYTE_SECOND / (params.pull_share * shared.rate * signal.line_rate_bps)) + 1
 
 
 def watch(params: Params, shared: Shared, signal: Signal) -> None:
-    """Count what arrives; at the end of an interval, slow down or speed up (oversubscribed_cc.cpp)."""
+    """Count arrivals; adjust the pace after an interval (oversubscribed_cc.cpp)."""
     if signal.kind == Kind.TIMER:
         return
     interval_ps = 3 * max(signal.base_rtt_ps, 2) // 2
@@ -350,7 +366,7 @@ def watch(params: Params, shared: Shared, signal: Signal) -> None:
 
 
 def adjust(params: Params, shared: Shared) -> None:
-    """End an interval: the pacer's rate falls by cuts on the way and by marks, or else rises."""
+    """End an interval: mid-path trims and marks lower the rate, else it rises."""
     whole = shared.packets - shared.cut_last - shared.cut_before
     part = shared.marked / whole if whole > 0 else 0.0
     is_cut = False

@@ -1,5 +1,6 @@
-"""TCP Reno: slow start, one packet per round trip after it, half the window at a loss, a timeout of its own.
+"""TCP Reno: slow start, additive increase, and half the window at a loss.
 
+After slow start the window grows by one packet per round trip. It has a timeout of its own.
 Source: RFC 5681, sections 3 and 4.1 (windows); RFC 6582 and RFC 6675 (one cut per window of data, SACK); RFC 6298
 (timeout); RFC 3465 and RFC 6928 (slow start); Linux, net/ipv4/tcp_cong.c and include/net/tcp.h, as told at each row.
 Leaves out: the handshake; delayed ACKs beyond the transport's `ack_every`; PRR, RACK and tail-loss probes; ECN; packets
@@ -41,7 +42,7 @@ class Params:
     cut_takes_flight: bool = row(
         default=False,
         source="false: Linux, tcp_reno_ssthresh; true: RFC 5681, equation 4",
-        text="A loss leaves half of what is sent and not acknowledged; if false, half of the window.",
+        text="Whether a loss halves unacknowledged bytes; if false, it halves the window.",
     )
     idle_restart: bool = row(
         default=True,
@@ -107,7 +108,10 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def start(params: Params, state: State, signal: Signal) -> None:
-    """Begin with the first window, and with the RTT that a handshake would have met on an empty path."""
+    """Begin with the first window and the RTT of an empty path.
+
+    A handshake would have measured this RTT.
+    """
     state.window = first_window(params, signal)
     if params.first_timeout_ps > 0:
         state.timeout_ps = params.first_timeout_ps
@@ -123,14 +127,20 @@ def first_window(params: Params, signal: Signal) -> float:
 
 
 def resume(params: Params, state: State, signal: Signal) -> None:
-    """Begin anew after a long silence (RFC 5681, section 4.1); `ssthresh` remembers the old window."""
+    """Begin again after a long silence (RFC 5681, section 4.1).
+
+    `ssthresh` remembers the old window.
+    """
     is_long = state.sent_at_ps != OFF and signal.now_ps - state.sent_at_ps > state.timeout_ps
     if params.idle_restart and is_long:
         state.window = min(state.window, first_window(params, signal))
 
 
 def measure(params: Params, state: State, rtt_ps: float) -> None:
-    """Estimate RTT and timeout; a sample ends the doubling (RFC 6298, sections 2.2 to 2.5 and 5.7)."""
+    """Estimate RTT and timeout (RFC 6298, sections 2.2 to 2.5 and 5.7).
+
+    A sample ends the doubling.
+    """
     if state.smoothed_ps == 0.0:
         state.smoothed_ps = rtt_ps
         state.variation_ps = rtt_ps / 2.0
@@ -145,7 +155,10 @@ def measure(params: Params, state: State, rtt_ps: float) -> None:
 
 
 def acknowledge(params: Params, state: State, signal: Signal) -> None:
-    """Learn what has arrived and what is lost; grow if neither recovery nor the sender itself holds it back."""
+    """Count arrivals and losses; grow if nothing holds the sender back.
+
+    Recovery or the sender itself may hold it back.
+    """
     if signal.rtt_ps > 0:
         measure(params, state, float(signal.rtt_ps))
     if signal.seq > state.acked_seq:
@@ -160,9 +173,10 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
 
 
 def is_filled(state: State, signal: Signal) -> bool:
-    """Whether at least half of the window was in flight (RFC 7661; Linux, tcp_is_cwnd_limited, in slow start).
+    """Whether at least half of the window was in flight (RFC 7661).
 
-    Less means that the sender had nothing to send, or that its NIC was the limit.
+    Linux does the same in slow start (tcp_is_cwnd_limited). Less means that the sender had nothing to send, or that its
+    NIC was the limit.
     """
     return 2 * (signal.inflight_bytes + signal.arrived_bytes) >= state.window_bytes
 
@@ -177,7 +191,7 @@ def grow(params: Params, state: State, packets: float) -> None:
 
 
 def half(params: Params, state: State, signal: Signal) -> float:
-    """What a loss leaves (RFC 5681, equation 4)."""
+    """Half window after a loss (RFC 5681, equation 4)."""
     before = state.window
     if params.cut_takes_flight:
         before = float(state.high_seq - state.acked_seq)
@@ -185,7 +199,10 @@ def half(params: Params, state: State, signal: Signal) -> float:
 
 
 def lose(params: Params, state: State, signal: Signal) -> None:
-    """Cut once for a window of data, and hold the window until all of it is acknowledged (RFC 6582, RFC 6675)."""
+    """Cut once per window of data (RFC 6582, RFC 6675).
+
+    The window holds until all of the data is acknowledged.
+    """
     if signal.seq >= state.recover_seq:
         state.threshold = half(params, state, signal)
         state.window = state.threshold
@@ -194,7 +211,10 @@ def lose(params: Params, state: State, signal: Signal) -> None:
 
 
 def time_out(params: Params, state: State, signal: Signal) -> None:
-    """Fall to one packet and double the timeout (RFC 5681, section 3.1; RFC 6298, section 5.5)."""
+    """Fall to one packet and double the timeout.
+
+    Source: RFC 5681, section 3.1; RFC 6298, section 5.5.
+    """
     if state.timeouts == 0:  # RFC 5681, section 3.1: what is lost again does not lower the threshold again
         state.threshold = half(params, state, signal)
     state.timeouts += 1

@@ -1,4 +1,4 @@
-"""Swift: a target for the delay of the fabric and one for that of the receiving host, each with its own window.
+"""Swift: separate delay targets and windows for fabric and receiving host.
 
 Source: Kumar et al., SIGCOMM 2020, doi:10.1145/3387514.3406591, sections 3.1 to 3.6. The paper's constants were not at
 hand: the defaults are those of google/isekai, Google's simulator of Falcon, whose comments take them from Swift.
@@ -22,13 +22,16 @@ MOST_DOUBLINGS = 6  # chosen: 64 times the timeout, as TCP stops at a minute (RF
 
 
 class Params:
-    """Windows are in packets of the MTU; nothing scales with the line rate, as in all public code."""
+    """Parameters of Swift.
+
+    Windows are in packets of the MTU; nothing scales with the line rate, as in all public code.
+    """
 
     increase_packets: float = row(
         default=1.0,
         minimum=0,
         source="isekai, swift.cc (fabric_additive_increment_factor); csg-htsim, swift.cpp (ai)",
-        text="A window grows by so many packets in a round trip.",
+        text="Growth of a window in a round trip.",
     )
     decrease: float = row(
         default=0.8,
@@ -54,13 +57,13 @@ class Params:
         default=1.25,
         minimum=0,
         source="chosen: a target below the RTT of the empty path would starve a flow; 0: SIGCOMM 2020",
-        text="The target before flow scaling is at least so many base RTTs of the path.",
+        text="Lower limit of the target before flow scaling, in base RTTs of the path.",
     )
     hop_target_ps: int = row(
         default="1us",
         minimum=0,
         source="isekai, swift.cc (topo_scaling_per_hop)",
-        text="What each switch on the way adds to the target.",
+        text="Addition to the target for each switch on the path.",
     )
     scaling_ps: int = row(
         default="100us",
@@ -151,7 +154,7 @@ class State(SenderState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Sender: both windows, and what the NIC makes of the smaller one."""
+    """Update both windows; the NIC obeys the smaller window."""
     if signal.kind == Kind.START:
         state.fabric_packets = min(max(params.initial_packets, params.min_packets), params.max_packets)
         state.host_packets = state.fabric_packets
@@ -176,7 +179,7 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def measure(params: Params, state: State, signal: Signal) -> None:
-    """Keep the last RTT and the smoothed one."""
+    """Keep the last RTT and the smoothed RTT."""
     rtt_ps = float(signal.rtt_ps)
     if state.smoothed_rtt_ps > 0.0:
         weight = params.old_rtt_weight
@@ -187,7 +190,7 @@ def measure(params: Params, state: State, signal: Signal) -> None:
 
 
 def fabric_target_ps(params: Params, window: float, signal: Signal) -> float:
-    """Target of the fabric's delay: base, switches, and more for a small window (section 3.5)."""
+    """Target of the fabric's delay: base, switches, and small-window term (section 3.5)."""
     path_ps = float(params.base_target_ps) + float(params.hop_target_ps * signal.hops)
     most = 1.0 / math.sqrt(params.scaling_min_packets)
     least = 1.0 / math.sqrt(params.scaling_max_packets)
@@ -197,7 +200,7 @@ def fabric_target_ps(params: Params, window: float, signal: Signal) -> float:
 
 
 def follow_fabric(params: Params, state: State, signal: Signal) -> None:
-    """Grow below the target, else cut once in a round trip (algorithm 1)."""
+    """Grow below the target; else cut once per round trip (algorithm 1)."""
     delay_ps = float(signal.fabric_delay_ps)
     state.target_ps = fabric_target_ps(params, state.fabric_packets, signal)
     if delay_ps < state.target_ps:
@@ -208,7 +211,7 @@ def follow_fabric(params: Params, state: State, signal: Signal) -> None:
 
 
 def follow_host(params: Params, state: State, signal: Signal) -> None:
-    """The same for the receiving host (section 3.2)."""
+    """Follow the delay of the receiving host likewise (section 3.2)."""
     delay_ps = float(signal.host_delay_ps)
     target_ps = float(params.host_target_ps)
     if delay_ps < target_ps:
@@ -219,13 +222,13 @@ def follow_host(params: Params, state: State, signal: Signal) -> None:
 
 
 def grown(params: Params, window: float, signal: Signal) -> float:
-    """A window after packets have arrived: one packet more in a round trip, whatever its size."""
+    """A grown window: one packet more per round trip, at any size."""
     packets = float(signal.arrived_bytes) / signal.mtu_bytes
     return min(window + params.increase_packets * packets / max(window, 1.0), params.max_packets)
 
 
 def cut(params: Params, window: float, delay_ps: float, target_ps: float) -> float:
-    """A window after a delay above its target."""
+    """A window that was cut for a delay above its target."""
     excess = (delay_ps - target_ps) / delay_ps
     return max(window * max(1.0 - params.decrease * excess, 1.0 - params.max_decrease), params.min_packets)
 
@@ -236,14 +239,17 @@ def may_cut(last_at_ps: int, now_ps: int, rtt_ps: float) -> bool:
 
 
 def lose(params: Params, state: State, signal: Signal) -> None:
-    """Cut the fabric window as far as a cut goes, once in a round trip (section 3.4)."""
+    """Cut the fabric window by the largest cut, once per round trip (section 3.4)."""
     if may_cut(state.fabric_cut_at_ps, signal.now_ps, state.last_rtt_ps):
         state.fabric_packets = max(state.fabric_packets * (1.0 - params.max_decrease), params.min_packets)
         state.fabric_cut_at_ps = signal.now_ps
 
 
 def obey(params: Params, state: State, signal: Signal) -> None:
-    """Set window, rate and timeout: below a packet, one packet in flight and an RTT / window between two."""
+    """Set window, rate and timeout.
+
+    Below a packet, one packet is in flight, with an RTT / window between two packets.
+    """
     window = min(state.fabric_packets, state.host_packets)
     line_bps = float(signal.line_rate_bps)
     state.window_bytes = max(window, 1.0) * signal.mtu_bytes

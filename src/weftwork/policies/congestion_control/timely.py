@@ -1,5 +1,6 @@
-"""TIMELY: the sender of a flow moves its rate by the slope of the round-trip time; `patched` has one fixed point.
+"""TIMELY: the sender sets its rate by the slope of the RTT.
 
+The variant `patched` has one fixed point.
 Source: Mittal et al., SIGCOMM 2015, doi:10.1145/2785956.2787510, algorithm 1, and the code of its authors; the patch is
 that of Zhu et al., CoNEXT 2016, doi:10.1145/2999572.2999593. The defaults are those that the authors of HPCC ran.
 Leaves out: the start at line rate / (live flows of the sender + 1), since a queue pair does not know the others; what
@@ -19,7 +20,7 @@ PS_PER_BYTE_SECOND = 8e12  # bits per byte x picoseconds per second
 
 
 class Params:
-    """The rates of increase are those at ``scale_rate_bps``; where that is 0 they are absolute."""
+    """Rates of increase are those at ``scale_rate_bps``; absolute if it is 0."""
 
     newest_weight: float = row(
         default=0.875,
@@ -174,7 +175,7 @@ class State(SenderState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Sender: rate, segment and window."""
+    """Set rate, segment and window of the sender."""
     if signal.kind == Kind.START:
         state.segment_bytes = params.segment_bytes
         state.rate_bps = within(params, params.start_fraction * signal.line_rate_bps, float(signal.line_rate_bps))
@@ -191,7 +192,10 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def is_due(params: Params, state: State, signal: Signal) -> bool:
-    """Whether an acknowledgement ends a round trip (what was sent after the last step), or a segment."""
+    """Whether an acknowledgement ends a segment or a round trip.
+
+    A round trip ends with an ACK of data that was sent after the last step.
+    """
     due = False
     if params.segment_bytes > 0:
         state.segment_done_bytes += signal.arrived_bytes
@@ -205,7 +209,7 @@ def is_due(params: Params, state: State, signal: Signal) -> bool:
 
 
 def react(params: Params, state: State, signal: Signal, rtt_ps: float) -> None:
-    """One step of the rate (algorithm 1, or 2 of the patch)."""
+    """One step of the rate (algorithm 1, or algorithm 2 of the patch)."""
     line_bps = float(signal.line_rate_bps)
     rate_bps = min(state.rate_bps, line_bps)
     newest_ps = rtt_ps - state.last_rtt_ps
@@ -236,7 +240,7 @@ def react(params: Params, state: State, signal: Signal, rtt_ps: float) -> None:
 
 
 def increase_bps(params: Params, line_bps: float, rises: int) -> float:
-    """The additive increase, or the hyper-active one after enough rises in a row."""
+    """The additive increase, or hyper-active increase after several rises."""
     hurries = params.hyper_after > 0 and rises >= params.hyper_after
     return scaled(params, line_bps, float(params.hyper_rate_bps if hurries else params.increase_rate_bps))
 
@@ -247,13 +251,19 @@ def scaled(params: Params, line_bps: float, rate_bps: float) -> float:
 
 
 def within(params: Params, rate_bps: float, line_bps: float) -> float:
-    """A rate between the limits; the upper one counts first where they cross."""
+    """A rate between the limits.
+
+    The upper limit counts first where they cross.
+    """
     floor_bps = max(params.min_fraction * line_bps, float(params.min_rate_bps))
     return min(max(rate_bps, floor_bps), params.max_fraction * line_bps)
 
 
 def set_window(params: Params, state: State, signal: Signal) -> None:
-    """Allow some bandwidth-delay products in flight, at line rate or at the rate that is left."""
+    """Allow some bandwidth-delay products in flight.
+
+    They are computed at line rate or at the present rate.
+    """
     line_bps = float(signal.line_rate_bps)
     full_bytes = params.window_bdps * line_bps * float(signal.base_rtt_ps) / PS_PER_BYTE_SECOND + signal.mtu_bytes
     if params.window_follows_rate:

@@ -1,5 +1,6 @@
-"""PCC Vivace: a sender tries two rates, computes the utility of each from goodput, RTT gradient and loss, and climbs.
+"""PCC Vivace: tries two rates and climbs towards the higher utility.
 
+Utility is computed from goodput, RTT gradient and loss.
 Source: Dong et al., PCC Vivace: online-learning congestion control, NSDI 2018, sections 3 to 5; the rate controller as
 in WebRTC (modules/congestion_controller/pcc, in part by the paper's authors), numbers of PCC-Kernel (branch vivace,
 src/tcp_pcc.c) and PCC-Uspace where the text was not at hand.
@@ -30,7 +31,10 @@ LEAST_STEPS = 3  # WebRTC, bitrate_controller.cc: the amplifier counts single st
 
 
 class Params:
-    """Utility u = x^t - b x dRTT/dT - c x loss, where the rate x counts megabits per second at ``scale_rate_bps``."""
+    """Parameters of the utility u = x^t - b x dRTT/dT - c x loss.
+
+    The rate x counts megabits per second at ``scale_rate_bps``.
+    """
 
     exponent: float = row(
         default=0.9,
@@ -116,7 +120,10 @@ class Params:
 
 
 class State(SenderState):
-    """One sending queue pair; arrays hold a value for each of two monitor intervals."""
+    """One sending queue pair.
+
+    Arrays hold a value for each of two monitor intervals.
+    """
 
     mode: int
     base_bps: float
@@ -145,7 +152,10 @@ class State(SenderState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Measure at departures and ACKs; decide when all ACKs of a decision's intervals are there."""
+    """Measure at departures and ACKs, and decide when all ACKs are there.
+
+    These are the ACKs of the intervals of a decision.
+    """
     if signal.kind == Kind.START:
         state.smoothed_rtt_ps = float(signal.base_rtt_ps)
         state.base_bps = within(state, params.initial_fraction * signal.line_rate_bps, signal)
@@ -171,7 +181,10 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def within(state: State, rate_bps: float, signal: Signal) -> float:
-    """A rate within the line rate, and of two packets in an RTT at least (PCC-Kernel), or the smallest part of it."""
+    """A rate between a minimum and the line rate (PCC-Kernel).
+
+    The minimum is two packets in an RTT, or the smallest part of the line rate.
+    """
     line_bps = float(signal.line_rate_bps)
     least_bps = 2.0 * signal.mtu_bytes * PS_PER_BYTE_SECOND / max(state.smoothed_rtt_ps, 1.0)
     return min(max(rate_bps, min(least_bps, LEAST_PART * line_bps)), line_bps)
@@ -181,12 +194,12 @@ def within(state: State, rate_bps: float, signal: Signal) -> float:
 
 
 def intervals(state: State) -> int:
-    """How many a decision takes: one while starting, then two."""
+    """Number of intervals in a decision: one while starting, then two."""
     return 1 if state.mode == STARTING else 2
 
 
 def begin_anew(state: State) -> None:
-    """Forget intervals; the next departure begins the first one."""
+    """Forget intervals; the next departure begins the first interval."""
     state.sending = 0
     state.rate_bps = state.base_bps
     for index in range(2):
@@ -195,7 +208,10 @@ def begin_anew(state: State) -> None:
 
 
 def keep_intervals(params: Params, state: State, signal: Signal) -> None:
-    """At a departure end the interval whose time is over, and begin the next one with this packet."""
+    """End an interval whose time is over, and begin the next.
+
+    It happens at a departure; the next interval begins with this packet.
+    """
     wanted = intervals(state)
     index = min(state.sending, wanted - 1)
     if state.sending < wanted and state.began_at_ps[index] != OFF and signal.now_ps >= state.due_at_ps[index]:
@@ -209,7 +225,7 @@ def keep_intervals(params: Params, state: State, signal: Signal) -> None:
 
 
 def begin_interval(params: Params, state: State, signal: Signal, index: int) -> None:
-    """Set the rate of an interval, how long it lasts, and all counts to nothing."""
+    """Set the rate and duration of an interval, and reset its counts."""
     rate_bps = state.base_bps
     if state.mode == LEARNING:
         if index == 0:
@@ -233,7 +249,10 @@ def begin_interval(params: Params, state: State, signal: Signal, index: int) -> 
 
 
 def acknowledge(params: Params, state: State, signal: Signal) -> None:
-    """Count an ACK for the interval in which its packet left; decide behind the last one."""
+    """Count an ACK for the interval of its packet, then decide if complete.
+
+    It decides after the last ACK.
+    """
     state.smoothed_rtt_ps += RTT_SHARE * (signal.rtt_ps - state.smoothed_rtt_ps)
     sent_at_ps = signal.now_ps - signal.rtt_ps
     index = interval_of(state, sent_at_ps)
@@ -268,7 +287,10 @@ def interval_of(state: State, sent_at_ps: int) -> int:
 
 
 def lose(state: State, signal: Signal) -> None:
-    """Count a loss once, though ACK and NAK both tell it, for the interval of the packet that has shown it."""
+    """Count a loss once, for the interval of the packet that showed it.
+
+    ACK and NAK may both report the loss.
+    """
     if signal.lost_bytes > 0 and signal.now_ps != state.loss_at_ps:
         state.loss_at_ps = signal.now_ps
         rtt_ps = signal.rtt_ps if signal.kind == Kind.ACK and signal.rtt_ps > 0 else int(state.smoothed_rtt_ps)
@@ -281,19 +303,25 @@ def lose(state: State, signal: Signal) -> None:
 
 
 def unit_bps(params: Params, signal: Signal) -> float:
-    """One unit of the rate in the utility: a megabit per second at the rate at which it is meant."""
+    """One unit of the rate in the utility.
+
+    It is a megabit per second at the rate for which the utility is meant.
+    """
     if params.scale_rate_bps > 0:
         return MBPS * float(signal.line_rate_bps) / params.scale_rate_bps
     return MBPS
 
 
 def loss_share(state: State, index: int) -> float:
-    """Part of an interval's bytes that was lost."""
+    """Share of an interval's bytes that was lost."""
     return state.lost_bytes[index] / max(state.lost_bytes[index] + state.arrived_bytes[index], 1)
 
 
 def rtt_gradient(params: Params, state: State, index: int) -> float:
-    """Slope of RTT over time of departure, by least squares; 0 where it is noise (section 5)."""
+    """Slope of RTT over departure time, by least squares (section 5).
+
+    It is 0 if the slope is noise.
+    """
     count = state.samples[index]
     spread = count * state.sum_time_time[index] - state.sum_time[index] * state.sum_time[index]
     if spread <= 0.0:
@@ -311,7 +339,10 @@ def utility(params: Params, state: State, signal: Signal, index: int) -> float:
 
 
 def climb(params: Params, state: State, signal: Signal) -> None:
-    """Double the rate while utility rises; else go back and begin to learn (starting phase)."""
+    """Double the rate while utility rises; else go back and learn.
+
+    This is the starting phase.
+    """
     found = utility(params, state, signal, 0)
     if state.has_utility and found <= state.last_utility:
         state.base_bps = state.last_rate_bps
@@ -326,7 +357,10 @@ def climb(params: Params, state: State, signal: Signal) -> None:
 
 
 def learn(params: Params, state: State, signal: Signal) -> None:
-    """Move along the gradient of utility (section 4); look twice where the higher rate has lost less."""
+    """Move along the gradient of utility (section 4).
+
+    It looks twice if the higher rate has lost less.
+    """
     higher = 0 if state.interval_bps[0] > state.interval_bps[1] else 1
     is_odd = loss_share(state, higher) < loss_share(state, 1 - higher)
     if is_odd and not state.is_second_look:
@@ -343,7 +377,10 @@ def learn(params: Params, state: State, signal: Signal) -> None:
 
 
 def amplified(state: State, gradient: float) -> float:
-    """Confidence amplifier: n in the n-th step in one direction, 2 n - 3 from the fourth on."""
+    """Confidence amplifier: n in step n of one direction.
+
+    From the fourth step on it is 2 n - 3.
+    """
     if gradient > 0.0:
         state.steps = max(state.steps + 1, 1)
     elif gradient < 0.0:
@@ -355,7 +392,10 @@ def amplified(state: State, gradient: float) -> float:
 
 
 def bounded(params: Params, state: State, change_bps: float) -> float:
-    """Dynamic change boundary: a part of the rate, which grows while it cuts steps in one direction."""
+    """Dynamic change boundary: the largest change of the rate.
+
+    It is a part of the rate. It grows while it cuts steps in one direction.
+    """
     sign = 1 if change_bps > 0.0 else -1
     if state.cuts * sign < 0:
         state.cuts = 0

@@ -1,1 +1,1 @@
-"""One file, one choice."""
+"""Path selections: one choice per file."""

@@ -1,4 +1,4 @@
-"""Bitmap: entropies are walked in turns, and those with a penalty are passed over.
+"""Bitmap: a NIC walks its entropies in rounds and skips penalised ones.
 
 Source: github.com/ultraethernet/uet-htsim, htsim/sim/uec_mp.cpp, UecMpBitmap. The order of the walk changes every
 round. A mark costs an entropy a penalty of 1, a packet cut before the last hop 4, a timeout 15. The first entropy with
@@ -17,7 +17,7 @@ MOST = 256  # chosen: the largest power of two of the published runs is 128
 
 
 class Params:
-    """How many entropies there are, and what is held against a bad one."""
+    """Number of entropies, and penalties of bad ones."""
 
     paths: int = row(
         default=64,
@@ -44,7 +44,7 @@ class State(PathState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Learn from an answer, or choose for the packet that is about to leave."""
+    """Learn from an ACK, or choose for the next departing packet."""
     if signal.kind == Kind.SEND:
         choose(params, state, signal)
     elif signal.kind == Kind.ACK and signal.ecn == 1:
@@ -56,13 +56,13 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def punish(params: Params, state: State, signal: Signal, penalty: int) -> None:
-    """Hold a penalty against an entropy."""
+    """Add a penalty to an entropy."""
     place = signal.entropy % params.paths
     state.penalty[place] = min(state.penalty[place] + penalty, params.most_penalty)
 
 
 def choose(params: Params, state: State, signal: Signal) -> None:
-    """Take the next entropy of the round that has no penalty."""
+    """Take the round's next entropy without a penalty."""
     if state.turn == 0:
         state.mask = signal.draw % 65_536
     place = (state.turn ^ state.mask) % params.paths
@@ -78,7 +78,7 @@ def choose(params: Params, state: State, signal: Signal) -> None:
 
 
 def turn_on(params: Params, state: State, signal: Signal) -> None:
-    """Go one place on; a round that begins has another order."""
+    """Go one place on; each new round has another order."""
     state.turn += 1
     if state.turn >= params.paths:
         state.turn = 0

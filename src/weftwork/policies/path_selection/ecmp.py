@@ -1,4 +1,4 @@
-"""ECMP: the entropy of a queue pair never changes, so that the switches' hash keeps it on one path.
+"""ECMP: a queue pair keeps one entropy, so switches hash it to one path.
 
 Source: the RoCEv2 source port is constant per queue pair (Linux, ib_verbs.h, rdma_flow_label_to_udp_sport).
 Leaves out: several queue pairs per connection, which is the transport's to open.
@@ -12,15 +12,15 @@ __all__ = ["PLUGIN", "Params", "State", "step"]
 
 
 class Params:
-    """None."""
+    """No parameters."""
 
 
 class State(PathState):
-    """Nothing beyond the entropy."""
+    """No state besides the entropy."""
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Leave the entropy as the NIC has set it."""
+    """Keep the entropy that the NIC has set."""
 
 
 PLUGIN = PathSelection(

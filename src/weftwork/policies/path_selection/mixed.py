@@ -1,5 +1,6 @@
-"""Mixed, the default of the Ultra Ethernet reference model: good entropies come again, bad ones are passed over.
+"""Mixed: reuses good entropies and skips bad ones.
 
+It is the default of the Ultra Ethernet reference model.
 Source: github.com/ultraethernet/uet-htsim, htsim/sim/uec_mp.cpp: UecMpMixed, which asks UecMpRepsLegacy and then
 UecMpBitmap. An entropy that came back without a mark is taken again, first in first out. Without one the entropies are
 walked in turns, in an order that changes every round; one with a penalty is passed over, and the first that a packet
@@ -18,7 +19,7 @@ MOST = 256  # chosen: the largest power of two of the published runs is 128
 
 
 class Params:
-    """How many entropies there are, and what is held against a bad one."""
+    """Number of entropies, and penalties of bad ones."""
 
     paths: int = row(
         default=64,
@@ -31,7 +32,7 @@ class Params:
         default=4,
         minimum=1,
         source="uec.cpp, UecSink::_bytes_unacked_threshold 16,384: a clean answer comes for every fourth packet",
-        text="Of so many answers without a mark the entropy of one is taken again.",
+        text="ACKs without a mark per reused entropy: the entropy of one such ACK is used again.",
     )
     mark_penalty: int = row(default=1, minimum=0, maximum=15, source="UecMpBitmap::processEv", text="For a mark.")
     trim_penalty: int = row(
@@ -55,7 +56,7 @@ class State(PathState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Learn from an answer, or choose for the packet that is about to leave."""
+    """Learn from an ACK, or choose for the next departing packet."""
     if signal.kind == Kind.SEND:
         choose(params, state, signal)
     elif signal.kind == Kind.ACK:
@@ -73,13 +74,13 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def punish(params: Params, state: State, signal: Signal, penalty: int) -> None:
-    """Hold a penalty against an entropy."""
+    """Add a penalty to an entropy."""
     place = signal.entropy % params.paths
     state.penalty[place] = min(state.penalty[place] + penalty, params.most_penalty)
 
 
 def keep(params: Params, state: State, signal: Signal) -> None:
-    """Put one of a few good entropies behind those that are to come again."""
+    """Queue a good entropy for reuse, up to a few of them."""
     state.clean += 1
     if state.clean < params.good_every:
         return
@@ -92,7 +93,7 @@ def keep(params: Params, state: State, signal: Signal) -> None:
 
 
 def choose(params: Params, state: State, signal: Signal) -> None:
-    """Take the oldest good entropy, else the next of the round that has no penalty."""
+    """Take the oldest good entropy, else the round's next without a penalty."""
     if state.held > 0:
         state.entropy = state.good[state.first]
         state.first = (state.first + 1) % MOST
@@ -113,7 +114,7 @@ def choose(params: Params, state: State, signal: Signal) -> None:
 
 
 def turn_on(params: Params, state: State, signal: Signal) -> None:
-    """Go one place on; a round that begins has another order."""
+    """Go one place on; each new round has another order."""
     state.turn += 1
     if state.turn >= params.paths:
         state.turn = 0

@@ -1,4 +1,4 @@
-"""Oblivious spraying in turns: a NIC walks all its entropies once, in an order that changes every round.
+"""Oblivious spraying: a NIC walks all entropies in a new random order each round.
 
 Source: github.com/ultraethernet/uet-htsim, htsim/sim/uec_mp.cpp, UecMpOblivious: entropy = (i++ xor x) mod paths.
 Leaves out: any feedback. The receiver has to stand reordering.
@@ -12,7 +12,7 @@ __all__ = ["PLUGIN", "Params", "State", "step"]
 
 
 class Params:
-    """How many paths are walked."""
+    """Number of paths."""
 
     paths: int = row(
         default=64,
@@ -31,7 +31,7 @@ class State(PathState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Take the next entropy; draw a new order at the start of a round."""
+    """Take the next entropy; draw another order at the start of a round."""
     if signal.kind == Kind.SEND:
         place = state.sent % params.paths
         if place == 0:

@@ -1,5 +1,6 @@
-"""PLB: a queue pair that was marked for several round trips takes another path, preferably while it is idle.
+"""PLB: a queue pair changes path after several round trips with marks.
 
+It preferably changes while it is idle.
 Source: Qureshi et al., SIGCOMM 2022, doi:10.1145/3544216.3544226; Linux, net/ipv4/tcp_plb.c. A round is a window of
 data, and bad where at least half of its bytes were marked. After 12 bad rounds in a row the next packet takes a random
 entropy; 3 are enough with nothing in flight. A timeout changes the entropy at once and forbids other moves for 60 to
@@ -19,14 +20,14 @@ DRAWS = 2.0**62  # values of signal.draw
 
 
 class Params:
-    """Which round is bad, how many of them move a queue pair, and how long it stays after a timeout."""
+    """Definition of a bad round, and rules of moving."""
 
     share: float = row(
         default=0.5,
         minimum=0,
         maximum=1,
         source="Linux, sysctl tcp_plb_cong_thresh, 128 of 256; K of the paper",
-        text="A round is bad where this share of its bytes was marked; 0: every round.",
+        text="Share of marked bytes from which a round is bad; 0: every round.",
     )
     rounds: int = row(
         default=12,
@@ -51,7 +52,7 @@ class Params:
 
 
 class State(PathState):
-    """The round, the bad rounds in a row, and what the next packet does."""
+    """The round, bad rounds in a row, and the next action."""
 
     arrived: int
     marked: int
@@ -63,7 +64,7 @@ class State(PathState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Count marks, or change the entropy before the packet that is about to leave."""
+    """Count marks, or change the entropy of the next departing packet."""
     if signal.kind == Kind.ACK:
         state.arrived += signal.arrived_bytes
         state.marked += signal.marked_bytes
@@ -81,7 +82,7 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def end_round(params: Params, state: State, signal: Signal) -> None:
-    """Call the round good or bad, and begin the next one."""
+    """Rate the round as good or bad, and begin the next round."""
     is_bad = float(state.marked) >= params.share * state.arrived
     state.bad_rounds = min(state.bad_rounds + 1, params.rounds) if is_bad else 0
     state.arrived = 0
@@ -100,7 +101,7 @@ def judge(params: Params, state: State, signal: Signal) -> None:
 
 
 def move(params: Params, state: State, signal: Signal) -> None:
-    """Take a random entropy; after a timeout keep it for long."""
+    """Take a random entropy; keep it for long after a timeout."""
     state.wants_to_move = False
     state.entropy = FIRST_ENTROPY + signal.draw % ENTROPIES
     if state.has_timed_out:

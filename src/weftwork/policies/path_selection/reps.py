@@ -1,5 +1,6 @@
-"""REPS: an entropy that came back without a mark is used once more; after a timeout only such entropies are used.
+"""REPS: reuses entropies that came back without a mark.
 
+An entropy is used once more. After a timeout only such entropies are used.
 Source: Le et al., EuroSys 2026, arXiv:2407.21625; github.com/ultraethernet/uet-htsim, htsim/sim/uec_mp.cpp (UecMpReps)
 and buffer_reps.cpp. A ring keeps the last 8 good entropies. A packet takes the oldest one that was not used since, and
 a random one where there is none. A timeout freezes the ring: for 10 ms packets take its entropies in turn, used or
@@ -19,7 +20,7 @@ MOST = 64  # chosen: eight times the published ring, so that a study of its leng
 
 
 class Params:
-    """How many entropies there are, how many are kept, and what a failure changes."""
+    """Number of entropies, number kept, and reaction to a failure."""
 
     paths: int = row(
         default=64,
@@ -41,7 +42,7 @@ class Params:
         text="Whether a timeout freezes the ring.",
     )
     freeze_ps: int = row(
-        default="10ms", minimum=0, source="buffer_reps.cpp, exit_freeze_after", text="How long it stays frozen."
+        default="10ms", minimum=0, source="buffer_reps.cpp, exit_freeze_after", text="Time that the ring stays frozen."
     )
     explore: int = row(
         default=16, minimum=0, source="uec_mp.cpp, UecMpReps::processEv", text="Random packets after freezing."
@@ -55,7 +56,7 @@ class Params:
 
 
 class State(PathState):
-    """The ring, which of its entropies were not used since, and whether it is frozen."""
+    """The ring, its unused entropies, and whether it is frozen."""
 
     kept: list[int] = array(MOST)
     fresh: list[int] = array(MOST)
@@ -69,7 +70,7 @@ class State(PathState):
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Learn from an answer, or choose for the packet that is about to leave."""
+    """Learn from an ACK, or choose for the next departing packet."""
     if signal.kind == Kind.SEND:
         choose(params, state, signal)
         if state.timer_at_ps[0] == OFF:
@@ -90,7 +91,7 @@ def step(params: Params, state: State, signal: Signal) -> None:
 
 
 def watch(params: Params, state: State, signal: Signal) -> None:
-    """Wait for the next cumulative ACK, where early detection is on."""
+    """Wait for the next cumulative ACK, if early detection is on."""
     state.timer_at_ps[0] = OFF
     if params.early_rtts > 0.0 and (signal.kind == Kind.SEND or signal.inflight_bytes > 0):
         wait_ps = int(params.early_rtts * signal.base_rtt_ps)
@@ -98,7 +99,7 @@ def watch(params: Params, state: State, signal: Signal) -> None:
 
 
 def freeze(params: Params, state: State, signal: Signal) -> None:
-    """Take entropies of the ring alone for a while."""
+    """Take entropies of the ring only, for a while."""
     if params.freezes and state.frozen_until_at_ps == OFF and state.exploring == 0:
         state.frozen_until_at_ps = signal.now_ps + params.freeze_ps
 

@@ -1,4 +1,4 @@
-"""Random spraying at the NIC: every packet takes an entropy of its own, drawn at random.
+"""Random spraying at the NIC: every packet has a random entropy.
 
 Source: oblivious packet spraying; Le et al., REPS, EuroSys 2026, arXiv:2407.21625, whose baseline it is.
 Leaves out: any feedback. The receiver has to stand reordering.
@@ -12,7 +12,7 @@ __all__ = ["PLUGIN", "Params", "State", "step"]
 
 
 class Params:
-    """How many entropies are used."""
+    """Number of entropies."""
 
     entropies: int = row(
         default=65_536,
@@ -24,11 +24,11 @@ class Params:
 
 
 class State(PathState):
-    """Nothing beyond the entropy."""
+    """No state besides the entropy."""
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
-    """Draw an entropy for the packet that is about to leave."""
+    """Draw an entropy for the next departing packet."""
     state.entropy = signal.draw % params.entropies
 
 

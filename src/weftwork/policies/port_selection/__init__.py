@@ -1,1 +1,1 @@
-"""One file, one choice."""
+"""Port selections: one choice per file."""

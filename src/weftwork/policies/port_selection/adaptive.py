@@ -1,8 +1,8 @@
-"""Adaptive routing, packet by packet: each packet takes a port of the lowest key, and ties are broken at random.
+"""Adaptive routing: each packet takes the least loaded port, ties at random.
 
-The key holds what the hardware compares: whether the port is paused, its queue and its utilisation, the latter two in
-four levels each that are refreshed now and then. So ports with nearly the same queue are alike, and packets that come
-at once do not all run to one port.
+The port has the lowest key, made of pause, queue and utilisation. The key holds what the hardware compares: whether the
+port is paused, its queue and its utilisation, the latter two in four levels each that are refreshed now and then. So
+ports with nearly the same queue are alike, and packets that come at once do not all run to one port.
 Source: github.com/ultraethernet/uet-htsim, fat_tree_switch.cpp (adaptive_route, compare_pqb and others) and queue.cpp
 (quantized_queuesize, quantized_utilization); for `spectrum` docs.nvidia.com/networking-ethernet-software, Cumulus
 Linux, adaptive routing.
@@ -22,7 +22,7 @@ LEVELS = 4  # quantized_queuesize, quantized_utilization
 
 
 class Params:
-    """What is compared, and how coarsely."""
+    """Compared quantities, and their granularity."""
 
     by_pause: bool = row(
         default=False, source="uet-htsim, compare_pq and others; chosen: off, as q is", text="A paused port is worse."
@@ -45,7 +45,7 @@ class Params:
         default="12us",
         minimum=1_000_000,
         source="chosen: a queue of one bandwidth-delay product at 12 us, as uet-htsim sizes queues that trim",
-        text="Time to drain a full queue, of which the levels are parts.",
+        text="Time to drain a full queue; queue levels are parts of it.",
     )
     queue_low: float = row(
         default=0.05, minimum=0, maximum=1, source="uet-htsim, quantized_queuesize", text="Queue from which level is 1."
@@ -92,11 +92,11 @@ class Params:
 
 
 class State:
-    """None."""
+    """No state."""
 
 
 class Readings:
-    """What was last read of a port, and what it was given within the window."""
+    """Last readings of a port, and its bytes within the window."""
 
     queue: int  # level
     queue_at_ps: int = OFF
@@ -107,7 +107,7 @@ class Readings:
 
 
 def queue_level(params: Params, port: Readings, candidate: Candidate, now_ps: int) -> int:
-    """Give the level of the queue, read again where it is old."""
+    """Return the queue level, read again if it is old."""
     if port.queue_at_ps == OFF or now_ps - port.queue_at_ps > params.refresh_ps:
         full_bytes = float(candidate.rate_bps) * params.full_ps / 8e12
         share = candidate.queue_bytes / full_bytes
@@ -119,7 +119,7 @@ def queue_level(params: Params, port: Readings, candidate: Candidate, now_ps: in
 
 
 def forget(params: Params, port: Readings, now_ps: int) -> int:
-    """Empty the slots that have left the window and give the place of the newest."""
+    """Empty slots older than the window, and return the newest place."""
     slot = now_ps * SLOTS // params.window_ps
     for _ in range(min(slot - port.slot, SLOTS)):
         port.slot += 1
@@ -129,7 +129,7 @@ def forget(params: Params, port: Readings, now_ps: int) -> int:
 
 
 def utilisation_level(params: Params, port: Readings, candidate: Candidate, now_ps: int) -> int:
-    """Give the level of what the port was given within the window, counted again where it is old."""
+    """Return the utilisation level, counted again if it is old."""
     if port.used_at_ps == OFF or now_ps - port.used_at_ps > params.refresh_ps:
         forget(params, port, now_ps)
         given_bytes = 0
@@ -142,13 +142,13 @@ def utilisation_level(params: Params, port: Readings, candidate: Candidate, now_
 
 
 def give(params: Params, port: Readings, size_bytes: int, now_ps: int) -> None:
-    """Count what a port is given."""
+    """Count the bytes given to a port."""
     slot = forget(params, port, now_ps)
     port.given_bytes[slot] += size_bytes
 
 
 def key(params: Params, port: Readings, candidate: Candidate, now_ps: int) -> int:
-    """Give what is compared: pause before queue before utilisation."""
+    """Return the sort key: pause, then queue, then utilisation."""
     worth = candidate.paused if params.by_pause else 0
     worth = worth * LEVELS
     if params.by_queue:

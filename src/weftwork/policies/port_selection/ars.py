@@ -1,8 +1,9 @@
-"""ARS: a new flowlet leaves by the port with the best quality, by what it has sent of late and what waits there.
+"""ARS: a new flowlet leaves by the port of the best quality.
 
-Adaptive routing and switching, as SAI describes what switch chips ship (dynamic load balancing): from time to time a
-port's past load (bytes sent) and future load (bytes queued) go into moving averages, and their weighted sum, divided by
-the port's speed, falls into one of 8 bands. Ties of the best band are broken at random.
+Quality depends on the bytes that the port has sent of late and on its queue. Adaptive routing and switching, as SAI
+describes what switch chips ship (dynamic load balancing): from time to time a port's past load (bytes sent) and future
+load (bytes queued) go into moving averages, and their weighted sum, divided by the port's speed, falls into one of 8
+bands. Ties of the best band are broken at random.
 Source: github.com/opencomputeproject/SAI, inc/saiars.h and inc/saiarsprofile.h; sonic-net/SONiC, ARS design.
 Leaves out: modes by packet (`adaptive`, `spray`), by random flowlets (`letflow`) and fixed; moves of active flows,
 which Juniper adds; alternate, longer paths at a cost. Loads are sampled when a packet comes: of samples that are due at
@@ -22,7 +23,7 @@ SPEED_BPS = 1e10  # unverified: a load scaling factor of 1 is 10 Gb/s, and 40 is
 
 
 class Params:
-    """When flowlets end, and how loads are weighed."""
+    """End of flowlets, and weights of loads."""
 
     idle_ps: int = row(
         default="256us",
@@ -89,7 +90,7 @@ class Loads:
 
 
 def moved(params: Params, average: float, load: float) -> float:
-    """Give an average after a sample."""
+    """Return an average after a sample."""
     if params.takes_lower and load < average:
         return load
     part = 1.0
@@ -99,7 +100,7 @@ def moved(params: Params, average: float, load: float) -> float:
 
 
 def sample(params: Params, port: Loads, candidate: Candidate, now_ps: int) -> None:
-    """Bring the averages of a port up to now."""
+    """Bring the averages of a port up to date."""
     if port.sampled_at_ps == OFF:
         port.sampled_at_ps = now_ps
     due = (now_ps - port.sampled_at_ps) // params.sample_ps
@@ -111,7 +112,7 @@ def sample(params: Params, port: Loads, candidate: Candidate, now_ps: int) -> No
 
 
 def band(params: Params, port: Loads, candidate: Candidate) -> int:
-    """Give the quality of a port: 0 is the best band."""
+    """Return the quality of a port: 0 is the best band."""
     weights = params.past_weight + params.future_weight
     load = (params.past_weight * port.past + params.future_weight * port.future) / max(weights, 1e-9)
     scaled = load * SPEED_BPS / candidate.rate_bps
@@ -119,7 +120,7 @@ def band(params: Params, port: Loads, candidate: Candidate) -> int:
 
 
 def best(params: Params, ports: list[Loads], signal: PortSignal, candidates: list[Candidate]) -> int:
-    """Give one of the candidates of the best band, at random."""
+    """Return a random candidate of the best band."""
     lowest = BANDS
     ties = 0
     for i in range(signal.candidates):
@@ -137,7 +138,10 @@ def best(params: Params, ports: list[Loads], signal: PortSignal, candidates: lis
 
 
 def step(params: Params, state: State, ports: list[Loads], signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Stay on the flowlet's port while it is up; choose the best for a new flowlet."""
+    """Stay on the flowlet's port while it is up.
+
+    A new flowlet takes the best port.
+    """
     for i in range(signal.candidates):
         sample(params, ports[candidates[i].port], candidates[i], signal.now_ps)
     entry = signal.hash % FLOWLETS

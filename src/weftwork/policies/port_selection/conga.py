@@ -1,8 +1,9 @@
-"""CONGA: leaves tell each other how congested the paths between them are, and a new flowlet takes the best path.
+"""CONGA: a new flowlet takes the least congested path between leaves.
 
-Each port meters its rate by a register to which sent bytes are added and that decays by alpha every T_dre (DRE). A
-packet's word carries the first leaf's uplink (LBTag), the largest metric of the links on the way (CE), and one pair of
-both for the other direction (FB_LBTag, FB_Metric), so that any packet back brings news.
+Leaves tell each other how congested the paths between them are. Each port meters its rate by a register to which sent
+bytes are added and that decays by alpha every T_dre (DRE). A packet's word carries the first leaf's uplink (LBTag), the
+largest metric of the links on the way (CE), and one pair of both for the other direction (FB_LBTag, FB_Metric), so that
+any packet back brings news.
 Source: Alizadeh et al., SIGCOMM 2014, doi:10.1145/2619239.2626316, sections 3.2 to 3.5;
 github.com/conweave-project/conweave-ns3, conga-routing.cc and scratch/network-load-balance.cc, for the defaults.
 Leaves out: choices above the leaves of a fabric of three tiers, where the hash chooses and CE is still the largest;
@@ -29,7 +30,7 @@ MOST_DECAYS = 200  # chosen: (7/8)^200 is below a billionth
 
 
 class Params:
-    """How links are metered, when flowlets end, and what leaves tell each other."""
+    """Metering of links, end of flowlets, and feedback between leaves."""
 
     dre_ps: int = row(
         default="50us", minimum=1_000, source="conweave-ns3, conga_dreTime", text="T_dre: time between two decays."
@@ -63,12 +64,12 @@ class Params:
     by_turns: bool = row(
         default=False,
         source="conweave-ns3, conga-routing.cc: uniformly at random",
-        text="Whether a leaf tells the metrics that are new by turns; else it draws among all young ones.",
+        text="Whether a leaf sends new metrics alternately; else it draws among all valid metrics.",
     )
 
 
 class State:
-    """Flowlets, and metrics by other leaf and uplink."""
+    """Flowlets, and metrics by remote leaf and uplink."""
 
     last_at_ps: list[int] = array(FLOWLETS, OFF)
     place: list[int] = array(FLOWLETS)  # among the candidates
@@ -89,7 +90,10 @@ class Meter:
 
 
 def metric(params: Params, port: Meter, rate_bps: int, now_ps: int) -> int:
-    """Give the utilisation of a link, X / (C tau) with tau = T_dre / alpha, in `LEVELS` levels."""
+    """Return the utilisation of a link, in `LEVELS` levels.
+
+    It is X / (C tau) with tau = T_dre / alpha.
+    """
     if port.decayed_at_ps == OFF:
         port.decayed_at_ps = now_ps
     due = (now_ps - port.decayed_at_ps) // params.dre_ps
@@ -103,7 +107,10 @@ def metric(params: Params, port: Meter, rate_bps: int, now_ps: int) -> int:
 
 
 def arrived(state: State, signal: PortSignal) -> None:
-    """Keep at the last leaf what a packet tells: how its own path was, and how one of this leaf's is."""
+    """Store at the last leaf the metrics that a packet carries.
+
+    One is that of the packet's path, the other that of a path of this leaf.
+    """
     leaf = signal.from_edge % LEAVES
     told = leaf * TAGS + signal.word // TAG_AT % TAGS
     state.from_leaf[told] = signal.word % LEVELS
@@ -117,12 +124,12 @@ def arrived(state: State, signal: PortSignal) -> None:
 
 
 def is_young(params: Params, at_ps: int, now_ps: int) -> bool:
-    """Whether a metric of that instant still counts."""
+    """Whether a metric of that instant is still valid."""
     return at_ps != OFF and now_ps - at_ps <= params.age_ps
 
 
 def told_tag(params: Params, state: State, leaf: int, signal: PortSignal) -> int:
-    """Give the uplink of another leaf whose metric it is told next, or -1."""
+    """Return the uplink whose metric the other leaf gets next, or -1."""
     first = leaf * TAGS
     if params.by_turns:
         for i in range(TAGS):
@@ -146,7 +153,7 @@ def told_tag(params: Params, state: State, leaf: int, signal: PortSignal) -> int
 
 
 def feedback_for(params: Params, state: State, leaf: int, signal: PortSignal) -> int:
-    """Give what a leaf is told with this packet, as part of its word."""
+    """Return the feedback for another leaf, as part of a packet's word."""
     tag = told_tag(params, state, leaf, signal)
     if tag < 0:
         return 0
@@ -155,7 +162,10 @@ def feedback_for(params: Params, state: State, leaf: int, signal: PortSignal) ->
 
 
 def worst(params: Params, state: State, ports: list[Meter], signal: PortSignal, candidate: Candidate) -> int:
-    """Give the larger of the own metric of an uplink and of the metric told of its path."""
+    """Return the larger of an uplink's local and remote metric.
+
+    The remote metric is the one reported of its path.
+    """
     path = signal.to_edge % LEAVES * TAGS + candidate.port % TAGS
     found = metric(params, ports[candidate.port], candidate.rate_bps, signal.now_ps)
     if is_young(params, state.to_leaf_at_ps[path], signal.now_ps):
@@ -164,7 +174,10 @@ def worst(params: Params, state: State, ports: list[Meter], signal: PortSignal, 
 
 
 def least(params: Params, state: State, ports: list[Meter], signal: PortSignal, candidates: list[Candidate]) -> int:
-    """Give one of the uplinks with the least `worst` of those compared, at random."""
+    """Return a random uplink among those with the least `worst`.
+
+    Only the compared uplinks count.
+    """
     compared = signal.candidates if params.sampled == 0 else min(params.sampled, signal.candidates)
     first = signal.draw % (signal.candidates - compared + 1)
     lowest = LEVELS
@@ -184,7 +197,7 @@ def least(params: Params, state: State, ports: list[Meter], signal: PortSignal, 
 
 
 def uplink(params: Params, state: State, ports: list[Meter], signal: PortSignal, candidates: list[Candidate]) -> int:
-    """Stay on the flowlet's uplink while it is up, or choose one."""
+    """Stay on the flowlet's uplink while it is up, or choose another."""
     entry = signal.hash % FLOWLETS
     place = state.place[entry]
     is_new = state.last_at_ps[entry] == OFF or signal.now_ps - state.last_at_ps[entry] > params.gap_ps

@@ -1,5 +1,6 @@
-"""DRILL(d, k): of d ports drawn at random and k that were best before, each packet takes the one with the least queue.
+"""DRILL(d, k): the shortest queue of d random and k remembered ports.
 
+Each packet chooses; the k ports were the best before.
 Source: Ghorbani et al., SIGCOMM 2017, doi:10.1145/3098822.3098839; github.com/conweave-project/conweave-ns3,
 switch-node.cc, DoLbDrill: control packets go by their hash.
 Leaves out: classes of unequal paths after failures; the shim that restores order at the host; k above 1, and engines of
@@ -18,7 +19,7 @@ MOST_DRAWS = 4  # chosen: each takes 14 of the packet's 62 random bits
 
 
 class Params:
-    """How many ports are looked at."""
+    """Number of sampled ports."""
 
     draws: int = row(
         default=2,
@@ -43,12 +44,12 @@ class State:
 
 
 def load(candidate: Candidate) -> float:
-    """Time that the queue takes to drain."""
+    """Drain time of the queue."""
     return float(candidate.queue_bytes) / candidate.rate_bps
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Choose the least queue of the ports drawn and of the port remembered."""
+    """Choose the shortest queue among sampled ports and the remembered port."""
     if signal.is_data == 0:
         signal.choice = signal.hash % signal.candidates
         return

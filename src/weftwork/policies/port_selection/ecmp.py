@@ -1,4 +1,4 @@
-"""ECMP: the hash of the packet's header fields chooses the port, so that a flow stays on one path.
+"""ECMP: a hash of header fields chooses the port, one path per flow.
 
 Source: RFC 2992 (modulo-N hash). The hash itself (polynomial, seed, offset, fields) belongs to the switch.
 Leaves out: weights, and resilient tables that keep flows in place when a member goes.
@@ -12,11 +12,11 @@ __all__ = ["PLUGIN", "Params", "State", "step"]
 
 
 class Params:
-    """None."""
+    """No parameters."""
 
 
 class State:
-    """None."""
+    """No state."""
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:

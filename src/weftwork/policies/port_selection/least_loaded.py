@@ -12,15 +12,18 @@ __all__ = ["PLUGIN", "Params", "State", "step"]
 
 
 class Params:
-    """None."""
+    """No parameters."""
 
 
 class State:
-    """None."""
+    """No state."""
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Choose the least queue bytes / rate; ties go to the first after a random start."""
+    """Choose the least queue bytes / rate.
+
+    Ties go to the first port after a random start.
+    """
     start = signal.draw % signal.candidates
     signal.choice = start
     least = -1.0

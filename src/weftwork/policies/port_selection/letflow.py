@@ -1,7 +1,7 @@
-"""LetFlow: a new flowlet, the packets behind a pause of a flow, leaves by a port drawn at random.
+"""LetFlow: each new flowlet leaves by a random port.
 
-A pause longer than the difference between path delays keeps order. Flows on slow paths pause more often and so move
-more often, which balances without any look at load.
+A flowlet is the packets behind a pause of a flow. A pause longer than the difference between path delays keeps order.
+Flows on slow paths pause more often and so move more often, which balances without any look at load.
 Source: Vanini et al., NSDI 2017 (LetFlow); github.com/conweave-project/conweave-ns3, letflow-routing.cc, for the gap.
 Leaves out: the age bit, which ends flowlets after one to two gaps; ageing of entries, which only frees memory there.
 There the first leaf draws the whole path; here each switch with a choice keeps flowlets of its own.
@@ -36,7 +36,10 @@ class State:
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Stay on the flowlet's port while it is up; draw one for a new flowlet."""
+    """Stay on the flowlet's port while it is up.
+
+    A new flowlet takes a random port.
+    """
     entry = signal.hash % ENTRIES
     place = state.place[entry]
     is_new = state.last_at_ps[entry] == OFF or signal.now_ps - state.last_at_ps[entry] > params.gap_ps

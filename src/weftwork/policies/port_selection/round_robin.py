@@ -1,5 +1,6 @@
-"""Round robin: a switch's packets take all ports in turn, in an order that is drawn anew after each turn.
+"""Round robin: a switch's packets use all ports alternately.
 
+The order is drawn again after a number of turns.
 Source: github.com/ultraethernet/uet-htsim, htsim/sim/datacenter/fat_tree_switch.cpp, strategy RR: a pointer over the
 ports, a random permutation after each turn, packets below 128 B by their hash.
 Leaves out: strategy RR_ECMP, which does so at the leaves alone and hashes above them. There the first turn goes in the
@@ -17,7 +18,7 @@ MEMBERS = 512  # chosen: more ports than a switch has; a larger group is drawn f
 
 
 class Params:
-    """When the order changes, and for which packets."""
+    """Turns between draws of the order, and the limit of small packets."""
 
     turns: int = row(
         default=1,
@@ -35,7 +36,7 @@ class Params:
 
 
 class State:
-    """The order of each group, and where in it the switch is."""
+    """The order of each group, and the switch's place in it."""
 
     order: list[int] = array(GROUPS * MEMBERS)
     members: list[int] = array(GROUPS)
@@ -43,7 +44,10 @@ class State:
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Take the next port; in the first turn of an order, draw it among those that the turn has not taken."""
+    """Take the next port; draw a new order's ports in its first turn.
+
+    The draw is among the ports that the turn has not taken.
+    """
     count = signal.candidates
     if signal.bytes < params.small_bytes:
         signal.choice = signal.hash % count

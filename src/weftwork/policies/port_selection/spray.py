@@ -1,5 +1,6 @@
-"""Random spraying at the switch: every packet leaves by a port drawn at random among those that are up.
+"""Random spraying at the switch: every packet leaves by a random port.
 
+The draw is among the ports that are up.
 Source: Dixit et al., INFOCOM 2013, doi:10.1109/INFCOM.2013.6567015 (random packet spraying).
 Leaves out: any look at queues. The receiver has to stand reordering.
 """
@@ -12,11 +13,11 @@ __all__ = ["PLUGIN", "Params", "State", "step"]
 
 
 class Params:
-    """None."""
+    """No parameters."""
 
 
 class State:
-    """None."""
+    """No state."""
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:

@@ -1,4 +1,4 @@
-"""WCMP: the hash of a packet's header fields chooses among ports in proportion to their weights.
+"""WCMP: a hash of header fields chooses ports in proportion to weights.
 
 Source: Zhou et al., EuroSys 2014, doi:10.1145/2592798.2592803, section 2: an entry for each unit of weight, hash modulo
 their number. Weights come from routing: the capacity behind each port, computed again when routes are.
@@ -14,15 +14,15 @@ __all__ = ["PLUGIN", "Params", "State", "step"]
 
 
 class Params:
-    """None."""
+    """No parameters."""
 
 
 class State:
-    """None."""
+    """No state."""
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Choose the candidate into whose part of the sum of weights the hash falls."""
+    """Choose the candidate whose part of the weights contains the hash."""
     total = 0
     for i in range(signal.candidates):
         total += candidates[i].weight

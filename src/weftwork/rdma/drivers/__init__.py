@@ -1,1 +1,4 @@
-"""Drivers: they move datagrams between a NIC and a wire, and tell it the time."""
+"""Drivers: they move datagrams between a NIC and a wire.
+
+They also tell the NIC the time.
+"""

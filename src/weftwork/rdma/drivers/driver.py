@@ -1,4 +1,4 @@
-"""Moves datagrams between a NIC and a port, and rings its timers."""
+"""Moves datagrams between a NIC and a port, and fires its timers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NicDriver:
         self._clock_ns: Final = clock_ns
 
     def progress(self) -> bool:
-        """Take what has arrived, ring timers, send what is to be sent; returns whether there was anything to do."""
+        """Receive, fire timers, and send; returns whether there was work."""
         nic, port = self.nic, self.port
         now_ps = self._clock_ns() * PS_PER_NS
         found = 0
@@ -51,7 +51,7 @@ class NicDriver:
         return self._send(now_ps) or found > 0
 
     def send(self) -> None:
-        """Send what is to be sent, and nothing else: after something was posted."""
+        """Send only, after something was posted."""
         while self._send(self._clock_ns() * PS_PER_NS):
             pass
 
@@ -62,7 +62,10 @@ class NicDriver:
         return bool(made)
 
     def wait_s(self) -> float | None:
-        """Seconds until a timer is due, or None; ask when `progress` found nothing to do."""
+        """Seconds until a timer is due, or None.
+
+        It is asked after `progress` found nothing to do.
+        """
         due_ps = self.nic.next_timer_ps()
         if due_ps is None:
             return None

@@ -1,4 +1,4 @@
-"""A wire in memory: ports of one process that reach each other, and nobody else."""
+"""A wire in memory that joins ports of one process only."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _MOST_WAITING: Final = 4096  # chosen: datagrams that a port holds before it dro
 
 
 class LoopbackWire:
-    """Carries datagrams between the ports that it has opened, at once and in order."""
+    """Carries datagrams between its open ports, at once and in order."""
 
     def __init__(self) -> None:
         self.ports: dict[bytes, LoopbackPort] = {}
 
     def open(self, address: str) -> LoopbackPort:
-        """Open a port; UsageError where the address is taken."""
+        """Open a port; UsageError for a used address."""
         packed = ipaddress.ip_address(address).packed
         if packed in self.ports:
             raise UsageError(f"address: found {address}, which another port of this wire has")
@@ -63,7 +63,10 @@ class LoopbackPort:
         return self._bell
 
     def send(self, datagram: Datagram) -> None:
-        """Hand a copy to the port of the destination; without one, or where too many wait, it is lost."""
+        """Hand a copy to the destination port, or lose it.
+
+        It is lost without such a port, or if too many wait.
+        """
         to = self._wire.ports.get(datagram.destination)
         if to is None:
             self.counters["send_refused"] += 1
@@ -72,7 +75,7 @@ class LoopbackPort:
             to.take(datagram._replace(parts=(b"".join(datagram.parts),)))
 
     def take(self, datagram: Datagram) -> None:
-        """Put a datagram behind those that wait."""
+        """Append a datagram to the waiting datagrams."""
         if len(self._waiting) >= _MOST_WAITING:
             self.counters["receive_dropped"] += 1
             return
@@ -90,7 +93,7 @@ class LoopbackPort:
         return datagram
 
     def path_mtu(self, destination: bytes) -> int:
-        """Return the largest that there is."""
+        """Return the largest path MTU."""
         del destination
         return max(PATH_MTUS_BYTES)
 

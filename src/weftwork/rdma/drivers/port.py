@@ -1,4 +1,4 @@
-"""What every driver offers: a port that datagrams leave and reach."""
+"""The interface of every driver: a port for datagrams."""
 
 from __future__ import annotations
 
@@ -30,19 +30,25 @@ class DatagramPort(Protocol):
 
     @property
     def makes_trains(self) -> bool:
-        """Whether `send` takes datagrams that hold many packets."""
+        """Whether `send` takes datagrams with many packets."""
 
     def fileno(self) -> int:
         """Descriptor that is readable when datagrams have arrived."""
 
     def send(self, datagram: Datagram) -> None:
-        """Send a datagram; what the system does not take is counted and lost, as on a wire."""
+        """Send a datagram.
+
+        Datagrams that the system does not take are counted and lost, as on a wire.
+        """
 
     def receive(self) -> Datagram | None:
-        """Take a datagram that has arrived, or None; its payload holds until the next call."""
+        """Take a datagram that has arrived, or None.
+
+        Its payload is valid until the next call.
+        """
 
     def path_mtu(self, destination: bytes) -> int:
-        """Largest path MTU of RoCE, 256 to 4096, that fits into the packets of the way to an address."""
+        """Largest path MTU of RoCE, 256 to 4096, to an address."""
 
     def close(self) -> None:
-        """Give the system back what it gave."""
+        """Release the resources of the system."""

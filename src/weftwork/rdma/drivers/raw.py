@@ -1,6 +1,7 @@
-"""RoCEv2 over UDP sockets that receives whole IPv4 packets, so that every bit that the ICRC covers is checked.
+"""RoCEv2 over UDP sockets, with whole received IPv4 packets.
 
-A UDP socket hides the identification of IPv4; a raw socket shows it, and sees every packet of port 4791.
+Every bit that the ICRC covers is then checked. A UDP socket hides the identification of IPv4; a raw socket shows it,
+and sees every packet of port 4791.
 Source: raw(7), socket(7) (SO_ATTACH_FILTER); Linux Documentation/networking/filter.rst for the words of the filter.
 Leaves out: IPv6, whose header has no such field; trains that a peer on the same machine hands over uncut.
 """
@@ -36,7 +37,9 @@ _KEEP_PORT: Final = (
 
 
 class RawPort(UdpPort):
-    """As `UdpPort`, and receives by a raw socket. The UDP socket keeps the port, and is told to drop.
+    """A `UdpPort` that receives by a raw socket.
+
+    The UDP socket keeps the port, and is told to drop.
 
     Parameters
     ----------
@@ -74,7 +77,10 @@ class RawPort(UdpPort):
         return self._raw.fileno()
 
     def receive(self) -> Datagram | None:
-        """Take a packet; what is no UDP packet in one piece is counted and dropped."""
+        """Take a packet.
+
+        Fragments and packets other than UDP are counted and dropped.
+        """
         while True:
             try:
                 size_bytes = self._raw.recv_into(self._buffer)
@@ -104,6 +110,9 @@ class RawPort(UdpPort):
 
 
 def attach_filter(of: socket.socket, option: int, words: tuple[tuple[int, int, int, int], ...]) -> None:
-    """Give a socket a classic BPF program (struct sock_fprog: how many words, and where they are)."""
+    """Attach a classic BPF program to a socket.
+
+    A struct sock_fprog has the number of words and their address.
+    """
     program = ctypes.create_string_buffer(b"".join(_INSTRUCTION.pack(*word) for word in words))
     of.setsockopt(socket.SOL_SOCKET, option, struct.pack("HP", len(words), ctypes.addressof(program)))

@@ -1,7 +1,8 @@
-"""Several processes of one user behind UDP port 4791 of one address.
+"""Several processes of one user behind one UDP port 4791.
 
-Each process takes a slot, 0 to 255, and gives it to the numbers of its queue pairs as their top eight bits, so that the
-system itself can choose the socket: a filter of two words on the destination queue pair. The system counts sockets
+They share an address. Each process takes a slot, 0 to 255, and gives it to the numbers of its queue pairs as their top
+eight bits, so that the system itself can choose the socket: a filter of two words on the destination queue pair. The
+system counts sockets
 and not slots, and closes the gap when a process ends; a datagram that comes to the wrong process is handed on by a
 socket of the Unix domain. The same hand-over brings messages of connection management to the process that listens.
 Source: socket(7) (SO_REUSEPORT, SO_ATTACH_REUSEPORT_CBPF), unix(7) (abstract names, SCM_CREDENTIALS).
@@ -42,7 +43,7 @@ _CREDENTIALS: Final = Struct("=iII")  # struct ucred: pid, uid, gid
 
 
 class SharedUdpPort(UdpPort):
-    """As `UdpPort`, and leaves room for other processes of the same user.
+    """A `UdpPort` that leaves room for other processes of the user.
 
     Parameters
     ----------
@@ -94,17 +95,20 @@ class SharedUdpPort(UdpPort):
         return True
 
     def listen(self, service_port: int) -> None:
-        """Have requests for a service brought here; UsageError where another process listens."""
+        """Receive requests for a service; UsageError if another process listens."""
         if not self._open_door(f"{self._name}listen/{service_port}"):
             raise UsageError(f"port: found {service_port}, on which another process listens")
         self._listens.add(service_port)
 
     def fileno(self) -> int:
-        """Descriptor that is readable when datagrams have arrived, by themselves or handed on."""
+        """Descriptor that is readable when datagrams have arrived.
+
+        They arrive by themselves or are handed on.
+        """
         return self._events.fileno()
 
     def receive(self) -> Datagram | None:
-        """Take a datagram for this process; those for others are handed on."""
+        """Take a datagram for this process; others are handed on."""
         while True:
             datagram = super().receive()
             if datagram is None:
@@ -117,7 +121,10 @@ class SharedUdpPort(UdpPort):
                 return datagram
 
     def _owner(self, payload: bytes | memoryview) -> str | None:
-        """Name of the door of the process that the datagram is for; None for this process, or where nobody is known."""
+        """Socket name of the process that a datagram is for.
+
+        None for this process, or for an unknown process.
+        """
         slot = payload[5]
         if int.from_bytes(payload[5:8], "big") == GENERAL_SERVICES_QP:
             if len(payload) < _SHORTEST:
@@ -129,7 +136,10 @@ class SharedUdpPort(UdpPort):
         return None if slot == self.slot else f"{self._name}{slot}"
 
     def _hand_on(self, datagram: Datagram, name: str) -> bool:
-        """Give a datagram to another process; False where there is none, or it does not take more."""
+        """Hand a datagram to another process; False if it fails.
+
+        There is no such process, or it does not take more.
+        """
         envelope = _ENVELOPE.pack(
             datagram.source.ljust(16, b"\0"),
             len(datagram.source),
@@ -167,7 +177,7 @@ class SharedUdpPort(UdpPort):
         return None
 
     def close(self) -> None:
-        """Close all sockets; the slot is free again."""
+        """Close all sockets, and free the slot."""
         super().close()
         self._close_doors()
 

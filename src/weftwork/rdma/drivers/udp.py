@@ -1,4 +1,4 @@
-"""RoCEv2 over UDP sockets of the system, without any right that a user does not have.
+"""RoCEv2 over ordinary UDP sockets, without special rights.
 
 A socket that is not connected and forbids fragments sends IPv4 identification 0, or 0, 1, 2 ... where the system cuts a
 train into packets; the ICRC covers it. One socket receives on port 4791; packets leave by one socket for each source
@@ -51,7 +51,7 @@ _NEVER_THERE: Final = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EN
 
 
 class UdpPort:
-    """UDP port 4791 of an address of this machine.
+    """UDP port 4791 of one of this machine's addresses.
 
     Parameters
     ----------
@@ -124,11 +124,11 @@ class UdpPort:
         return self._offload
 
     def fileno(self) -> int:
-        """Descriptor of the socket that receives."""
+        """Descriptor of the receiving socket."""
         return self.socket.fileno()
 
     def path_mtu(self, destination: bytes) -> int:
-        """Largest path MTU that fits; UsageError where there is no way to the address."""
+        """Largest path MTU that fits; UsageError without a route."""
         return largest_path_mtu(self._text, self._destination(destination))
 
     # Datagrams
@@ -163,7 +163,7 @@ class UdpPort:
         ancillary: Iterable[tuple[int, int, bytes]],
         to: tuple[str, int],
     ) -> None:
-        """Wait until the system has sent what it holds, not for long."""
+        """Wait for a short time until the system has sent its queue."""
         self.counters["send_waits"] += 1
         select.select((), (sender,), (), _SEND_WAIT_S)
         try:
@@ -172,11 +172,16 @@ class UdpPort:
             self._lose(datagram, error)
 
     def _lose(self, datagram: Datagram, error: OSError) -> None:
-        """Count what the system refused; the queue pair that waits for an answer gives up in the end."""
+        """Count a packet that the system refused.
+
+        The queue pair that waits for an answer gives up in the end.
+        """
         self.counters["send_refused"] += 1
         if error.errno == errno.EMSGSIZE:
             size_bytes = datagram.segment_bytes or len(datagram.payload())
-            self.last_error = f"a packet of {size_bytes} bytes does not fit the MTU of the way; take a smaller path_mtu"
+            self.last_error = (
+                f"a packet of {size_bytes} bytes does not fit the MTU of the path; take a smaller path_mtu"
+            )
         elif error.errno in _NEVER_THERE or error.errno == errno.EAGAIN:
             self.last_error = f"to {self._destination(datagram.destination)}: {error.strerror}"
         else:  # such as ENOBUFS, or EINVAL when the address was taken from this machine
@@ -257,7 +262,10 @@ class UdpPort:
 
 
 def enlarge(of: socket.socket, *, is_receive: bool) -> None:
-    """Ask for a large buffer: beyond the system's limit as root, else up to it."""
+    """Ask for a large buffer, within the system's limit.
+
+    As root it may be beyond the limit.
+    """
     option, forced = (socket.SO_RCVBUF, _SO_RCVBUFFORCE) if is_receive else (socket.SO_SNDBUF, _SO_SNDBUFFORCE)
     try:
         of.setsockopt(socket.SOL_SOCKET, forced, _BUFFER_BYTES)
@@ -273,7 +281,7 @@ def _forbid_fragments(of: socket.socket, *, is_ipv6: bool) -> None:
 
 
 def largest_path_mtu(source: str, destination: str) -> int:
-    """Largest path MTU of RoCE that fits into the packets of the system's way to an address.
+    """Largest path MTU of RoCE on the system's route to an address.
 
     Raises
     ------
@@ -300,7 +308,7 @@ def largest_path_mtu(source: str, destination: str) -> int:
 
 
 def parse_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Read an IP address; UsageError for any other text, such as a name."""
+    """Read an IP address; UsageError for other text, such as a name."""
     try:
         return ipaddress.ip_address(address)
     except ValueError as error:
@@ -308,7 +316,10 @@ def parse_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def address_towards(address: str) -> str:
-    """Address of this machine from which the system sends to another; UsageError where there is no way."""
+    """Local address from which the system sends to another address.
+
+    UsageError without a route.
+    """
     parsed = parse_address(address)
     with socket.socket(socket.AF_INET6 if parsed.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:

@@ -1,9 +1,10 @@
 """Stand-alone figures as small SVG text: bars with intervals, and lines.
 
-They are readable on light and dark pages.
+They have a light and a dark form.
 
 Colours are those of Okabe and Ito (jfly.uni-koeln.de/color), which the colour-blind tell apart; every bar has its name
-beside it and lines differ in their dashes too. The figure brings its own light card, whatever the page behind it is.
+beside it and lines differ in their dashes too. The elements have the light colours, for programs that know no style
+sheets; rules of the file replace them where the reader prefers a dark page.
 Leaves out: everything interactive; `weftwork report` writes pages.
 """
 
@@ -13,13 +14,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Final
 
-__all__ = ["Bar", "Polyline", "bars", "lines"]
+__all__ = ["DARK_STYLE", "Bar", "Polyline", "bars", "lines"]
 
 BLUE, ORANGE, GREEN, VERMILION, PINK, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 DASHES = ("none", "none", "8 4", "2 3", "12 4 2 4", "5 5")
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PINK, SKY)
 CARD, INK, QUIET, GRID = "#FCFCFA", "#1B1B1F", "#55555C", "#DCDCD8"
+# Each light colour -> the colour of the same thing on a dark page; those of series are the dark ones of `colours.py`.
+_DARK: Final = {
+    CARD: "#161B22", INK: "#E7EBF0", QUIET: "#9AA6B4", GRID: "#2B333E",
+    BLUE: "#2B8FD6", SKY: "#7CC7F2", GREEN: "#19B58A", VERMILION: "#E0701C", PINK: "#D68FB7",
+}  # fmt: skip
+DARK_STYLE: Final = (
+    "<style>@media (prefers-color-scheme:dark){"
+    + "".join(f'[{name}="{old}"]{{{name}:{new}}}' for old, new in _DARK.items() for name in ("fill", "stroke"))
+    + "}</style>"
+)
 WIDTH, MARGIN, ROW = 760, 24, 34
 FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 
@@ -158,6 +170,7 @@ def _head(title: str, height: float) -> list[str]:
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{escape(FONT)}">',
         f"<title>{escape(title)}</title>",
+        DARK_STYLE,
         f'<rect width="{WIDTH}" height="{height:.0f}" rx="8" fill="{CARD}" stroke="{GRID}"/>',
         _text(MARGIN, 36, title, size=17, weight=600),
     ]

@@ -1,1 +1,1 @@
-"""The scenario: sections and keys as rows, how a file is read and checked, how one is written."""
+"""The scenario: sections and keys as rows, read, checked and written."""

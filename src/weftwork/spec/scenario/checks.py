@@ -1,6 +1,7 @@
-"""What one key of a scenario means for another: contradictions are mistakes, what follows from other keys is filled in.
+"""Checks between keys of a scenario.
 
-Each check is skipped where a key that it reads is itself wrong, so that one mistake is told once.
+Contradictions are mistakes; values that follow from other keys are filled in. Each check is skipped where a key that it
+reads is itself wrong, so that one mistake is told once.
 Leaves out: the fabric (`weftwork.spec.scenario.fabric_checks`), and what only the built fabric knows, such as names of
 links; the floor that builds it uses `Scenario.locate`.
 """
@@ -22,7 +23,10 @@ REORDER_WINDOW_PACKETS = 1024  # chosen: 4 MiB, above the BDP of 400 Gb/s x 50 u
 
 
 def resolve_transport(transport: TransportSection, reader: Reader, *, has_traffic: bool) -> TransportSection:
-    """Check a transport and fill in what its preset names; traffic takes queue pairs in turn by default."""
+    """Check a transport and fill in the values of its preset.
+
+    Traffic uses queue pairs alternately by default.
+    """
     known: dict[str, PolicyChoice | int | str] = {}
     queue_pairs, use = QUEUE_PAIR_PRESETS.get(transport.load_balancing, (1, "in-turn" if has_traffic else "split"))
     for key, value in {"queue_pairs": queue_pairs, "queue_pair_use": use}.items():
@@ -43,7 +47,7 @@ def resolve_transport(transport: TransportSection, reader: Reader, *, has_traffi
         )
     is_wrong = transport.trimming and transport.recovery != "selective-repeat"
     if is_wrong and reader.is_sound("transport.trimming", "transport.recovery"):
-        text = f"with recovery {transport.recovery} nobody sends again what was cut; wanted recovery: selective-repeat"
+        text = f"recovery {transport.recovery} does not send cut packets again; wanted recovery: selective-repeat"
         reader.wrong(reader.which("transport.trimming", "transport.recovery"), text)
     preset = PRESETS[transport.load_balancing]
     for kind, name in zip(("path_selection", "port_selection"), preset, strict=True):
@@ -74,7 +78,7 @@ def resolve_transport(transport: TransportSection, reader: Reader, *, has_traffi
 
 
 def _check_policies(transport: TransportSection, reader: Reader) -> None:
-    """Ask the floor that loads policies what they and the transport do to each other."""
+    """Ask the policy loader how policies and transport affect each other."""
     check, policies = reader.check_transport, {f"transport.{kind}": getattr(transport, kind) for kind in POLICY_KINDS}
     keys = ("load_balancing", "recovery", "reorder_tolerant", "force")
     if check is None or not reader.is_sound("transport.protocol", *policies, *(f"transport.{key}" for key in keys)):
@@ -90,7 +94,7 @@ def _check_policies(transport: TransportSection, reader: Reader) -> None:
 def check_workload(
     workload: CollectiveSection | TrafficSection, fabric: FabricSection, transport: TransportSection, reader: Reader
 ) -> CollectiveSection | TrafficSection:
-    """Check a workload against the fabric and fill in what follows from it."""
+    """Check a workload against the fabric and fill in derived values."""
     hosts = (
         fabric.hosts
         if reader.is_sound(
@@ -123,7 +127,10 @@ def check_workload(
 
 
 def _check_collective(workload: CollectiveSection, fabric: FabricSection, reader: Reader) -> CollectiveSection:
-    """GPUs, root and shift against each other; what the fabric's servers decide is judged where they are known."""
+    """Check GPUs, root and shift against each other.
+
+    Values that depend on the fabric's servers are checked later, when the servers are known.
+    """
     gpus = workload.gpus
     known = reader.is_sound("fabric.gpus", "fabric.hosts", "fabric.topology", "fabric.radix", "fabric.leaves")
     if gpus is None and known:

@@ -1,7 +1,8 @@
-"""What a file of a catalogue offers a scenario: the keys that belong to the choice, its checks, and how to build it.
+"""The offer of a catalogue file: keys, checks, and how to build.
 
-A topology, a traffic pattern, a collective algorithm and a transport are each one file that offers one such record. Its
-name is that of the file, and what it is stands in the first line of the file's docstring.
+A scenario chooses the file. A topology, a traffic pattern, a collective algorithm and a transport are each one file
+that offers one such record. Its name is that of the file, and what it is stands in the first line of the file's
+docstring.
 Leaves out: collective algorithms, whose record lives with what it makes (`weftwork.workload.collectives.algorithm`).
 """
 
@@ -38,28 +39,34 @@ LONELY: Final = "one host has nobody to talk to; wanted a fabric of at least two
 
 
 class NoKeys(Record):
-    """The keys of a choice that has none of its own."""
+    """The keys of a choice without keys."""
 
 
 K = TypeVar("K", bound=Record)
 
 
 class Findings(Protocol):
-    """Where a check puts the mistakes that it finds. Keys are those of the section, such as ``senders``."""
+    """Collects the mistakes of a check.
+
+    Keys are those of the section, such as ``senders``.
+    """
 
     def wrong(self, key: str, text: str, fix: str | None = None) -> None:
-        """Note a mistake at a key: what was found and what is allowed, and the nearest right value."""
+        """Note a mistake at a key: found value, allowed values, nearest fix."""
 
     def is_sound(self, *keys: str) -> bool:
-        """Whether nothing wrong was found at these keys so far."""
+        """Whether no mistake was found at these keys so far."""
 
     def which(self, first: str, second: str) -> str:
-        """Return the key that the user wrote: the first of the two, unless only the second is there."""
+        """Return the key that the user wrote.
+
+        The answer is the first key, unless only the second was written.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Offer(Generic[K]):
-    """What every choice has.
+    """The common part of every choice.
 
     Parameters
     ----------
@@ -75,7 +82,7 @@ class Offer(Generic[K]):
     defaults: Mapping[str, str | int | bool | Mapping[str, str | int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what a file written by hand can get wrong.
+        """Refuse mistakes of a file that was written by hand.
 
         Raises
         ------
@@ -97,7 +104,10 @@ class Offer(Generic[K]):
                 raise TypeError(f"{self.keys.__name__}.{name} has no row; wanted {name}: ... = row(...)")
 
     def options(self, **given: Any) -> K:  # noqa: ANN401 - values of any keys
-        """Return the keys with these values, by the names of their fields, and defaults for the rest."""
+        """Return the keys with these values, and defaults for the rest.
+
+        Values are given by the names of their fields.
+        """
         return self.keys(**given)
 
 
@@ -121,7 +131,7 @@ class TransportKind(Offer[K]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatternInput:
-    """What a pattern of traffic is told besides its own keys.
+    """Input of a traffic pattern besides its keys.
 
     Attributes
     ----------
@@ -141,7 +151,10 @@ class PatternInput:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrafficSize:
-    """How much a pattern will send: messages, the queue pairs that they travel on, and their bytes together."""
+    """Amount of a pattern's traffic: messages, queue pairs and total bytes.
+
+    The messages travel on the queue pairs.
+    """
 
     messages: int
     queue_pairs: int
@@ -179,7 +192,9 @@ class Pattern(Offer[K]):
 
 @dataclass(frozen=True, kw_only=True)
 class PathScheme(Offer[K]):
-    """The constant ``SCHEME`` of a file: central traffic engineering, which lays down paths.
+    """The constant ``SCHEME`` of a file: central traffic engineering.
+
+    It lays down paths.
 
     Parameters
     ----------

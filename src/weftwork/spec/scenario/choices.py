@@ -1,6 +1,7 @@
-"""The folders whose files a scenario can choose from. A new file in one of them is a new choice, with no other edit.
+"""The folders from whose files a scenario can choose.
 
-They are named here and imported where a record is asked for, so that this floor knows no floor above it.
+A new file in a folder is a new choice, with no other edit. They are named here and imported where a record is asked
+for, so that this floor knows no floor above it.
 Leaves out: policies (`weftwork.spec.scenario.policies`) and devices, which are rows of a table.
 """
 

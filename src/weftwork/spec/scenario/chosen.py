@@ -1,4 +1,4 @@
-"""The keys that a choice brings to its section: those of the chosen file, and those that belong to other files.
+"""Keys that a choice adds to its section, and keys of other choices.
 
 Used where a section is read, written, listed and put into a schema. Leaves out: the reading itself
 (`weftwork.spec.scenario.reader`).
@@ -48,7 +48,7 @@ class Chooser:
     kind: OfferKind
 
     def others(self) -> Mapping[str, tuple[tuple[str, ...], KeyRow]]:
-        """Each key of any file of the folder: the names that have it, and the row of the first."""
+        """Each key of any file: the names with this key, and its first row."""
         found: dict[str, tuple[tuple[str, ...], KeyRow]] = {}
         for name, offer in self.kind.folder.items():
             for described in rows_of(offer.keys).values():
@@ -57,7 +57,10 @@ class Chooser:
         return found
 
     def rows(self) -> Iterator[KeyRow]:
-        """Yield the rows of all files, each with the names for which it means something; equal rows are one."""
+        """Yield the rows of all files, each with its file names.
+
+        Equal rows are merged.
+        """
         merged: dict[str, list[tuple[KeyRow, tuple[str, ...]]]] = {}
         for name, offer in self.kind.folder.items():
             for described in rows_of(offer.keys).values():
@@ -80,13 +83,13 @@ def chooser_of(model: type[BaseModel]) -> Chooser | None:
 
 
 def clash(offer: Offer[Record], model: type[BaseModel]) -> str | None:
-    """Name the first key of an offer that its section has already, or None."""
+    """Return the first key of an offer that its section already has."""
     taken = {described.key for described in rows_of(model).values()}
     return next((described.key for described in rows_of(offer.keys).values() if described.key in taken), None)
 
 
 def means_nothing(selector: str, chosen: object, wanted: tuple[str, ...]) -> str:
-    """Say that a key means nothing beside what was chosen, and with what it does."""
+    """Say that a key means nothing with a choice, and name better choices."""
     if chosen is None:
         return f"means nothing without {selector} {either(wanted)}"
     return f"means nothing with {selector} {shown(chosen)}, only with {either(wanted)}"
@@ -95,7 +98,9 @@ def means_nothing(selector: str, chosen: object, wanted: tuple[str, ...]) -> str
 def usual_values(
     offer: Offer[Any] | None, rows: Mapping[str, KeyRow], given: Collection[str]
 ) -> tuple[dict[str, Node], list[tuple[str, str | None]]]:
-    """Return what a choice sets; the reader takes a value from here where the user sets none.
+    """Return the values that a choice sets by default.
+
+    The reader takes a value from here if the user sets none.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""Devices in a scenario: a model of the catalogue and the fields that differ from it, in the units of users.
+"""Devices in a scenario: a catalogue model and fields that differ.
 
-A field of `weftwork.spec.device` such as ``buffer_bytes`` is the key ``buffer``: the unit goes, the value takes it.
+Fields are in the units of users. A field of `weftwork.spec.device` such as ``buffer_bytes`` is the key ``buffer``: the
+unit goes, the value takes it.
 Leaves out: the models themselves; the floor that knows the hardware catalogue puts the fields on top of a model.
 """
 # ruff: noqa: ANN401 - annotations of a record's fields, and their values, are of any type
@@ -62,9 +63,9 @@ _ROWS: dict[str, tuple[str, str]] = {
         "Length of a pause in units of 512 bit times.",
         "IEEE 802.3, annex 31B; chosen: the largest",
     ),
-    "Switch.ecn": ("When the switch marks packets.", "see its keys"),
+    "Switch.ecn": ("ECN marking of the switch.", "see its keys"),
     "Switch.hash": ("The hash by which the switch spreads flows.", "see its keys"),
-    "Switch.scheduling": ("How an egress port serves its eight queues.", "see its keys"),
+    "Switch.scheduling": ("Scheduling of the eight queues of an egress port.", "see its keys"),
     "Switch.telemetry": (
         "Whether the switch stamps queue, bytes, rate and time into packets (INT).",
         "chosen: few switches do",
@@ -119,7 +120,7 @@ _ROWS: dict[str, tuple[str, str]] = {
     ),
     "Server.nvlink_domain_gpus": ("GPUs that NVLink joins, a divisor of gpus; 0 means no NVLink.", "chosen: none"),
     "Server.nvlink_rate_bps": (
-        "What a message between two GPUs of an NVLink domain gets, of one GPU, one direction.",
+        "Rate of a message between two GPUs of an NVLink domain, in one direction.",
         "chosen: none without NVLink",
     ),
     "Server.nvlink_latency_ps": ("Latency from GPU to GPU over NVLink, without software.", "chosen: none"),
@@ -147,7 +148,7 @@ _ABSENT = {
 
 
 class DeviceChoice(Record):
-    """A model of the hardware catalogue, or ``plain``, and the fields that differ from it.
+    """A model of the catalogue, or ``plain``, and fields that differ.
 
     ``fields`` has the field names and values of the device's record, nested as the record is.
     """
@@ -156,7 +157,7 @@ class DeviceChoice(Record):
     fields: dict[str, Any] = Field(default_factory=dict)
 
     def on(self, base: _R) -> _R:
-        """Return ``base`` with the fields of this choice put over its own.
+        """Return ``base`` with the fields of this choice set.
 
         Examples
         --------
@@ -167,7 +168,7 @@ class DeviceChoice(Record):
 
 
 class NodeModel(Record):
-    """A server of the hardware catalogue, with what it brings to a fabric besides.
+    """A server of the hardware catalogue, with its NIC, link rate and rails.
 
     Attributes
     ----------
@@ -190,7 +191,9 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def user_key(field: str) -> str:
-    """Return the key that a user writes for a field: its name without unit and verb, ``buffer`` for ``buffer_bytes``.
+    """Return the user's key of a field: its name without unit.
+
+    The verb is removed too: ``buffer`` stands for ``buffer_bytes``.
 
     Examples
     --------
@@ -207,7 +210,10 @@ def user_key(field: str) -> str:
 
 
 def device_rows(record: type[BaseModel]) -> dict[str, KeyRow]:
-    """Make the rows of a device's record from its fields; ``name`` is set by ``model`` and has none."""
+    """Make the rows of a device's record from its fields.
+
+    ``name`` has no row because ``model`` sets it.
+    """
     rows: dict[str, KeyRow] = {}
     for field, info in record.model_fields.items():
         if field == "name":
@@ -297,7 +303,7 @@ def device_mistakes(device: Switch | Nic | Server) -> list[tuple[str, str]]:
 
 
 def hash_mistakes(function: HashFunction) -> list[tuple[str, str]]:
-    """Find what the fields of a hash mean for each other.
+    """Find contradictions between the fields of a hash.
 
     Returns
     -------

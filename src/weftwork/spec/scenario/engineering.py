@@ -1,5 +1,6 @@
-"""The keys of ``fabric.engineering`` in a scenario: a controller that lays down paths for the job's traffic.
+"""The keys of ``fabric.engineering``: a controller that plans paths.
 
+The paths carry the traffic of the job.
 Leaves out: keys of one scheme alone, which stand in its file (`weftwork.policies.central_engineering`).
 """
 
@@ -24,7 +25,7 @@ class EngineeringSection(Record):
         "scheme",
         OfferKind(folder=SCHEMES),
         default=REQUIRED,
-        text="How the controller chooses a path for each pair of NIC ports that the job's traffic matrix names.",
+        text="Scheme by which the controller chooses a path for each pair of NIC ports in the job's traffic matrix.",
         source="chosen: it decides the paths, so the user does",
     )
     options: Record = Field(default_factory=NoKeys)  # the keys of the scheme

@@ -1,5 +1,6 @@
-"""The keys of ``fabric`` in a scenario: unit, default, allowed values, one sentence and source of each.
+"""The keys of ``fabric`` in a scenario, as rows.
 
+A row has unit, default, allowed values, one sentence and source.
 Leaves out: keys of one topology alone, which stand in its file (`weftwork.topology.shapes`), what one key means for
 another (`weftwork.spec.scenario.fabric_checks`), fields of devices (`weftwork.spec.scenario.devices`).
 """
@@ -51,7 +52,7 @@ class FabricSection(Record):
             },
         ),
         default="fat-tree",
-        text="Shape of the fabric; `file` where `fabric.file` is given.",
+        text="Shape of the fabric; `file` if `fabric.file` is given.",
         source="chosen: the non-blocking fabric most papers use",
     )
     options: Record = Field(default_factory=NoKeys)  # the keys of the topology
@@ -114,7 +115,7 @@ class FabricSection(Record):
     cable_length_m: float | None = row(
         "cable_length",
         Measure(quantity=LENGTH),
-        absent="20m where link_delay is not given",
+        absent="20m if link_delay is not given",
         unless=_FROM_FILE,
         text="Length of every cable, at 5 ns per metre.",
         source="chosen: a row of racks; 5 ns/m is light in fibre, rounded",
@@ -124,14 +125,14 @@ class FabricSection(Record):
         Measure(quantity=DURATION, low=1_000, high=1_000_000_000_000),
         unless=_FROM_FILE,
         absent="link_delay",
-        text="One-way propagation delay of the links between hosts and switches, where it differs.",
+        text="One-way propagation delay of the links between hosts and switches, if it differs.",
         source="chosen: one delay everywhere",
     )
     floor_plan: FloorPlanSection | None = row(
         "floor_plan",
         Section(model=FloorPlanSection, optional=True),
         unless=_FROM_FILE,
-        text="Where racks stand, from which the length and the delay of every cable follow; instead of `cable_length`.",
+        text="Positions of the racks, which set the length and the delay of every cable; instead of `cable_length`.",
         source="see its keys",
     )
     switch: DeviceChoice = row(
@@ -145,7 +146,7 @@ class FabricSection(Record):
     hash: tuple[HashSection, ...] = row(
         "hash",
         SectionList(model=HashSection),
-        text="How some switches or tiers hash, where they differ from `fabric.switch.hash`.",
+        text="Hashes of some switches or tiers that differ from `fabric.switch.hash`.",
         source="see its keys",
     )
     nic: DeviceChoice = row(
@@ -197,10 +198,10 @@ class FabricSection(Record):
         "routing",
         Choice(options=("shortest", "k-shortest", "up-down")),
         default="shortest",
-        text="Paths between two switches with hosts: all shortest ones, among which every switch chooses; the shortest"
-        " `paths` of all simple ones, longer ones too, of which the packet's entropy chooses one; or, as `up-down`,"
-        " those that never go down and then up again, also around a fault: down wherever that leads there, else up to"
-        " where the fewest hops are left.",
+        text="Paths between two switches with hosts. `shortest`: all shortest paths, among which every switch"
+        " chooses. `k-shortest`: the shortest `paths` of all simple paths, longer ones too; the packet's entropy"
+        " chooses. `up-down`: paths that never go down and then up again, also around a fault. They go down if that"
+        " reaches the host, else up with the fewest hops left.",
         source="chosen: ECMP, as routing protocols of data centres come with it; up-down: up*/down* of Autonet,"
         " doi:10.1109/49.105178, with the tiers of the fabric for its directions",
     )
@@ -209,7 +210,7 @@ class FabricSection(Record):
         Whole(low=1, high=MOST_PATHS, unit="paths"),
         default=USUAL_PATHS,
         only=("routing", ("k-shortest",)),
-        text="How many paths two switches use.",
+        text="Number of paths between two switches.",
         source="Singla et al., NSDI 2012, Jellyfish, section 5: 8 shortest paths",
     )
     pinned: tuple[PinSection, ...] = row(

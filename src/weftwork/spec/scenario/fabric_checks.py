@@ -1,5 +1,6 @@
-"""What one key of ``fabric`` means for another: contradictions are mistakes, what follows is filled in.
+"""Checks between keys of ``fabric``.
 
+Contradictions are mistakes; values that follow from other keys are filled in.
 Leaves out: the keys of one topology, which its file checks; what needs the ports of a switch of the catalogue, which
 `weftwork.topology.build` derives and refuses.
 """
@@ -31,11 +32,13 @@ DEFAULT_CABLE_M = 20.0  # chosen: a row of racks, as the row fabric.cable_length
 
 
 def resolve_fabric(fabric: FabricSection, reader: Reader) -> FabricSection:
-    """Check a fabric and fill in what follows from its other keys."""
+    """Check a fabric and fill in derived values."""
     check_hashes(fabric.hash, reader)
     check_pins(fabric.pinned, reader)
     if fabric.engineering is not None and fabric.pinned and reader.is_sound("fabric.engineering", "fabric.pinned"):
-        reader.wrong("fabric.pinned", "pins paths, which fabric.engineering lays down for all pairs; give one of them")
+        reader.wrong(
+            "fabric.pinned", "pins paths, but fabric.engineering plans the paths of all pairs; give one of the two"
+        )
     if fabric.topology == "file":
         if fabric.file is None and reader.is_sound("fabric.topology", "fabric.file"):
             reader.wrong("fabric.file", "missing, wanted a file that ends in .graphml or .json, since topology is file")
@@ -82,7 +85,7 @@ def resolve_fabric(fabric: FabricSection, reader: Reader) -> FabricSection:
 def resolved_keys(
     label: str, topology: Topology[Any], options: Record, ground: Ground, found: Findings
 ) -> tuple[Record, int | None]:
-    """Let a topology check and resolve its keys, and see that what comes back is what it promised.
+    """Let a topology check and resolve its keys, then check the result.
 
     Raises
     ------
@@ -96,14 +99,17 @@ def resolved_keys(
 
 
 def _node_model(fabric: FabricSection, reader: Reader) -> NodeModel | None:
-    """The node in the catalogue; None where the catalogue is not known here or the name is wrong."""
+    """The node in the catalogue.
+
+    None if the catalogue is not known here or the name is wrong.
+    """
     if fabric.node.model == "plain":
         return NodeModel()
     return reader.nodes.get(fabric.node.model)
 
 
 def _take_from_node(fabric: FabricSection, model: NodeModel, reader: Reader, known: dict[str, Any]) -> None:
-    """Rate of the links and the NIC, where the user says nothing of them."""
+    """Take link rate and NIC from the node if the user sets neither."""
     if fabric.link_rate_bps is None and reader.is_sound("fabric.link_rate"):
         known["link_rate_bps"] = model.nic_port_rate_bps
     lines = reader.places.lines
@@ -112,7 +118,7 @@ def _take_from_node(fabric: FabricSection, model: NodeModel, reader: Reader, kno
 
 
 def _server(fabric: FabricSection, model: NodeModel, reader: Reader) -> Server | None:
-    """The server with the user's fields; None where a field is wrong."""
+    """The server with the user's fields; None if a field is wrong."""
     if not reader.is_sound("fabric.node") or any(bad.startswith("fabric.node.") for bad in reader.bad):
         return None
     server = fabric.node.on(model.server)
@@ -123,7 +129,10 @@ def _server(fabric: FabricSection, model: NodeModel, reader: Reader) -> Server |
 
 
 def servers_asked(hosts: int | None, gpus: int | None, server: Server, found: Findings) -> int | None:
-    """Servers that are asked for, by themselves or by their GPUs; None where nobody says."""
+    """Requested number of servers, directly or by their GPUs.
+
+    None if nothing is requested.
+    """
     each = server.gpus
     if gpus is None:
         return hosts
@@ -133,7 +142,7 @@ def servers_asked(hosts: int | None, gpus: int | None, server: Server, found: Fi
             if each > 1
             else "as fabric.hosts, since every host has one GPU"
         )
-        found.wrong("gpus", f"found {gpus:,}, wanted {hosts * each:,}, {of}; give one of them")
+        found.wrong("gpus", f"found {gpus:,}, wanted {hosts * each:,}, {of}; give one of the two keys")
     elif gpus % each:
         below, above = gpus // each * each, (gpus // each + 1) * each
         near = above if above - gpus <= gpus - below or not below else below
@@ -158,7 +167,7 @@ def _resolve_links(fabric: FabricSection, reader: Reader, known: dict[str, Any])
             reader.wrong(
                 "fabric.link_delay",
                 f"found {format_quantity(DURATION, delay_ps)}, but fabric.cable_length makes"
-                f" {format_quantity(DURATION, from_length_ps)} (5 ns per metre); give one of them",
+                f" {format_quantity(DURATION, from_length_ps)} (5 ns per metre); give one of the two keys",
             )
         elif not SHORTEST_PS <= from_length_ps <= 10**12:
             reader.wrong(
@@ -171,7 +180,7 @@ def _resolve_links(fabric: FabricSection, reader: Reader, known: dict[str, Any])
 
 
 def _resolve_floor(fabric: FabricSection, plan: FloorPlanSection, reader: Reader) -> None:
-    """A floor plan makes all delays itself."""
+    """Refuse delays beside a floor plan, which sets all delays."""
     given = {
         "link_delay": fabric.link_delay_ps,
         "cable_length": fabric.cable_length_m,
@@ -179,7 +188,7 @@ def _resolve_floor(fabric: FabricSection, plan: FloorPlanSection, reader: Reader
     }
     for key, value in given.items():
         if value is not None:
-            reader.wrong(f"fabric.{key}", "follows from fabric.floor_plan; give one of them")
+            reader.wrong(f"fabric.{key}", "follows from fabric.floor_plan; give one of the two keys")
     for key, length_m in (("rack_cable", plan.rack_cable_m), ("tray_height", 2 * plan.tray_height_m)):
         if round(length_m * PROPAGATION_PS_PER_M) < SHORTEST_PS and reader.is_sound(f"fabric.floor_plan.{key}"):
             text = f"makes a cable of {length_m:g}m, wanted at least 20cm, since the engines need a delay of 1 ns"
@@ -187,7 +196,10 @@ def _resolve_floor(fabric: FabricSection, plan: FloorPlanSection, reader: Reader
 
 
 def _has_ports(fabric: FabricSection) -> bool:
-    """Whether the switch itself says how many ports it has; how many, the floor with the catalogue knows."""
+    """Whether the switch itself states its number of ports.
+
+    The floor with the catalogue knows the number.
+    """
     return fabric.switch.model != "plain" or bool(fabric.switch.fields.get("radix"))
 
 

@@ -1,4 +1,4 @@
-"""The keys of ``faults`` in a scenario, and what one of them means for another.
+"""The keys of ``faults``, and their checks against each other.
 
 Leaves out: whether the fabric has what is named; the floor that builds it uses `Scenario.locate`.
 """
@@ -24,7 +24,7 @@ _EVENTS = {
 
 
 class FaultSection(Record):
-    """One thing that happens to a link, a switch or a NIC, once or again and again."""
+    """A fault of a link, switch or NIC, once or repeated."""
 
     at_ps: int = row(
         "at",
@@ -58,7 +58,7 @@ class FaultSection(Record):
         "event",
         Choice(options=("down", "up", "degrade", "lossy", "slow")),
         default=REQUIRED,
-        text="What happens: degrade and lossy are for links, slow is for NICs, whose link is up or down else.",
+        text="Kind of fault: degrade and lossy are for links, slow is for NICs, down and up are for all.",
         source="chosen: the user does",
     )
     fraction: float | None = row(
@@ -66,7 +66,7 @@ class FaultSection(Record):
         Number(above=0, high=1),
         only=("event", ("degrade", "slow")),
         absent="rate is given",
-        text="What is left of the rate of the link, or of the PCIe behind the NIC.",
+        text="Remaining share of the rate of the link, or of the PCIe behind the NIC.",
         source="chosen: none",
     )
     rate_bps: int | None = row(
@@ -74,14 +74,14 @@ class FaultSection(Record):
         Measure(quantity=RATE, low=1_000_000),
         only=("event", ("degrade", "slow")),
         absent="fraction is given",
-        text="What is left of the rate of the link, or of the PCIe behind the NIC.",
+        text="Remaining rate of the link, or of the PCIe behind the NIC.",
         source="chosen: none",
     )
     loss: float | None = row(
         "loss",
         Number(low=0, high=1, unit="probability"),
         only=("event", ("lossy",)),
-        absent="missing where the event is lossy",
+        absent="missing if the event is lossy",
         text="Probability that a packet vanishes on the link, in each direction.",
         source="chosen: none",
     )
@@ -103,7 +103,7 @@ class FaultSection(Record):
         "times",
         Whole(low=1, high=100_000, unit="times"),
         absent="it happens once",
-        text="How often it happens.",
+        text="Number of occurrences.",
         source="chosen: none",
     )
 
@@ -125,7 +125,7 @@ def check_faults(faults: tuple[FaultSection, ...], engine: EngineSection, reader
 
 
 def _place(fault: FaultSection, path: str, reader: Reader) -> str | None:
-    """Which of the places is named; None where that is not clear."""
+    """The place that a fault names; None if it is not clear."""
     if not reader.is_sound(*(f"{path}.{key}" for key in _PLACES)):
         return None
     named = [key for key in _PLACES if getattr(fault, key) is not None]
@@ -144,7 +144,9 @@ def _check_event(fault: FaultSection, place: str, path: str, reader: Reader) -> 
     elif fault.event in {"degrade", "slow"} and reader.is_sound(f"{path}.fraction", f"{path}.rate"):
         if (fault.fraction is None) == (fault.rate_bps is None):
             found = "neither" if fault.fraction is None else "both"
-            reader.wrong(path, f"found {found} of fraction and rate, wanted exactly one: what is left of the {place}")
+            reader.wrong(
+                path, f"found {found} of fraction and rate, wanted exactly one: the remaining rate of the {place}"
+            )
     elif fault.event == "lossy" and fault.loss is None and reader.is_sound(f"{path}.loss"):
         reader.wrong(f"{path}.loss", "missing, wanted the probability that a packet vanishes, such as 0.001")
 
@@ -156,9 +158,11 @@ def _check_repetition(fault: FaultSection, path: str, reader: Reader) -> None:
         reader.wrong(f"{path}.for", "means nothing for 'up'; give it to the fault that is 'down'")
     if (fault.every_ps is None) != (fault.times is None):
         given, missing = ("every", "times") if fault.times is None else ("times", "every")
-        reader.wrong(f"{path}.{missing}", f"missing, wanted with {given}: a link flaps every so often, so many times")
+        reader.wrong(
+            f"{path}.{missing}", f"missing, wanted with {given}: flapping needs an interval and a number of times"
+        )
     elif fault.every_ps is not None and fault.event != "up":
         if fault.for_ps is None:
-            reader.wrong(f"{path}.for", "missing, wanted with every and times: how long it lasts each time")
+            reader.wrong(f"{path}.for", "missing, wanted with every and times: the duration of each fault")
         elif fault.for_ps >= fault.every_ps:
-            reader.wrong(f"{path}.for", "is not shorter than every, so that it would never be as before in between")
+            reader.wrong(f"{path}.for", "is not shorter than every, so the fault would never end in between")

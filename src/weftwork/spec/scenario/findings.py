@@ -1,6 +1,7 @@
-"""Where the checks of a choice put their mistakes: into the reading of a scenario, or into one error of a Python call.
+"""Collect mistakes of a choice while a scenario or call is checked.
 
-So one check in one place serves both. Leaves out: the checks themselves, which stand in the file of their choice.
+They go into the reading of a scenario, or into one error of a Python call. So one check in one place serves both.
+Leaves out: the checks themselves, which stand in the file of their choice.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """Findings about a section of a scenario while it is read; see `weftwork.spec.scenario.choice.Findings`."""
+    """Findings about a section of a scenario during its reading.
+
+    See `weftwork.spec.scenario.choice.Findings`.
+    """
 
     reader: Reader
     section: str
@@ -32,11 +36,14 @@ class Read:
         self.reader.wrong(self._path(key), text, fix)
 
     def is_sound(self, *keys: str) -> bool:
-        """Whether nothing wrong was found at these keys so far."""
+        """Whether no mistake was found at these keys so far."""
         return self.reader.is_sound(*(self._path(key) for key in keys))
 
     def which(self, first: str, second: str) -> str:
-        """Return the key that the user wrote: the first of the two, unless only the second is there."""
+        """Return the key that the user wrote.
+
+        The answer is the first key, unless only the second was written.
+        """
         return second if self.reader.which(self._path(first), self._path(second)) == self._path(second) else first
 
     def _path(self, key: str) -> str:
@@ -56,16 +63,19 @@ class Collected:
         self.mistakes.append(Mistake(path=f"{self.section}.{key}" if key else self.section, text=text, fix=fix))
 
     def is_sound(self, *keys: str) -> bool:
-        """Whether nothing wrong was found at these keys so far."""
+        """Whether no mistake was found at these keys so far."""
         found = {mistake.path for mistake in self.mistakes}
         return not any(f"{self.section}.{key}" in found for key in keys)
 
     def which(self, first: str, second: str) -> str:
-        """Return the argument that was given: the first of the two, unless only the second was."""
+        """Return the argument that was given.
+
+        The answer is the first argument, unless only the second was given.
+        """
         return second if first not in self.given and second in self.given else first
 
     def refuse(self) -> None:
-        """Raise what was found, if anything was.
+        """Raise the collected mistakes, if any.
 
         Raises
         ------
@@ -76,10 +86,10 @@ class Collected:
 
 
 def asked(folder: Folder[T], label: str, reader: Reader, path: str, call: Callable[[T], R]) -> R | None:
-    """Call what a chosen file offers while a scenario is read; what goes wrong becomes a mistake of the scenario.
+    """Call an offer of a chosen file and turn its errors into mistakes.
 
-    Where a key of the choice is itself wrong nothing is called, so that a check meets values of its rows alone, and
-    nothing is called of a file that this reader does not run.
+    They become mistakes of the scenario. Where a key of the choice is itself wrong nothing is called, so that a check
+    meets values of its rows alone, and nothing is called of a file that this reader does not run.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""The keys of ``fabric.floor_plan`` in a scenario: where racks stand, from which the length of every cable follows.
+"""The keys of ``fabric.floor_plan``: positions of racks.
 
+The length of every cable follows from them.
 Leaves out: the lengths themselves (`weftwork.topology.floor_plan`).
 """
 
@@ -29,7 +30,7 @@ class FloorPlanSection(Record):
         "switches_per_rack",
         Whole(low=1, high=1_024, unit="switches"),
         default=16,
-        text="Switches of a rack for switches; a switch whose servers all stand in one rack stands there.",
+        text="Switches in a rack for switches. A switch whose servers all stand in one rack stands in that rack.",
         source="chosen: 16 switches of one or two units and their cables fill a rack",
     )
     racks_per_row: int | None = row(

@@ -1,5 +1,6 @@
-"""The entries of ``fabric.hash`` in a scenario: how some switches hash, where they differ from ``fabric.switch.hash``.
+"""The entries of ``fabric.hash``: different hashes for some switches.
 
+Other switches use ``fabric.switch.hash``.
 Leaves out: which switches there are; the floor that builds the fabric applies the entries.
 """
 
@@ -28,7 +29,7 @@ def _kind(field: str) -> Kind:
 
 
 class HashSection(Record):
-    """How the switches of a name, or of a tier, hash."""
+    """Hash of the switches with one name or in one tier."""
 
     switches: str = row(
         "switches",
@@ -58,7 +59,7 @@ SETTINGS = tuple(HashFunction.model_fields)
 
 
 def check_hashes(entries: Sequence[HashSection], reader: Reader) -> None:
-    """Check each entry by itself, and that no two are about the same switches."""
+    """Check each entry, and that no two entries cover the same switch."""
     seen: dict[str, int] = {}
     for index, entry in enumerate(entries):
         path = f"fabric.hash.{index}"
@@ -67,7 +68,7 @@ def check_hashes(entries: Sequence[HashSection], reader: Reader) -> None:
         if not entry.settings():
             reader.wrong(path, f"sets nothing, wanted one or more of {', '.join(SETTINGS)}")
         if (first := seen.setdefault(entry.switches, index)) != index:
-            text = f"found '{entry.switches}', of which fabric.hash.{first} speaks already; put both into one entry"
+            text = f"found '{entry.switches}', which fabric.hash.{first} has already; put both into one entry"
             reader.wrong(f"{path}.switches", text)
         for key, text in hash_mistakes(HashFunction.model_validate(entry.settings())):
             reader.wrong(f"{path}.{key}", text)

@@ -1,4 +1,4 @@
-"""What all kinds of value share: the error of a value that does not fit, and a scalar out of a node."""
+"""Shared code of all kinds of value: the error, and reading scalars."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ class WrongValueError(Exception):
 
 
 def scalar_of(node: Node, wanted: str) -> Scalar:
-    """Return the scalar that a node is; `WrongValueError` where it is none or empty."""
+    """Return the scalar of a node, or raise `WrongValueError`.
+
+    It is raised for an empty node and for a node that is not a scalar.
+    """
     if not isinstance(node, Scalar) or node.value is None:
         message = f"found {show(node)}, wanted {wanted}"
         raise WrongValueError(message)

@@ -1,5 +1,6 @@
-"""The kinds of value that a key of the scenario takes: each reads a scalar, writes it back, and says what is allowed.
+"""The kinds of value that keys of a scenario take.
 
+Each kind reads a scalar, writes it back, and describes the allowed values.
 Leaves out: policies, devices and sections, which need more than their text; their kinds only say what they are.
 """
 # ruff: noqa: ANN401 - a resolved value is whatever its kind makes of it
@@ -63,7 +64,7 @@ class Measure:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         if self.allowed:
             return either([str(self.write(value)) for value in self.allowed])
         words = f"{self.quantity.article_name} such as {self.quantity.examples[0]}"
@@ -90,7 +91,7 @@ class Measure:
         return value
 
     def write(self, value: Any) -> str | int:
-        """Write a resolved value; one of a few sizes is known by its number of bytes."""
+        """Write a resolved value; sizes of a fixed list are matched by bytes."""
         return int(value) if self.allowed and self.quantity.bare else format_quantity(self.quantity, value)
 
     def json(self) -> dict[str, Any]:
@@ -114,7 +115,7 @@ class Whole:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         if self.low == self.high:
             return str(self.low)
         even = "even " if self.even else ""
@@ -147,7 +148,7 @@ class Whole:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Number:
-    """A finite number; ``above`` is a bound that is itself not allowed."""
+    """A finite number; ``above`` is an exclusive lower bound."""
 
     low: float | None = None
     high: float | None = None
@@ -156,7 +157,7 @@ class Number:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         if self.above is not None:
             low, join = f"above {self.above:g}", "and at most"
         elif self.low is not None:
@@ -224,7 +225,10 @@ class Flag:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """One of a few words; ``later`` are words that a coming version will know, with the sentence that refuses them."""
+    """One of a few words.
+
+    ``later`` are words that a coming version will know, with the sentence that refuses them.
+    """
 
     options: tuple[str, ...]
     later: MappingType[str, str] = field(default_factory=dict)
@@ -232,7 +236,7 @@ class Choice:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         return either(self.options)
 
     def read(self, node: Node) -> str:
@@ -264,7 +268,7 @@ class Text:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         return f"text on one line, 1 to {plural(self.longest, 'character')}"
 
     def read(self, node: Node) -> str:
@@ -280,13 +284,19 @@ class Text:
         return str(value)
 
     def json(self) -> dict[str, Any]:
-        """JSON Schema of the text; a name such as 2024 is a number to an editor."""
+        """JSON Schema of the text.
+
+        A name such as 2024 is a number to an editor.
+        """
         return {"type": ["string", "number", "boolean"], "minLength": 1, "maxLength": self.longest}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileName:
-    """A file of the user's, or one of ``names``; whether the file is there is seen where the folder is known."""
+    """A user's file, or one of ``names``.
+
+    Whether the file exists is checked when the folder is known.
+    """
 
     endings: tuple[str, ...]
     names: tuple[str, ...] = ()
@@ -294,7 +304,7 @@ class FileName:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         return either([*self.names, f"a file that ends in {either(self.endings)}"])
 
     def read(self, node: Node) -> str:
@@ -318,7 +328,10 @@ class FileName:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """A list of values of one kind; ``length`` fixes how many, and without it one is the least unless none will do."""
+    """A list of values of one kind.
+
+    ``length`` fixes the number of values; without it there is at least one, unless an empty list is allowed.
+    """
 
     item: Whole | Choice | Text
     length: int | None = None
@@ -331,11 +344,11 @@ class Listing:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         return f"a list of {plural(self.length, 'value')}" if self.length is not None else "a list"
 
     def read(self, node: Node) -> tuple[Any, ...]:
-        """Resolve a list; the first wrong item speaks."""
+        """Read a list; the first wrong item gives the error."""
         few = isinstance(node, Sequence) and not (node.items or self.may_be_empty)
         if not isinstance(node, Sequence) or few or (self.length is not None and len(node.items) != self.length):
             found = (
@@ -367,7 +380,7 @@ class Selection:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         return f"all, none or a list, each {self.item.wanted}"
 
     def read(self, node: Node) -> str | tuple[Any, ...]:
@@ -391,20 +404,26 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyChoiceKind:
-    """A policy: a name of the catalogue, a file of the user's, or a mapping of either with parameters."""
+    """A policy: a catalogue name or a user's file, with optional parameters.
+
+    A mapping holds the name or file and the parameters.
+    """
 
     folder: str  # under weftwork/policies, such as congestion_control
     unit: str = "policy"
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         return "a name, a file such as ./mine.py, or {name: ..., <its parameters>}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceKind:
-    """A device, or a preset of software: a name of the catalogue, or a mapping with it and fields that differ."""
+    """A device or software preset: a name, or a mapping.
+
+    The mapping holds the name of the catalogue and the fields that differ.
+    """
 
     record: type[BaseModel]
     catalogue: str  # such as switch
@@ -413,14 +432,17 @@ class DeviceKind:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         whose = "the hardware catalogue" if self.head == "model" else f"the {self.catalogue} catalogue"
         return f"a name of {whose}, or {{{self.head}: ..., <fields that differ>}}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NameOrFile:
-    """A name of a catalogue, or, where there are ``endings``, a file; resolved to the name or an absolute path."""
+    """A name of a catalogue, or a file if there are ``endings``.
+
+    It is resolved to the name or an absolute path.
+    """
 
     catalogue: str  # such as model
     endings: tuple[str, ...] = ()
@@ -428,12 +450,15 @@ class NameOrFile:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         file = f", or a file that ends in {either(self.endings)}" if self.endings else ""
         return f"a name that `weftwork list {self.catalogue}` prints{file}"
 
     def read(self, node: Node) -> str:
-        """Resolve a scalar; whether there is such a name or file is seen where both are known."""
+        """Read a scalar.
+
+        Whether the name or file exists is checked where both are known.
+        """
         scalar = scalar_of(node, self.wanted)
         if not isinstance(scalar.value, str) or not scalar.text.isprintable():
             message = f"found {show(node)}, wanted {self.wanted}"
@@ -451,10 +476,10 @@ class NameOrFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OfferKind:
-    """A file of a folder by its name, or a user's own by its path; it brings keys of its own to the section.
+    """A file of a folder by name, or a user's file by path.
 
-    ``words`` are choices without a file, with what they are; ``later`` are words that a coming version will know, with
-    the sentence that refuses them.
+    The file adds keys to the section. ``words`` are choices without a file, with what they are; ``later`` are words
+    that a coming version will know, with the sentence that refuses them.
     """
 
     folder: Folder[Any]
@@ -469,11 +494,14 @@ class OfferKind:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         return f"{either(self.names)}, or a file such as ./mine.py"
 
     def read(self, node: Node) -> str:
-        """Resolve a scalar to a name or the path as it stands; whether there is such a file is seen elsewhere."""
+        """Read a scalar as a name or an unchanged path.
+
+        Whether the file exists is checked elsewhere.
+        """
         text = scalar_of(node, self.wanted).text
         if text in self.names or (is_path(text) and text.isprintable()):
             return text
@@ -497,7 +525,7 @@ FILE_PATTERN = r"(/|\.py$)"  # JSON Schema of what `weftwork.base.folder.is_path
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """A mapping with rows of its own; ``optional`` where its absence means something."""
+    """A mapping with its own rows; its absence means something if ``optional``."""
 
     model: type[BaseModel]
     optional: bool = False
@@ -507,7 +535,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SectionList:
-    """A list of mappings with the same rows."""
+    """A list of mappings with equal rows."""
 
     model: type[BaseModel]
     unit: str = "list of sections"

@@ -1,4 +1,4 @@
-"""How a scenario of an older schema becomes one of this schema: one function per step, from n to n + 1.
+"""Migration of older scenarios: one function per schema step, n to n + 1.
 
 The rule: a change after which an old file would mean something else, or be refused, raises `SCHEMA` by one and adds
 the step that rewrites the old tree, with a note for the user. New keys with defaults raise nothing. A newer file is
@@ -51,7 +51,10 @@ def _with_new_keys(tree: Tree) -> tuple[Tree, list[str]]:
 
 
 def _renamed(node: Node, path: list[str], old: str, new: str) -> Node:
-    """A tree whose section, or list of sections, at ``path`` has a key under its new name, if that is not there yet."""
+    """A tree with a key renamed in the section or list at ``path``.
+
+    Nothing is renamed if the new name is there already.
+    """
     if isinstance(node, Sequence):
         return replace(node, items=tuple(_renamed(item, path, old, new) for item in node.items))
     if not isinstance(node, Tree):
@@ -68,7 +71,7 @@ def _renamed(node: Node, path: list[str], old: str, new: str) -> Node:
 
 
 def _renamed_entry(entry: YamlEntry, new: str) -> YamlEntry:
-    """An entry under its new name with what its value is there; as it is where nothing is like its value."""
+    """An entry under the new name of its value; unchanged if none fits."""
     values = _VALUES_IN_2.get(new)
     if values is None:
         return replace(entry, key=new)
@@ -77,7 +80,9 @@ def _renamed_entry(entry: YamlEntry, new: str) -> YamlEntry:
 
 
 def present_key(path: str) -> tuple[str, int] | None:
-    """The present name of a key of an older schema, and the schema that renamed it; None for other keys.
+    """Present name of an older key, and the schema that renamed it.
+
+    None for other keys.
 
     Examples
     --------
@@ -92,7 +97,10 @@ def present_key(path: str) -> tuple[str, int] | None:
 
 
 def _with_names_of_trees(tree: Tree) -> tuple[Tree, list[str]]:
-    """Schema 2 to 3: rails that are not joined have a name of their own; partly filled fat trees have fewer spines."""
+    """Schema 2 to 3: new names for rails, and fewer spines.
+
+    Rails that are not joined have a name of their own. Partly filled fat trees have fewer spines.
+    """
     entry = tree.get("fabric")
     if entry is None or not isinstance(entry.node, Tree):
         return tree, []
@@ -116,7 +124,10 @@ def _with_names_of_trees(tree: Tree) -> tuple[Tree, list[str]]:
 
 
 def _is_partly_filled(fabric: Tree) -> bool:
-    """Whether a fabric is a fat tree of two tiers whose hosts are counted, and are not as many as fit plainly."""
+    """Whether a fabric is a partly filled fat tree of two tiers.
+
+    Its hosts are counted, and differ from the number that fits plainly.
+    """
     if _text(fabric, "topology") not in {"", "fat-tree"} or _text(fabric, "tiers") != "2" or fabric.get("spines"):
         return False
     counted = _scalar(fabric, "hosts") or _scalar(fabric, "gpus")

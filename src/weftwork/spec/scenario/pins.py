@@ -1,5 +1,6 @@
-"""The entries of ``fabric.pinned`` in a scenario: paths that somebody has laid down for the traffic between two hosts.
+"""The entries of ``fabric.pinned``: paths that a user lays down.
 
+An entry is about the traffic between two hosts.
 Leaves out: whether the fabric has such a path, which the floor that builds it finds out.
 """
 
@@ -47,7 +48,7 @@ class PinSection(Record):
 
 
 def check_pins(entries: Sequence[PinSection], reader: Reader) -> None:
-    """Check each entry by itself, and that no two are about the same hosts."""
+    """Check each entry, and that no two entries are about the same hosts."""
     seen: dict[tuple[str, str], int] = {}
     for index, entry in enumerate(entries):
         path = f"fabric.pinned.{index}"
@@ -55,7 +56,7 @@ def check_pins(entries: Sequence[PinSection], reader: Reader) -> None:
             continue
         if (first := seen.setdefault((entry.sender, entry.receiver), index)) != index:
             pair = f"{entry.sender} to {entry.receiver}"
-            reader.wrong(path, f"pins {pair}, which fabric.pinned.{first} does already; each has one path")
+            reader.wrong(path, f"pins {pair}, which fabric.pinned.{first} pins already; each has one path")
         twice = next((name for place, name in enumerate(entry.path) if name in entry.path[:place]), None)
         if twice is not None:
             reader.wrong(f"{path}.path", f"passes '{twice}' twice, wanted every switch once")

@@ -1,4 +1,4 @@
-"""Policies in a scenario: their kinds, which are known, and the presets of load balancing.
+"""Policies in a scenario: kinds, known names, and load-balancing presets.
 
 The folder is the catalogue: names are those of the files in ``weftwork/policies``, which are listed and not imported.
 Leaves out: what a policy's parameters may be, and what it needs of a transport; the floor that loads policies hands in
@@ -64,7 +64,10 @@ QUEUE_PAIR_PRESETS: Mapping[str, tuple[int, QueuePairUse]] = {"e-ecmp": (4, "in-
 
 
 def queue_pair_words(preset: str) -> str:
-    """Keys of queue pairs that a preset sets, such as ``queue_pairs 4, queue_pair_use split``; empty for none."""
+    """Keys of queue pairs that a preset sets, as text.
+
+    For example ``queue_pairs 4, queue_pair_use split``; empty for none.
+    """
     if preset not in QUEUE_PAIR_PRESETS:
         return ""
     queue_pairs, use = QUEUE_PAIR_PRESETS[preset]
@@ -79,9 +82,10 @@ ParameterCheck = Callable[[str, str, Mapping[str, ParameterValue]], Sequence[Mis
 
 
 class PolicyChoice(Record):
-    """A policy by its name in the catalogue or by the user's file, one of the two, with the parameters that were set.
+    """A policy by catalogue name or user's file, with its set parameters.
 
-    ``file`` is an absolute path. ``parameters`` are as the user wrote them, with their units.
+    Exactly one of name and file is given. ``file`` is an absolute path. ``parameters`` are as the user wrote them, with
+    their units.
     """
 
     name: str | None = None
@@ -95,7 +99,7 @@ class PolicyChoice(Record):
 
 
 def known_policies() -> dict[str, tuple[str, ...]]:
-    """List the names of the policies that are installed, by kind, without importing them.
+    """List the installed policies by kind, without importing them.
 
     Returns
     -------

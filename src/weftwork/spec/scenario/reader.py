@@ -1,6 +1,7 @@
-"""A tree of YAML nodes to the sections of a scenario, by their rows; every mistake is kept and reading goes on.
+"""Read a tree of YAML nodes into sections, by their rows.
 
-Also what ``--set`` does: it puts a node into the tree before it is read, so that one set of rules judges both.
+Every mistake is kept, and reading goes on. Also what ``--set`` does: it puts a node into the tree before it is read, so
+that one set of rules judges both.
 Leaves out: checks of one key against another (`weftwork.spec.scenario.checks`).
 """
 # ruff: noqa: ANN401 - a resolved value is whatever its row makes of it
@@ -25,6 +26,7 @@ from weftwork.base.user_code import UserCode, is_in_package
 from weftwork.spec.scenario.choice import NoKeys, Offer
 from weftwork.spec.scenario.chosen import OPTIONS, Chooser, chooser_of, clash, means_nothing, usual_values
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
+from weftwork.spec.scenario.key_paths import is_null, joined_key, shown_key
 from weftwork.spec.scenario.kinds import (
     DeviceKind,
     FileName,
@@ -37,50 +39,45 @@ from weftwork.spec.scenario.kinds import (
 )
 from weftwork.spec.scenario.migrations import present_key
 from weftwork.spec.scenario.policies import ParameterCheck, ParameterValue, PolicyChoice
+from weftwork.spec.scenario.python_tree import NO_LINE
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
 from weftwork.spec.scenario.transport import TransportCheck
 from weftwork.spec.scenario.unknown_key import unknown_key
-from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, YamlEntry, read_tree, show
+from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, YamlEntry, show
 
-__all__ = ["Places", "Reader", "apply_override"]
+__all__ = ["Places", "Reader"]
 
 MANY = 100  # chosen: nobody reads more hints
 
-# Keys whose value may be one word instead of a mapping, and the key that the word then stands for.
-_SHORT_FORMS = {
-    "transport.congestion_control": "name",
-    "transport.path_selection": "name",
-    "transport.port_selection": "name",
-    "fabric.switch": "model",
-    "fabric.nic": "model",
-    "fabric.node": "model",
-    "training.software": "name",
-    "jobs.software": "name",
-}
 _HEADS = ("name", "file")  # of a policy; every other key is a parameter
 
 
 @dataclass(kw_only=True)
 class Places:
-    """Where each key stands: its line, or None where it came from ``--set``; and which of them ``--set`` took away."""
+    """The place of each key: its line, `NO_LINE` in a dict, None for ``--set``.
+
+    Keys that ``--set`` removed are kept too. ``whole`` names the scenario in mistakes about all of it.
+    """
 
     lines: dict[str, int | None] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+    whole: str = "file"
 
     def line_of(self, path: str) -> int | None:
-        """Line of a key, or of the nearest section around it that is in the file."""
+        """Line of a key, or of the nearest section around it in the file; None in a dict."""
         while path:
             line = self.lines.get(path)
-            if line is not None:
+            if line is not None and line != NO_LINE:
                 return line
             path = path.rpartition(".")[0]
         return None
 
     def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
-        """Make a mistake that says where it is: a line of the file, or the ``--set`` that brought it."""
+        """Make a mistake with its place: a line, or its ``--set``."""
         if path in self.lines and self.lines[path] is None:
             return Mistake(path=f"--set {path}", text=text, fix=fix)
-        return Mistake(path=path or "file", text=text, line=self.line_of(path), fix=fix)
+        shown = self.whole if path in {"", "file"} else path
+        return Mistake(path=shown, text=text, line=self.line_of(path), fix=fix)
 
 
 @dataclass(kw_only=True)
@@ -98,6 +95,7 @@ class Reader:
     nodes : servers of the catalogue by name, where the caller knows it
     user_code : which Python files of the user's own are run
     later_files : keys whose files need not be there yet
+    folder_words : what messages call ``directory``
     """
 
     known: MappingType[str, SequenceType[str]]
@@ -108,6 +106,7 @@ class Reader:
     nodes: MappingType[str, NodeModel] = field(default_factory=dict)
     user_code: UserCode = UserCode.RUN
     later_files: frozenset[str] = frozenset()
+    folder_words: str = "the scenario's folder"
     places: Places = field(default_factory=Places)
     mistakes: list[Mistake] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
@@ -118,19 +117,19 @@ class Reader:
         self.mistakes.append(self.places.mistake(path, text, fix))
 
     def is_sound(self, *paths: str) -> bool:
-        """Whether no mistake was found at these keys or in a section around them."""
+        """Whether no mistake was found at these keys or around them."""
         return not any(around in self.bad for path in paths for around in _around(path))
 
     def which(self, first: str, second: str) -> str:
-        """Return the key that the user wrote: the first of the two, unless only the second is there."""
+        """Return the first key, unless the user wrote only the second."""
         return second if first not in self.places.lines and second in self.places.lines else first
 
     def runs(self, path: str, label: str) -> bool:
-        """Whether the file that is chosen at a key may be run: one of the catalogue, or a user's own that is let in."""
+        """Whether a key's file may be run: a catalogue file or permitted user code."""
         return not is_path(label) or self.user_code is not UserCode.TOPOLOGY or path == "fabric.topology"
 
     def section(self, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str] | None = None) -> Any:
-        """Read a mapping into a record; what is wrong in it gets its default, so that reading can go on."""
+        """Read a mapping into a record; wrong values become defaults."""
         rows = rows_of(model)
         chooser = chooser_of(model)
         if chooser is None:
@@ -141,7 +140,7 @@ class Reader:
     def _chosen_section(
         self, chooser: Chooser, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str]
     ) -> Any:
-        """Read a section in which one key chooses a file, which brings keys of its own."""
+        """Read a section whose keys depend on the file that one key chooses."""
         rows = rows_of(model)
         if not isinstance(node, Mapping):
             node = self._mapping(node, path, [row.key for row in _with_options(rows, chooser)])
@@ -158,7 +157,7 @@ class Reader:
         del rows[chooser.name]
         usual, wrong = usual_values(offer, rows, entries)
         for text, fix in wrong:
-            self.wrong(_join(path, chooser.row.key), text, fix)
+            self.wrong(joined_key(path, chooser.row.key), text, fix)
         values = self._rows(rows, entries, path, {chooser.row.key: chosen}, chooser.kind.folder.names, usual)
         kept = NoKeys() if offer is None else offer.keys.model_construct(**options)
         return model.model_construct(**{chooser.name: chosen, OPTIONS: kept, **values})
@@ -183,11 +182,11 @@ class Reader:
         values: dict[str, Any] = {}
         given: set[str] = set()
         for name, row in rows.items():
-            at = _join(path, row.key)
+            at = joined_key(path, row.key)
             entry = entries.get(row.key)
             if entry is None:
                 values[name] = self._value(row, usual[row.key], at) if row.key in usual else self._default(row, at)
-            elif _is_null(entry) and row.default is None and not isinstance(row.kind, Section | SectionList):
+            elif is_null(entry) and row.default is None and not isinstance(row.kind, Section | SectionList):
                 values[name] = None
             else:
                 given.add(name)
@@ -198,13 +197,13 @@ class Reader:
     def _choice(
         self, chooser: Chooser, node: Mapping, path: str, model: type[BaseModel]
     ) -> tuple[str | None, Offer[Any] | None]:
-        """Read which file was chosen: its name or path, and what it offers; None where that is wrong or open."""
+        """Read the chosen file: name or path, and offer; None if wrong or open."""
         row, kind = chooser.row, chooser.kind
-        at = _join(path, row.key)
+        at = joined_key(path, row.key)
         entry = node.get(row.key)
         if entry is not None:
             self.places.lines[at] = entry.line
-        if entry is None or _is_removed(entry) or (_is_null(entry.node) and row.default is None):
+        if entry is None or _is_removed(entry) or (is_null(entry.node) and row.default is None):
             label = self._default(row, at)
         else:
             label = self._value(row, entry.node, at)
@@ -232,18 +231,21 @@ class Reader:
         entries: dict[str, Node],
         path: str,
     ) -> None:
-        """Refuse keys of another choice; where the choice itself is wrong, judge their values alone."""
+        """Refuse keys of another choice.
+
+        If the choice itself is wrong, only the values of the keys are checked.
+        """
         for key in [key for key in entries if key in others]:
             names, row = others[key]
-            if not self.is_sound(_join(path, chooser.row.key)):
-                self._value(row, entries[key], _join(path, key))
-            elif not _is_null(entries[key]):
-                self.wrong(_join(path, key), means_nothing(chooser.row.key, chosen, names))
+            if not self.is_sound(joined_key(path, chooser.row.key)):
+                self._value(row, entries[key], joined_key(path, key))
+            elif not is_null(entries[key]):
+                self.wrong(joined_key(path, key), means_nothing(chooser.row.key, chosen, names))
 
     def _mapping(self, node: Node, path: str, keys: list[str]) -> Mapping:
         if isinstance(node, Mapping):
             return node
-        if not _is_null(node):
+        if not is_null(node):
             self.wrong(path, f"found {show(node)}, wanted a mapping with keys such as {', '.join(keys[:3])}")
         return Mapping()
 
@@ -257,13 +259,13 @@ class Reader:
         *,
         is_open: bool = False,
     ) -> dict[str, Node]:
-        """Entries of a mapping by key: those of ``keys`` and of ``others``, which the caller judges.
+        """Entries of a mapping by key: those of ``keys`` and ``others``.
 
-        ``is_open``: any other key may be right, and is left aside.
+        The caller judges the others. ``is_open``: any other key may be right, and is left aside.
         """
         known: dict[str, Node] = {}
         for entry in self._mapping(node, path, keys).entries:
-            at = _join(path, _shown_key(entry.key))
+            at = joined_key(path, shown_key(entry.key))
             self.places.lines[at] = entry.line
             if entry.key in keys or entry.key in others:
                 if _is_removed(entry):
@@ -344,16 +346,16 @@ class Reader:
         by_key = {row.key: values[name] for name, row in rows.items()} | dict(chosen)
         for name, row in rows.items():
             deciding = selector(row)
-            if deciding is None or not self.is_sound(_join(path, deciding)):
+            if deciding is None or not self.is_sound(joined_key(path, deciding)):
                 continue
             found = by_key[deciding]
             if not applies(row, found):
                 values[name] = DeviceChoice() if isinstance(row.kind, DeviceKind) else None
                 if name in given:
-                    self.wrong(_join(path, row.key), means_nothing(deciding, found, _wanted(row, names)))
+                    self.wrong(joined_key(path, row.key), means_nothing(deciding, found, _wanted(row, names)))
 
     def _sections(self, kind: SectionList, node: Node, path: str) -> tuple[Any, ...]:
-        if _is_null(node):
+        if is_null(node):
             return ()
         if not isinstance(node, Sequence):
             self.wrong(path, f"found {show(node)}, wanted {kind.wanted}")
@@ -363,8 +365,11 @@ class Reader:
         return tuple(self.section(item, f"{path}.{index}", kind.model) for index, item in enumerate(node.items))
 
     def _file(self, text: str, path: str, *, is_in_file: bool) -> str:
-        """Find a file that the user named: from the scenario's folder, or with ``--set`` from where the user is."""
-        folder, seen_from = (self.directory, "the scenario's folder") if is_in_file else (Path(), "the current folder")
+        """Find a user's file.
+
+        Paths start at the scenario's folder, or with ``--set`` at the working directory.
+        """
+        folder, seen_from = (self.directory, self.folder_words) if is_in_file else (Path(), "the current folder")
         try:
             full = (folder / text).absolute()
             is_there = path in self.later_files or full.is_file()
@@ -376,7 +381,7 @@ class Reader:
         return str(full)
 
     def _code(self, text: str, path: str, names: SequenceType[str], *, is_in_file: bool) -> str:
-        """Find a Python file that the user named, unless the caller wants no code of a user's own."""
+        """Find a user's Python file, unless the caller permits no user code."""
         file = self._file(text, path, is_in_file=is_in_file)
         if self.user_code is not UserCode.REFUSED or not self.is_sound(path):
             return file
@@ -400,7 +405,7 @@ class Reader:
             label = heads[0].node
             for entry in node.entries:
                 if entry not in heads:
-                    at = _join(path, _shown_key(entry.key))
+                    at = joined_key(path, shown_key(entry.key))
                     self.places.lines[at] = entry.line
                     self._parameter(parameters, entry.key, entry.node, at)
         known = list(self.known.get(kind.folder, ()))
@@ -423,13 +428,13 @@ class Reader:
         is_judged = self.is_sound(path) and self.runs(path, choice.label)
         if self.check_parameters is not None and parameters and is_judged:
             for mistake in self.check_parameters(kind.folder, choice.label, parameters):
-                at = mistake.path if mistake.path.startswith(f"{path}.") else _join(path, mistake.path)
+                at = mistake.path if mistake.path.startswith(f"{path}.") else joined_key(path, mistake.path)
                 self.wrong(at, mistake.text, mistake.fix)
         return choice
 
     def _parameter(self, parameters: dict[str, ParameterValue], key: str, node: Node, path: str) -> None:
         value = node.value if isinstance(node, Scalar) else None
-        if _is_null(node) and node.line is None:
+        if is_null(node) and node.line is None:
             self.wrong(path, "the file does not give this parameter, so there is nothing to remove")
         elif value is None or (isinstance(value, float) and not math.isfinite(value)):
             self.wrong(path, f"found {show(node)}, wanted a number, true, false or text with a unit")
@@ -459,9 +464,9 @@ class Reader:
         fields: dict[str, Any] = {}
         for name, row in rows.items():
             node = entries.get(row.key)
-            if node is None or (_is_null(node) and row.absent):
+            if node is None or (is_null(node) and row.absent):
                 continue
-            at = _join(path, row.key)
+            at = joined_key(path, row.key)
             if isinstance(row.kind, Section):
                 inner = device_rows(row.kind.model)
                 below = self._fields(inner, self._entries(node, at, [r.key for r in inner.values()], {}), at)
@@ -474,91 +479,22 @@ class Reader:
         return fields
 
 
-def apply_override(root: Mapping, key: str, text: str) -> tuple[Mapping, list[Mistake]]:
-    """Put the value of one ``--set key=text`` into the tree; ``null`` removes the key.
-
-    A key to remove that the tree does not have stays in it as null without a line, so that the reader judges its name.
-
-    Returns
-    -------
-    the new tree, and the mistakes of the option itself
-    """
-    label = f"--set {_shown_key(key)}"
-    node, mistakes = read_tree(text, where=label)
-    mistakes = [Mistake(path=label, text=mistake.text) for mistake in mistakes]
-    if mistakes:
-        return root, mistakes
-    parts = key.split(".")
-    if not all(parts):
-        return root, [Mistake(path=label, text="not a key; wanted one such as transport.congestion_control")]
-    value = Scalar(text="") if node is None else _without_lines(node)
-    changed = _put(root, parts, value, "")
-    if not isinstance(changed, Mapping):
-        return root, [Mistake(path=label, text="no such place; a list is counted from 0")]
-    return changed, []
-
-
-def _put(node: Node | None, parts: list[str], value: Node, path: str) -> Node | None:
-    """Return the node with ``value`` at ``parts`` below it, or None where a list has no such place."""
-    if not parts:
-        return value
-    head, *rest = parts
-    at = _join(path, head)
-    if isinstance(node, Sequence):
-        if not (head.isdecimal() and head.isascii() and len(head) < 6) or int(head) > len(node.items):
-            return None
-        index = int(head)
-        inner = _put(node.items[index] if index < len(node.items) else None, rest, value, at)
-        if inner is None:
-            return None
-        return Sequence(items=(*node.items[:index], inner, *node.items[index + 1 :]), line=node.line)
-    short = _SHORT_FORMS.get(".".join(part for part in path.split(".") if not part.isdecimal()))
-    if isinstance(node, Mapping):
-        base = node
-    elif isinstance(node, Scalar) and node.value is not None and short is not None and head != short:
-        base = Mapping(line=node.line).put(short, node)
-    else:
-        base = Mapping(line=node.line if node is not None else None)
-    entry = base.get(head)
-    if not rest and _is_null(value) and (entry is not None or head == short):
-        return base.drop(head)
-    inner = _put(entry.node if entry is not None else None, rest, value, at)
-    return None if inner is None else base.put(head, inner)
-
-
-def _without_lines(node: Node) -> Node:
-    match node:
-        case Scalar():
-            return Scalar(text=node.text, plain=node.plain)
-        case Sequence():
-            return Sequence(items=tuple(_without_lines(item) for item in node.items))
-        case Mapping():
-            made = Mapping()
-            for entry in node.entries:
-                made = made.put(entry.key, _without_lines(entry.node))
-            return made
-
-
 def _with_options(rows: dict[str, KeyRow], chooser: Chooser) -> list[KeyRow]:
-    """Rows of a section with those of all its choices behind the key that chooses."""
+    """Rows of a section, with its choices' rows behind the choosing key."""
     every = [row for _, row in chooser.others().values()]
     return [chooser.row, *every, *(row for row in rows.values() if row.key != chooser.row.key)]
 
 
 def _wanted(row: KeyRow, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Values for which a row means something."""
+    """Values of the choosing key that give a row its meaning."""
     if row.only is not None:
         return row.only[1]
     return tuple(name for name in names if row.unless is None or name not in row.unless[1])
 
 
-def _is_null(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.value is None
-
-
 def _is_removed(entry: YamlEntry) -> bool:
-    """Whether ``--set`` took the key away."""
-    return _is_null(entry.node) and entry.line is None
+    """Whether ``--set`` removed the key."""
+    return is_null(entry.node) and entry.line is None
 
 
 def _around(path: str) -> Iterator[str]:
@@ -566,15 +502,6 @@ def _around(path: str) -> Iterator[str]:
     while path:
         yield path
         path = path.rpartition(".")[0]
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
-
-
-def _shown_key(key: str) -> str:
-    shown = key if len(key) <= 48 else key[:45] + "..."
-    return shown if shown.isprintable() and shown.strip() else ascii(shown)
 
 
 def _list_of(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""The keys of a scenario explained: one row by its path, and the page of reference that holds them all.
+"""The reference of scenario keys: one row, or the whole page.
 
 ``python -m weftwork.spec.scenario.reference > docs/scenario.md`` writes the page; a test holds it to the rows.
 """
@@ -22,7 +22,7 @@ __all__ = ["below", "explanation", "facts", "page", "row", "rows_at"]
 
 
 def row(path: str) -> KeyRow:
-    """Return the row of a key; the first where several choices have one of that name.
+    """Return the row of a key, the first if several choices share it.
 
     Raises
     ------
@@ -37,7 +37,9 @@ def row(path: str) -> KeyRow:
 
 
 def rows_at(path: str) -> list[KeyRow]:
-    """Return the rows of a key: one, or one for each sense that different choices give it.
+    """Return the rows of a key: one for each meaning.
+
+    Different choices may give a key different meanings.
 
     Raises
     ------
@@ -64,13 +66,16 @@ def rows_at(path: str) -> list[KeyRow]:
 
 
 def below(described: KeyRow) -> list[KeyRow]:
-    """Return the rows of the keys directly inside a section or device; empty for any other key."""
+    """Return the rows of the keys directly inside a section or device.
+
+    Empty for any other key.
+    """
     head = f"{described.path}."
     return [one for one in rows() if one.path.startswith(head) and "." not in one.path.removeprefix(head)]
 
 
 def facts(described: KeyRow) -> dict[str, Any]:
-    """Return what there is to know about a key, as ``weftwork explain --json`` prints it."""
+    """Return the facts about a key, as printed by ``weftwork explain --json``."""
     condition = None if described.only is None else f"{described.only[0]} {either(described.only[1])}"
     if described.unless is not None:
         condition = f"any {described.unless[0]} but {either(described.unless[1])}"
@@ -87,7 +92,7 @@ def facts(described: KeyRow) -> dict[str, Any]:
 
 
 def _allowed(described: KeyRow) -> str:
-    """Say what is allowed, with the names of the policies that are installed."""
+    """Describe the allowed values, with the names of installed policies."""
     if not isinstance(described.kind, PolicyChoiceKind):
         return described.allowed
     names = known_policies()[described.kind.folder]
@@ -192,7 +197,10 @@ def _tables(described: list[KeyRow]) -> Iterator[str]:
 
 
 def _is_of_training(described: KeyRow) -> bool:
-    """Whether a key of `jobs` says the same as that of `training`, whose table then stands for both."""
+    """Whether a key of `jobs` repeats a key of `training`.
+
+    The table of `training` then stands for both.
+    """
     head, _, tail = described.path.partition(".")
     return head == "jobs" and any(
         replace(one, path=described.path) == described for one in rows() if one.path == f"training.{tail}"
@@ -204,7 +212,10 @@ def _has_rows(described: KeyRow) -> bool:
 
 
 def _table(described: list[KeyRow]) -> Iterator[str]:
-    """A row to a key; the source stands in small print below the meaning, so that the table fits a page."""
+    """A table with one row per key.
+
+    The source stands in small print below the meaning, so that the table fits a page.
+    """
     yield "| key | meaning | unit | default | allowed |\n|---|---|---|---|---|"
     for one in described:
         condition = "" if one.only is None else f" Only with {one.only[0]} {either(one.only[1])}."

@@ -1,7 +1,7 @@
-"""The keys of ``reliability`` in a scenario: what fails how often, and what an interruption costs a training job.
+"""The keys of ``reliability``: failure rates and the cost of interruptions.
 
-The default rates are those of Llama 3: 419 unexpected interruptions in 54 days on 16,384 GPUs (Grattafiori et al.,
-arXiv:2407.21783, table 5), divided by the 2,422 GPU-years of that time;
+The cost is that of a training job. The default rates are those of Llama 3: 419 unexpected interruptions in 54 days on
+16,384 GPUs (Grattafiori et al., arXiv:2407.21783, table 5), divided by the 2,422 GPU-years of that time;
 `weftwork/data/published/llama3_interruptions.csv` has the causes.
 Leaves out: what it makes of them (`weftwork.workload.reliability`).
 """
@@ -32,7 +32,7 @@ def _rate(key: str, text: str, default: float, count: int) -> float:
 
 
 class Reliability(Record):
-    """What fails, and what that costs."""
+    """Failure rates, and the cost of interruptions."""
 
     gpu: float = _rate("gpu", "Failures of GPUs and their memory; a server is replaced.", 0.1106, 268)
     host: float = _rate("host", "Failures of what else is in a server; it is replaced.", 0.0087, 21)
@@ -85,13 +85,13 @@ class Reliability(Record):
         "days",
         Whole(low=1, high=3650, unit="days"),
         default=30,
-        text="Length of the runs of which the spread is told.",
+        text="Length of the simulated runs that give the spread.",
         source="chosen: a month",
     )
     runs: int = row(
         "runs",
         Whole(low=2, high=100_000, unit="runs"),
         default=100,
-        text="How many are simulated for that.",
+        text="Number of simulated runs.",
         source="chosen: the 5 % and 95 % quantiles are steady to a tenth of their distance",
     )

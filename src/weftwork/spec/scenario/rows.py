@@ -1,6 +1,7 @@
-"""A key of the scenario is a row: name, kind with its unit, default, what is allowed, one sentence, source.
+"""A key of the scenario as a row.
 
-Reading, writing, ``weftwork explain``, the JSON Schema and the reference page are all made from these rows.
+The row has name, kind with unit, default, allowed values, one sentence and source. Reading, writing, ``weftwork
+explain``, the JSON Schema and the reference page are all made from these rows.
 """
 # ruff: noqa: ANN401 - a default is whatever its kind makes of it, and a field's declaration has its field's type
 
@@ -47,7 +48,7 @@ REQUIRED = "required"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyRow:
-    """What there is to know about one key.
+    """The row of one key.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ class KeyRow:
 
     @property
     def allowed(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         return self.kind.wanted
 
     @property
@@ -133,7 +134,7 @@ def row(
 
 
 def resolved_default(described: KeyRow) -> Any:
-    """Return the value that the default of a row of a simple kind stands for."""
+    """Return the resolved default of a row of a simple kind."""
     kind, default = described.kind, described.default
     if (
         default is None
@@ -148,15 +149,15 @@ def resolved_default(described: KeyRow) -> Any:
 
 
 def selector(described: KeyRow) -> str | None:
-    """Return the key that decides whether a row means anything, or None."""
+    """Return the key on which a row's meaning depends, or None."""
     condition = described.only or described.unless
     return None if condition is None else condition[0]
 
 
 def outside(described: KeyRow, value: object) -> WrongValueError | None:
-    """Say why a value of Python is none that its row allows, in the words for a file with it; or None.
+    """Explain why a Python value is not allowed by its row, or return None.
 
-    Numbers, quantities, words and flags are judged.
+    The words are those for a file with the value. Numbers, quantities, words and flags are judged.
     """
     kind = described.kind
     if value is None or not isinstance(kind, Measure | Whole | Number | Ratio | RatesByTier | Flag | Choice | Text):
@@ -169,21 +170,21 @@ def outside(described: KeyRow, value: object) -> WrongValueError | None:
 
 
 def as_node(written: object) -> Node:
-    """A written value as it stands in a file."""
+    """Convert a written value to a node of a file."""
     if isinstance(written, dict):
         return Mapping(entries=tuple(YamlEntry(key=str(key), node=as_node(one)) for key, one in written.items()))
     return Scalar(text=shown(written))
 
 
 def applies(described: KeyRow, chosen: object) -> bool:
-    """Whether a row means anything where the key that its condition names has the value ``chosen``."""
+    """Whether a row applies when its selector key is ``chosen``."""
     if described.unless is not None:
         return shown(chosen) not in described.unless[1]
     return described.only is None or shown(chosen) in described.only[1]
 
 
 def shown(value: object) -> str:
-    """Return a value of a key as it stands in a file."""
+    """Return a value of a key as written in a file."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,14 +1,14 @@
-"""A scenario: one file that describes fabric, transport and workload, as a frozen record with all quantities resolved.
+"""A scenario: one file for fabric, transport and workload, fully resolved.
 
-`load` finds all mistakes of a file at once, each with its path, line, what was found, what is allowed and the nearest
-spelling.
+It is a frozen record. `load` finds all mistakes of a file at once, each with its path, line, what was found, what is
+allowed and the nearest spelling.
 `dump` writes the complete scenario, which `loads` reads back to an equal one. A run is a pure function of this record.
 Leaves out: what needs the policies, the hardware catalogue or the built fabric; floors above use `Scenario.locate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,14 +16,14 @@ from typing import Any
 
 from pydantic import BaseModel, PrivateAttr
 
+from weftwork.base.above import Shown
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.base.folder import is_path
 from weftwork.base.plain_file import read_plain
 from weftwork.base.user_code import UserCode
 from weftwork.spec.device import Record
 from weftwork.spec.scenario.checks import check_workload, resolve_transport
-from weftwork.spec.scenario.chosen import OPTIONS, chooser_of
-from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
+from weftwork.spec.scenario.chosen import chooser_of
+from weftwork.spec.scenario.devices import NodeModel, device_rows
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.fabric_checks import resolve_fabric
 from weftwork.spec.scenario.faults import FaultSection, check_faults
@@ -31,19 +31,18 @@ from weftwork.spec.scenario.kinds import (
     Choice,
     DeviceKind,
     FileName,
-    NameOrFile,
-    OfferKind,
-    PolicyChoiceKind,
     Section,
     SectionList,
     Text,
     Whole,
 )
 from weftwork.spec.scenario.migrations import SCHEMA, migrate
-from weftwork.spec.scenario.policies import ParameterCheck, PolicyChoice, known_policies
-from weftwork.spec.scenario.reader import Places, Reader, apply_override
+from weftwork.spec.scenario.overrides import apply_override
+from weftwork.spec.scenario.policies import ParameterCheck, known_policies
+from weftwork.spec.scenario.python_tree import NO_LINE, mapping_tree
+from weftwork.spec.scenario.reader import Places, Reader
 from weftwork.spec.scenario.reliability import Reliability
-from weftwork.spec.scenario.rows import KeyRow, applies, row, rows_of, selector
+from weftwork.spec.scenario.rows import KeyRow, row, rows_of
 from weftwork.spec.scenario.training import Straggler, TrainingJobSection, TrainingSection
 from weftwork.spec.scenario.training_checks import (
     check_engine,
@@ -54,10 +53,12 @@ from weftwork.spec.scenario.training_checks import (
 )
 from weftwork.spec.scenario.transport import TransportCheck, TransportSection
 from weftwork.spec.scenario.workload import CollectiveSection, EngineSection, TrafficSection
-from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show, write_tree
+from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 
-__all__ = ["LATER", "Scenario", "dump", "files_of", "load", "loads", "rows"]
+__all__ = ["LATER", "THE_DICT", "Scenario", "load", "load_mapping", "loads", "rows"]
+
+THE_DICT = "the dict given"  # what errors call a scenario without a file
 
 # Sections that are no part of one run.
 LATER = {
@@ -68,8 +69,11 @@ LATER = {
 WORKLOADS = ("collective", "traffic", "training", "jobs")
 
 
-class Scenario(Record):
-    """Everything that a run depends on, resolved: bits per second, bytes, picoseconds, absolute paths, all defaults."""
+class Scenario(Record, Shown):
+    """All inputs of a run, resolved to numbers with units.
+
+    These are bits per second, bytes, picoseconds, absolute paths, and all defaults.
+    """
 
     schema_version: int = row(
         "schema",
@@ -78,16 +82,14 @@ class Scenario(Record):
         text="Version of the language in which the file is written; older ones are migrated with a note.",
         source="chosen: 1 is the first",
     )
-    name: str = row(
-        "name", Text(), absent="the name of the file", text="What the run is called.", source="chosen: the file's"
-    )
+    name: str = row("name", Text(), absent="the name of the file", text="Name of the run.", source="chosen: the file's")
     fabric: FabricSection = row(
         "fabric", Section(model=FabricSection), text="Hosts, switches and links.", source="see its keys"
     )
     transport: TransportSection = row(
         "transport",
         Section(model=TransportSection),
-        text="How messages become packets, and who reacts to what.",
+        text="Packets, recovery, congestion control and load balancing.",
         source="see its keys",
     )
     collective: CollectiveSection | None = row(
@@ -124,7 +126,7 @@ class Scenario(Record):
         "reliability",
         Section(model=Reliability, optional=True),
         absent="nothing is asked about weeks",
-        text="What fails, for the goodput of training over weeks.",
+        text="Failure rates, for the goodput of training over weeks.",
         source="see its keys",
     )
     calibration: str | None = row(
@@ -136,12 +138,12 @@ class Scenario(Record):
         source="docs/models/calibration.md",
     )
     engine: EngineSection = row(
-        "engine", Section(model=EngineSection), text="How the run is computed.", source="see its keys"
+        "engine", Section(model=EngineSection), text="Engine, seed and recordings of the run.", source="see its keys"
     )
     faults: tuple[FaultSection, ...] = row(
         "faults",
         SectionList(model=FaultSection),
-        text="What happens to links, switches and NICs.",
+        text="Faults of links, switches and NICs.",
         source="see its keys",
     )
 
@@ -151,7 +153,7 @@ class Scenario(Record):
 
     @property
     def workload(self) -> CollectiveSection | TrafficSection | TrainingSection:
-        """The one workload of the scenario; of several training jobs the first."""
+        """The workload of the scenario; the first of several training jobs."""
         found = next((one for one in (self.collective, self.traffic, *self.trainings) if one is not None), None)
         if found is None:
             raise ConfigError(self._source, [Mistake(path="file", text=_ONE_WORKLOAD)])
@@ -164,20 +166,26 @@ class Scenario(Record):
 
     @property
     def source(self) -> str:
-        """The file that the scenario came from, or what it was called."""
+        """File or name that the scenario was read from."""
         return self._source
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a migration changed, one sentence each."""
+        """Changes of a migration, one sentence each."""
         return self._notes
 
     def line_of(self, path: str) -> int | None:
-        """Line of a key such as ``fabric.radix``, or of the nearest section around it that is in the file, or None."""
+        """Line of a key or its nearest section, or None.
+
+        A key is written like ``fabric.radix``. None means that the file has neither.
+        """
         return self._places.line_of(path)
 
     def is_set(self, path: str) -> bool:
-        """Whether a key such as ``fabric.radix`` is in the file or in an override, and not a default."""
+        """Whether a key is set in the file or by an override.
+
+        A key is written like ``fabric.radix``.
+        """
         return path in self._places.lines and path not in self._places.removed
 
     def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
@@ -185,14 +193,20 @@ class Scenario(Record):
         return self._places.mistake(path, text, fix)
 
     def locate(self, error: ConfigError) -> ConfigError:
-        """Return the same error with this scenario as its source and a line for each mistake whose path is a key."""
+        """Return the error with this scenario as source, and with line numbers.
+
+        A mistake gets a line if its path is a key.
+        """
         return ConfigError(
             self._source,
             [m if m.line is not None else self._places.mistake(m.path, m.text, m.fix) for m in error.mistakes],
         )
 
     def __eq__(self, other: object) -> bool:
-        """Compare what is described; lines, notes and the name of the file do not count."""
+        """Compare the described content.
+
+        Lines, notes and the name of the file do not count.
+        """
         return isinstance(other, Scenario) and self.__dict__ == other.__dict__
 
     __hash__ = None  # type: ignore[assignment]  # parameters of policies and devices are dicts
@@ -204,7 +218,7 @@ _ONE_WORKLOAD = f"missing a workload, wanted {_ONE_OF}"
 
 def load(
     path: Path,
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
     *,
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
@@ -218,7 +232,8 @@ def load(
     Parameters
     ----------
     path : YAML in UTF-8
-    overrides : dotted key to YAML text, as ``--set key=text`` gives them; ``null`` removes a key
+    overrides : dotted key to a value: YAML text, as ``--set key=text`` gives it, or a number, bool, list, dict or path
+        of Python; ``null`` or None removes a key
     known : names that exist, by kind of policy (``congestion_control`` ...) and of device (``switch``, ``nic``,
         ``node``; not
         judged where absent); by default the policies that are installed
@@ -256,7 +271,7 @@ def load(
 def loads(  # noqa: PLR0913 - what `load` takes, all by name
     text: str,
     source: str = "scenario",
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
     *,
     directory: Path | None = None,
     name: str = "scenario",
@@ -295,9 +310,6 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
             path="file", text=f"found {show(root)}, wanted a mapping that begins with `schema: 1`", line=root.line
         )
         raise ConfigError(source, [*mistakes, found])
-    for key, value in (overrides or {}).items():
-        root, wrong = apply_override(root, key, value)
-        mistakes += wrong
     reader = Reader(
         known=known_policies() if known is None else known,
         directory=Path() if directory is None else directory,
@@ -309,6 +321,58 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
         paths=_words_by_path,
         mistakes=mistakes,
     )
+    return _read(root, reader, overrides, source, name)
+
+
+def load_mapping(
+    given: Mapping[str, object],
+    overrides: Mapping[str, object] | None = None,
+    *,
+    known: Mapping[str, Sequence[str]] | None = None,
+    check_parameters: ParameterCheck | None = None,
+    check_transport: TransportCheck | None = None,
+    nodes: Mapping[str, NodeModel] | None = None,
+    user_code: UserCode = UserCode.RUN,
+    later_files: frozenset[str] = frozenset(),
+) -> Scenario:
+    """Read a scenario from a dict; as `load`.
+
+    Parameters
+    ----------
+    given : the sections, with values of Python; files are relative to the current folder, and without ``schema`` the
+        newest holds
+
+    Examples
+    --------
+    >>> known = {"congestion_control": ["dcqcn"], "path_selection": ["ecmp"], "port_selection": ["ecmp"]}
+    >>> given = {"fabric": {"radix": 4, "link_rate": "100Gbps"}, "traffic": {"pattern": "permutation"}}
+    >>> load_mapping(given, {"fabric.radix": 8}, known=known).fabric.hosts
+    128
+    """
+    root, mistakes, bad = mapping_tree(given)
+    if root.get("schema") is None:
+        root = root.put("schema", Scalar(text=str(SCHEMA), line=NO_LINE))
+    reader = Reader(
+        known=known_policies() if known is None else known,
+        directory=Path(),
+        check_parameters=check_parameters,
+        check_transport=check_transport,
+        nodes=nodes or {},
+        user_code=user_code,
+        later_files=later_files,
+        folder_words="the current folder",
+        paths=_words_by_path,
+        places=Places(whole="scenario"),
+        mistakes=mistakes,
+        bad=bad,
+    )
+    return _read(root, reader, overrides, THE_DICT, "scenario")
+
+
+def _read(root: Tree, reader: Reader, overrides: Mapping[str, object] | None, source: str, name: str) -> Scenario:
+    for key, value in (overrides or {}).items():
+        root, wrong = apply_override(root, key, value)
+        reader.mistakes += wrong
     root, notes = _to_this_schema(root, reader, source)
     scenario = _resolve(reader.section(_fabric_from_file(root), "", Scenario, LATER), root, reader, name)
     if reader.mistakes:
@@ -336,7 +400,7 @@ def _to_this_schema(root: Tree, reader: Reader, source: str) -> tuple[Tree, tupl
 
 
 def _fabric_from_file(root: Tree) -> Tree:
-    """Say ``topology: file`` where a file is given and nothing else is said."""
+    """Set ``topology: file`` if a fabric file is given without a topology."""
     fabric = root.get("fabric")
     if fabric is None or not isinstance(fabric.node, Tree) or fabric.node.get("topology") is not None:
         return root
@@ -352,7 +416,10 @@ def _fabric_from_file(root: Tree) -> Tree:
 
 
 def _is_there(root: Tree, key: str) -> bool:
-    """Whether a key is in the file; one that ``--set key=null`` removed from a file without it is not."""
+    """Whether a key is in the file.
+
+    A key that ``--set key=null`` removed from a file without it is not.
+    """
     entry = root.get(key)
     return entry is not None and not (
         isinstance(entry.node, Scalar) and entry.node.value is None and entry.line is None
@@ -404,131 +471,21 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
     )
 
 
-def dump(
-    scenario: Scenario,
-    *,
-    is_kept: Callable[[str], bool] | None = None,
-    name_file: Callable[[str, str], str] | None = None,
-) -> str:
-    """Write the complete scenario as YAML, with all defaults and all that is derived; `loads` reads it back equal.
-
-    Keys that mean nothing for this scenario are left out. Files are absolute paths unless ``name_file`` names them.
-
-    Parameters
-    ----------
-    scenario : that was read
-    is_kept : whether a key such as ``fabric.radix`` or ``faults`` is written; all are by default
-    name_file : from a key and its file to the name that is written; a name without ``/`` and ``.py`` is one of the
-        catalogue
-    """
-    tree = _section_tree(scenario, "", name_file or _as_it_is)
-    if is_kept is None:
-        return write_tree(tree)
-    kept: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            section = {name: inner for name, inner in value.items() if is_kept(f"{key}.{name}")}
-            kept |= {key: section} if section else {}
-        elif is_kept(key):
-            kept[key] = value
-    return write_tree(kept)
-
-
-def files_of(scenario: Scenario) -> dict[str, str]:
-    """Every file that a scenario names, by its key, such as ``jobs.0.model``; absolute paths."""
-    found: dict[str, str] = {}
-
-    def note(key: str, file: str) -> str:
-        found[key] = file
-        return file
-
-    _section_tree(scenario, "", note)
-    return found
-
-
-def _as_it_is(_: str, file: str) -> str:
-    return file
-
-
-def _section_tree(section: BaseModel, path: str, name_file: Callable[[str, str], str]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    described_rows = rows_of(type(section))
-    field_of = {described.key: name for name, described in described_rows.items()}
-    for name, described in described_rows.items():
-        value = getattr(section, name)
-        deciding = selector(described)
-        means_nothing = deciding is not None and not applies(described, getattr(section, field_of[deciding]))
-        if value is not None and value != () and not means_nothing:
-            tree[described.key] = _written(described, value, f"{path}{described.key}", name_file)
-        if isinstance(described.kind, OfferKind):
-            tree |= _section_tree(getattr(section, OPTIONS), path, name_file)
-    return tree
-
-
-def _written(
-    described: KeyRow,
-    value: Any,  # noqa: ANN401 - whatever the row holds
-    path: str,
-    name_file: Callable[[str, str], str],
-) -> Any:  # noqa: ANN401 - what YAML has for it
-    kind = described.kind
-    if isinstance(kind, Section):
-        return _section_tree(value, f"{path}.", name_file)
-    if isinstance(kind, SectionList):
-        return [_section_tree(item, f"{path}.{place}.", name_file) for place, item in enumerate(value)]
-    if isinstance(kind, PolicyChoiceKind):
-        return _policy_tree(value, path, name_file)
-    if isinstance(kind, DeviceKind):
-        return _device_tree(kind, value)
-    written = kind.write(value)
-    return name_file(path, written) if isinstance(written, str) and _names_file(kind, written) else written
-
-
-def _names_file(kind: Any, text: str) -> bool:  # noqa: ANN401 - the kind of any row
-    """Whether a resolved word is the path of a file and not a name of a catalogue."""
-    if isinstance(kind, FileName):
-        return text not in kind.names
-    if isinstance(kind, NameOrFile):
-        return bool(kind.endings) and (text.endswith(kind.endings) or "/" in text)
-    return isinstance(kind, OfferKind) and is_path(text)
-
-
-def _policy_tree(choice: PolicyChoice, path: str, name_file: Callable[[str, str], str]) -> str | dict[str, Any]:
-    label = choice.label if choice.file is None else name_file(path, choice.file)
-    if not choice.parameters:
-        return label
-    return {"file" if is_path(label) else "name": label, **choice.parameters}
-
-
-def _device_tree(kind: DeviceKind, choice: DeviceChoice) -> str | dict[str, Any]:
-    if not choice.fields:
-        return choice.model
-    return {kind.head: choice.model, **_field_tree(device_rows(kind.record), choice.fields)}
-
-
-def _field_tree(rows: Mapping[str, KeyRow], fields: Mapping[str, Any]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    for name, value in fields.items():
-        kind = rows[name].kind
-        if isinstance(kind, Section):
-            tree[rows[name].key] = _field_tree(device_rows(kind.model), value)
-        else:
-            tree[rows[name].key] = _written(rows[name], value, rows[name].key, _as_it_is)
-    return tree
-
-
 @cache
 def rows() -> tuple[KeyRow, ...]:
-    """List the row of every key, sections and their keys alike, each with its dotted ``path``.
+    """List the row of every section and key, each with its ``path``.
 
-    An item of a list has its list's path: ``faults.at``. A key that several choices have, each in a sense of its own,
-    has a row for each.
+    The path is dotted. An item of a list has its list's path: ``faults.at``. A key that several choices have, each in a
+    sense of its own, has a row for each.
     """
     return tuple(_rows_below(rows_of(Scenario).values(), ""))
 
 
 def _words_by_path() -> dict[str, tuple[str, ...]]:
-    """All keys with the words that each takes; none for numbers, names of files and the like."""
+    """Allowed words of every key.
+
+    Numbers, names of files and the like have none.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for one in rows():
         words = one.kind.options if isinstance(one.kind, Choice) else ()
@@ -548,7 +505,7 @@ def _rows_below(described: Iterable[KeyRow], path: str) -> Iterator[KeyRow]:
 
 
 def _rows_inside(model: type[BaseModel]) -> Iterator[KeyRow]:
-    """Rows of a section; those of its choices stand behind the key that chooses."""
+    """Rows of a section, with its choices' rows behind the choosing key."""
     chooser = chooser_of(model)
     for one in (rows_of(model) or device_rows(model)).values():
         yield one
@@ -562,7 +519,7 @@ _MODEL = KeyRow(
     kind=Text(),
     default="plain",
     source="chosen: no vendor's",
-    text="Device of the hardware catalogue whose figures stand where none is given here.",
+    text="Device of the hardware catalogue that gives the figures which are not set here.",
 )
 
 _PRESET = KeyRow(
@@ -571,5 +528,5 @@ _PRESET = KeyRow(
     kind=Text(),
     default="plain",
     source="chosen: nobody's",
-    text="Preset of the catalogue whose figures stand where none is given here.",
+    text="Preset of the catalogue that gives the figures which are not set here.",
 )

@@ -1,6 +1,7 @@
-"""JSON Schema (draft 2020-12) of a scenario, for editors that complete and check while one types.
+"""JSON Schema (draft 2020-12) of a scenario, for editors.
 
-Made from the rows. It takes texts with units and knows keys, types, words and bounds of numbers.
+Editors complete and check while one types. Made from the rows. It takes texts with units and knows keys, types, words
+and bounds of numbers.
 Leaves out: bounds of texts with units and what one key means for another; `load` decides.
 """
 
@@ -60,7 +61,10 @@ def _section(model: type[BaseModel], known: Mapping[str, Sequence[str]]) -> dict
 
 
 def _options(chooser: Chooser, known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Keys of all choices; one that several have may be what any of them allows."""
+    """Keys of all choices.
+
+    A key that several choices share allows the values of each.
+    """
     found: dict[str, list[dict[str, Any]]] = {}
     for row in chooser.rows():
         found.setdefault(row.key, []).append(_described(row, _value(row, known)))
@@ -68,7 +72,7 @@ def _options(chooser: Chooser, known: Mapping[str, Sequence[str]]) -> dict[str, 
 
 
 def _by_file(chooser: Chooser) -> dict[str, Any]:
-    """Whether the choice is a file of the user's, whose keys nobody knows here."""
+    """Whether the choice is a user's file, whose keys are unknown here."""
     key = chooser.row.key
     return {"properties": {key: {"type": "string", "pattern": FILE_PATTERN}}, "required": [key]}
 

@@ -1,4 +1,4 @@
-"""What each field of `weftwork.spec.training.Software` says to a user, and where its default comes from.
+"""Description and source of each field of `weftwork.spec.training.Software`.
 
 The record holds type, default and bounds; the presets are rows of the software catalogue.
 """
@@ -16,7 +16,7 @@ SOFTWARE_ROWS: Final[Mapping[str, tuple[str, str]]] = {
         "fitted to vTrain, MICRO 2024: 39.1 billion parameters on 512 A100",
     ),
     "Software.fp8_efficiency": (
-        "What is left of that share in FP8, and its square in FP4.",
+        "Factor of matmul_efficiency in FP8; its square in FP4.",
         "Azure AI benchmarking guide: FP8 and BF16 matrix products on an H100",
     ),
     "Software.memory_efficiency": (
@@ -45,7 +45,7 @@ SOFTWARE_ROWS: Final[Mapping[str, tuple[str, str]]] = {
         "deepseek-ai/DeepEP",
     ),
     "Software.expert_streams": (
-        "Streams on which the experts of a GPU are multiplied, each by a kernel of its own; 0: one kernel for all.",
+        "Streams of matrix products of a GPU's experts, with one kernel per expert; 0: one kernel for all.",
         "NVIDIA/TransformerEngine, GroupedLinear: 4 streams of cuBLAS; chosen: one grouped matrix product",
     ),
     "Software.has_fused_router": (
@@ -57,11 +57,11 @@ SOFTWARE_ROWS: Final[Mapping[str, tuple[str, str]]] = {
         "NVIDIA-NeMo/Megatron-Bridge: cutedsl_fused_grouped_mlp",
     ),
     "Software.exchange_efficiency": (
-        "Share of what messages get of NVLink that the exchange of experts gets.",
+        "Share of the NVLink message rate that the exchange of experts gets.",
         "chosen: all of it, as NCCL's all-to-all",
     ),
     "Software.exchange_multiprocessors": (
-        "Multiprocessors that the exchange of experts takes from what computes beside it.",
+        "Multiprocessors that the exchange of experts takes from computing beside it.",
         "deepseek-ai/DeepEP: num_sms; chosen: none, as where nothing hides",
     ),
     "Software.has_fp8_attention": (

@@ -1,6 +1,7 @@
-"""The keys of the section ``sweep``: a row of documentation and a piece of JSON Schema for each.
+"""The keys of the section ``sweep``, with documentation and JSON Schema.
 
-`weftwork sweep` alone reads the section, and judges what is in it (`weftwork.study.sweep.definition`).
+Each key has a row of documentation and a piece of the schema. `weftwork sweep` alone reads the section, and judges what
+is in it (`weftwork.study.sweep.definition`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ __all__ = ["SWEEP_KEYS", "SWEEP_ROWS", "SWEEP_SCHEMA", "sweep_explanation", "swe
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SweepKey:
-    """A key of the section: its meaning, what is allowed, its default, and the same as JSON Schema."""
+    """A key of the section.
+
+    It has its meaning, its allowed values, its default, and the same as JSON Schema.
+    """
 
     text: str
     allowed: str
@@ -41,7 +45,9 @@ _DRAWN: Final = {
     ]
 }
 
-SWEEP_TEXT: Final = "What `weftwork sweep` varies, over many runs of this file; every other command refuses it."
+SWEEP_TEXT: Final = (
+    "Keys that `weftwork sweep` varies over many runs of this file; every other command refuses the section."
+)
 SWEEP_ROWS: Final[Mapping[str, SweepKey]] = {
     "grid": SweepKey(
         text="Every combination of the values of some keys.",
@@ -89,7 +95,7 @@ SWEEP_ROWS: Final[Mapping[str, SweepKey]] = {
         schema=_NAME,
     ),
     "within": SweepKey(
-        text="A key whose values are no choice: a winner is named for each of them; --within goes before it.",
+        text="A key with a winner for each of its values, such as a model; --within overrides it.",
         allowed="a key that the sweep varies, such as training.model",
         default="none: one winner",
         schema=_NAME,
@@ -110,7 +116,9 @@ SWEEP_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def sweep_facts(path: str) -> dict[str, Any]:
-    """Return what there is to know about the section or a key of it, as ``weftwork explain --json`` prints it.
+    """Return the facts about the section or one key.
+
+    `weftwork explain --json` prints them.
 
     Raises
     ------
@@ -135,7 +143,7 @@ def sweep_facts(path: str) -> dict[str, Any]:
 
 
 def sweep_explanation(path: str) -> str:
-    """Explain the section, or a key of it, in a few lines.
+    """Explain the section, or one key, in a few lines.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Kinds of value that a key of a fabric takes tier by tier: ratios and rates.
+"""Kinds of value that a fabric takes per tier: ratios and rates.
 
 Leaves out: which tiers there are, which the topology says (`weftwork.topology.shapes`).
 """
@@ -21,7 +21,10 @@ __all__ = ["RatesByTier", "Ratio"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ratio:
-    """A ratio such as ``2:1``, or a mapping of tiers to ratios; resolved to a number, or a mapping of numbers."""
+    """A ratio such as ``2:1``, or a mapping from tiers to ratios.
+
+    It is resolved to a number, or a mapping of numbers.
+    """
 
     tiers: tuple[str, ...]
     low: float = 1e-12
@@ -30,7 +33,7 @@ class Ratio:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         each = ", ".join(f"{tier}: 2:1" for tier in self.tiers)
         return f"a ratio such as 2:1 or 1.5, or one by tier, {{{each}}}"
 
@@ -73,7 +76,7 @@ _RATIO = re.compile(f"(?P<over>{_NUMBER_PATTERN})(?::(?P<under>{_NUMBER_PATTERN}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RatesByTier:
-    """A mapping of tiers to rates; resolved to bits per second of each."""
+    """A mapping from tiers to rates, resolved to bits per second."""
 
     tiers: tuple[str, ...]
     low: int = 1_000_000
@@ -82,7 +85,7 @@ class RatesByTier:
 
     @property
     def wanted(self) -> str:
-        """What is allowed, in words."""
+        """Allowed values in words."""
         return "rates by tier, {" + ", ".join(f"{tier}: 400Gbps" for tier in self.tiers) + "}"
 
     def read(self, node: Node) -> dict[str, int]:
@@ -119,6 +122,6 @@ class RatesByTier:
 
 
 def _plain(value: Any) -> float | int:
-    """A ratio as a person writes it: whole where it is whole."""
+    """A ratio as people write it: a whole number if possible."""
     number = float(value)
     return int(number) if number.is_integer() and abs(number) < 2**53 else number

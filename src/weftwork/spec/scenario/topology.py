@@ -1,4 +1,4 @@
-"""What the file of a topology offers, what its check is told, and the parts that it builds with.
+"""Records of a topology file: its offer, check input and parts.
 
 Leaves out: the topologies (`weftwork.topology.shapes`), and putting their nodes and links together
 (`weftwork.topology.assemble`).
@@ -25,7 +25,9 @@ __all__ = ["FabricSize", "Ground", "Parts", "Topology", "full"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ground:
-    """The common keys of ``fabric``, as far as they are known when a topology checks its own.
+    """The common keys of ``fabric`` that a topology's check can see.
+
+    Some are not known yet at that time.
 
     Attributes
     ----------
@@ -47,7 +49,10 @@ class Ground:
 
     @property
     def speed(self) -> Fraction:
-        """Rate of a host's link over that of a link between switches; 1 where one of them is not known."""
+        """Rate of a host link over that of a switch link.
+
+        1 if either is not known.
+        """
         if self.host_rate_bps is None or self.fabric_rate_bps is None:
             return Fraction(1)
         return Fraction(self.host_rate_bps, self.fabric_rate_bps)
@@ -55,7 +60,7 @@ class Ground:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """What a topology builds with: devices, rates and delays.
+    """Input of a topology's build: devices, rates and delays.
 
     Attributes
     ----------
@@ -84,7 +89,7 @@ class Parts:
     caveats: Mapping[str, Caveat]
 
     def common(self) -> dict[str, Any]:
-        """The arguments that the builders of all shapes take."""
+        """The arguments common to all builders of shapes."""
         names = ("server", "switch", "nic", "host_rate_bps", "fabric_rate_bps", "host_delay_ps", "fabric_delay_ps",
                  "loss", "corruption", "caveats")  # fmt: skip
         return {name: getattr(self, name) for name in names}
@@ -92,7 +97,7 @@ class Parts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FabricSize:
-    """How large a fabric will be, before it is built.
+    """Size of a fabric before it is built.
 
     Attributes
     ----------
@@ -113,7 +118,9 @@ class FabricSize:
 
 @dataclass(frozen=True, kw_only=True)
 class Topology(Offer[K]):
-    """The constant ``TOPOLOGY`` of a file: hosts, switches and links from a few counts.
+    """The constant ``TOPOLOGY`` of a file: builds a fabric from counts.
+
+    The fabric has hosts, switches and links.
 
     Parameters
     ----------
@@ -131,7 +138,10 @@ class Topology(Offer[K]):
 
 
 def full(places: int, key: str, found: Findings) -> int:
-    """Hosts of a full fabric, which may be more than Weftwork can number; then ``key`` is to blame."""
+    """Hosts of a full fabric.
+
+    They may be more than Weftwork can number; then ``key`` is to blame.
+    """
     if places > MAX_HOSTS:
         found.wrong(
             key, f"makes {plural(places, 'host')}, wanted at most {MAX_HOSTS:,}; give fabric.hosts to attach fewer"

@@ -1,5 +1,6 @@
-"""The keys of ``training``, ``jobs`` and ``stragglers`` in a scenario: which model is trained, and how it is spread.
+"""The keys of ``training``, ``jobs`` and ``stragglers``.
 
+They say which model is trained, and how it is spread.
 Leaves out: what one key means for another (`weftwork.spec.scenario.training_checks`), and whether the plan can be,
 which needs the model (`weftwork.workload.parallelism.refuse`).
 """
@@ -64,7 +65,7 @@ def _share(key: str, what: str, default: float, source: str) -> float:
 
 
 class OverlapSection(Record):
-    """What may hide behind computation."""
+    """Communication that may hide behind computation."""
 
     tensor: float = _share(
         "tensor",
@@ -94,7 +95,7 @@ class OverlapSection(Record):
     )
 
     def resolved(self, virtual_stages: int) -> Overlap:
-        """Say what hides for so many virtual stages on each pipeline stage."""
+        """Resolve the overlap for a number of virtual stages per pipeline stage."""
         usual = PIPELINE_OVERLAP if virtual_stages > 1 else 0.0
         pipeline = usual if self.pipeline is None else self.pipeline
         return Overlap(tensor=self.tensor, data=self.data, pipeline=pipeline, expert=self.expert, context=self.context)
@@ -115,7 +116,7 @@ def _module(key: str, what: str) -> Precision | None:
 
 
 class PrecisionByModule(Record):
-    """Modules whose matrices are multiplied in other numbers than those of their layer."""
+    """Number formats of the modules that differ from their layer."""
 
     qkv: Precision | None = _module("qkv", "queries, keys and values")
     projection: Precision | None = _module("projection", "the product behind attention")
@@ -125,7 +126,7 @@ class PrecisionByModule(Record):
 
     @property
     def modules(self) -> ModulePrecision:
-        """The record of a plan."""
+        """These number formats as a record of a plan."""
         return ModulePrecision.model_validate(self.model_dump())
 
 
@@ -153,7 +154,7 @@ class Checkpoint(Record):
         "rate",
         Measure(quantity=RATE, low=1_000_000),
         default="8Gbps",
-        text="What storage takes from one GPU while all write.",
+        text="Rate at which storage takes data from one GPU while all GPUs write.",
         source="chosen: 1 GB/s",
     )
     is_asynchronous: bool = row(
@@ -228,21 +229,21 @@ class TrainingSection(Record):
         "force",
         Flag(),
         default=False,
-        text="Whether a sequence is run although it is many times longer than what the model was made for.",
+        text="Whether a sequence may be many times longer than the sequences that the model was made for.",
         source="chosen: a slip of the pen is likelier",
     )
     sequence_parallel: bool = row(
         "sequence_parallel",
         Flag(),
         default=True,
-        text="Whether tensor ranks also split what lies between the matrices, along the sequence.",
+        text="Whether tensor ranks also split the activations between the matrices, along the sequence.",
         source="Korthikanti et al., arXiv:2205.05198, section 4.2",
     )
     zero: int = row(
         "zero",
         Whole(low=0, high=3, unit="stage"),
         default=1,
-        text="What data parallel ranks shard: 1 the optimizer, 2 gradients too, 3 weights too (FSDP); 0 nothing.",
+        text="Sharding over data parallel ranks: 1 the optimizer, 2 also gradients, 3 also weights (FSDP); 0 nothing.",
         source="Rajbhandari et al., arXiv:1910.02054; chosen: the distributed optimizer of Megatron-LM",
     )
     prefetch: bool | None = row(
@@ -257,7 +258,7 @@ class TrainingSection(Record):
         "recompute",
         Choice(options=("none", "selective", "full")),
         default="none",
-        text="What a backward pass computes again instead of keeping it: some modules, or whole layers.",
+        text="Activations that a backward pass recomputes instead of keeping them: some modules, or whole layers.",
         source="Korthikanti et al., arXiv:2205.05198, section 5",
     )
     recompute_modules: tuple[str, ...] | None = row(
@@ -272,7 +273,7 @@ class TrainingSection(Record):
         "offloaded_layers",
         Whole(low=0, high=100_000, unit="layers"),
         default=0,
-        text="Layers of a GPU whose activations wait in the memory of its host; moving them is taken as hidden.",
+        text="Layers of a GPU with activations in the memory of its host; their transfers are taken as hidden.",
         source="NVIDIA/TransformerEngine, get_cpu_offload_context; chosen: none, the simplest",
     )
     precision: str = row(
@@ -285,21 +286,21 @@ class TrainingSection(Record):
     precision_by_module: PrecisionByModule = row(
         "precision_by_module",
         Section(model=PrecisionByModule),
-        text="Modules whose matrices are multiplied in other numbers.",
+        text="Number formats of the modules that differ from their layer.",
         source="see its keys",
     )
     bf16_first_layers: int = row(
         "bf16_first_layers",
         Whole(low=0, high=10_000, unit="layers"),
         default=0,
-        text="Layers at the front whose matrices are multiplied in BF16.",
+        text="Layers at the front with matrix products in BF16.",
         source=f"{_MEGATRON}: --num-layers-at-start-in-bf16; chosen: none, as without --first-last-layers-bf16",
     )
     bf16_last_layers: int = row(
         "bf16_last_layers",
         Whole(low=0, high=10_000, unit="layers"),
         default=0,
-        text="Layers at the end whose matrices are multiplied in BF16.",
+        text="Layers at the end with matrix products in BF16.",
         source=f"{_MEGATRON}: --num-layers-at-end-in-bf16; chosen: none, as without --first-last-layers-bf16",
     )
     quantised_weights: bool = row(
@@ -327,14 +328,14 @@ class TrainingSection(Record):
         "phase",
         Choice(options=("pre-training", "long-context", "fine-tuning-lora")),
         default="pre-training",
-        text="What is trained: everything, everything on long sequences, or adapters beside frozen weights.",
+        text="Kind of training: all weights, all weights on long sequences, or adapters beside frozen weights.",
         source="Hu et al., arXiv:2106.09685: LoRA",
     )
     order: str = row(
         "order",
         Choice(options=("tp-cp-dp-pp", "tp-cp-pp-dp")),
         default="tp-cp-dp-pp",
-        text="How ranks are numbered; the first of the degrees changes fastest.",
+        text="Order of the parallel degrees in rank numbers; the first degree changes fastest.",
         source=f"{_MEGATRON}: tp-cp-ep-dp-pp, or --use-tp-pp-dp-mapping",
     )
     placement: str = row(
@@ -347,7 +348,7 @@ class TrainingSection(Record):
     gpus: int | None = row(
         "gpus",
         Whole(low=1, high=MAX_HOSTS, unit="GPUs"),
-        absent="all GPUs of the fabric; of several jobs what its degrees need",
+        absent="all GPUs of the fabric; with several jobs as many as a job's degrees need",
         text="GPUs that take part.",
         source="chosen: everybody",
     )
@@ -383,11 +384,14 @@ class TrainingSection(Record):
         "software",
         DeviceKind(record=Software, catalogue="software", head="name", unit="name"),
         default="plain",
-        text="What software makes of the hardware.",
+        text="Efficiency of the software on the hardware.",
         source="see its keys",
     )
     overlap: OverlapSection = row(
-        "overlap", Section(model=OverlapSection), text="What hides behind computation.", source="see its keys"
+        "overlap",
+        Section(model=OverlapSection),
+        text="Communication that hides behind computation.",
+        source="see its keys",
     )
     balanced_ends: bool = row(
         "balanced_ends",
@@ -420,15 +424,18 @@ class TrainingSection(Record):
 
     @property
     def name(self) -> str:
-        """What the job is called."""
+        """Name of the job."""
         return "training"
 
     def prefetches(self, zero: int) -> bool:
-        """Whether weights are gathered ahead if so much is sharded."""
+        """Whether weights are prefetched at this degree of sharding."""
         return zero == 3 and self.prefetch is not False
 
     def parallelism(self, model: Model) -> Parallelism:
-        """Say how ``model`` is spread and scheduled; ``data`` is 1 where nobody knows the number of GPUs."""
+        """The parallel plan of ``model``.
+
+        ``data`` is 1 if the number of GPUs is unknown.
+        """
         long = LONG_SEQUENCE if self.phase == "long-context" else model.sequence
         return Parallelism.model_validate(
             {
@@ -466,24 +473,24 @@ class TrainingSection(Record):
 
 
 class TrainingJobSection(TrainingSection):
-    """One of several training jobs on a fabric: the keys of ``training``, and a name."""
+    """One of several training jobs: the keys of ``training``, and a name."""
 
     job: str | None = row(
         "name",
         Text(longest=60),
         absent="job0, job1 and so on",
-        text="What the job is called.",
+        text="Name of the job.",
         source="chosen: its place",
     )
 
     @property
     def name(self) -> str:
-        """What the job is called."""
+        """Name of the job."""
         return self.job or "job"
 
 
 class Straggler(Record):
-    """A GPU that computes slower than the others."""
+    """A GPU that computes slower than other GPUs."""
 
     gpu: int = row(
         "gpu",
@@ -496,6 +503,6 @@ class Straggler(Record):
         "factor",
         Number(low=1, high=1_000),
         default=REQUIRED,
-        text="Times that it takes for what others compute in one.",
+        text="Computing time relative to other GPUs; 2 takes twice as long.",
         source="chosen: the user does",
     )

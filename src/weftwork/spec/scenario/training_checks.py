@@ -1,4 +1,4 @@
-"""What one key of ``training``, ``jobs`` or ``stragglers`` means for another, and for the fabric.
+"""Checks of ``training``, ``jobs`` and ``stragglers``, and against the fabric.
 
 Fills in the GPUs of every job, its first one and its copies of the model, so that the record says who runs what.
 Leaves out: what needs the model, such as heads that a degree must divide (`weftwork.workload.parallelism.refuse`).
@@ -31,14 +31,14 @@ def resolve_engine(engine: EngineSection, *, is_training: bool) -> EngineSection
 
 
 def check_engine(engine: EngineSection, reader: Reader) -> None:
-    """Several jobs run on the flow engine."""
+    """Check that several jobs run on the flow engine."""
     if engine.fidelity != "flow" and reader.is_sound("engine.fidelity"):
         text = f"found '{engine.fidelity}', wanted flow: several jobs on one fabric run as flows"
         reader.wrong("engine.fidelity", text, "flow")
 
 
 def check_training(section: TrainingSection, fabric: FabricSection, reader: Reader) -> TrainingSection:
-    """Check the one job of a scenario and fill in its GPUs and copies."""
+    """Check the single job and fill in its GPUs and copies."""
     total = fabric.gpus if reader.is_sound(*_SHAPE) else None
     first = section.first_gpu or 0
     gpus = section.gpus
@@ -51,7 +51,7 @@ def check_training(section: TrainingSection, fabric: FabricSection, reader: Read
 def check_jobs(
     jobs: tuple[TrainingJobSection, ...], fabric: FabricSection, reader: Reader
 ) -> tuple[TrainingJobSection, ...]:
-    """Check several jobs, each by itself and all together, and give each its GPUs."""
+    """Check several jobs, alone and together, and assign their GPUs."""
     total = fabric.gpus if reader.is_sound(*_SHAPE) else None
     if not jobs:
         reader.wrong("jobs", "found no job, wanted at least one")
@@ -64,7 +64,9 @@ def check_jobs(
         product = job.tensor * job.context * job.pipeline
         gpus = job.gpus if job.gpus is not None else None if job.data is None else product * job.data
         if gpus is None and reader.is_sound(*(f"{path}.{key}" for key in ("gpus", "data"))):
-            reader.wrong(path, "found neither gpus nor data, wanted one of them: with several jobs none has all GPUs")
+            reader.wrong(
+                path, "found neither gpus nor data, wanted one of them: with several jobs, no job has all GPUs"
+            )
         first = after if job.first_gpu is None else job.first_gpu
         after = first + (gpus or 0)
         update = {"gpus": gpus, "first_gpu": first, "job": job.job or f"job{index}"}
@@ -78,9 +80,9 @@ def check_jobs(
 def check_stragglers(
     stragglers: tuple[Straggler, ...], fabric: FabricSection, reader: Reader, *, is_training: bool
 ) -> None:
-    """Check who is slow."""
+    """Check the stragglers."""
     if stragglers and not is_training and reader.is_sound("stragglers"):
-        reader.wrong("stragglers", "means nothing without training or jobs: nobody computes")
+        reader.wrong("stragglers", "means nothing without training or jobs: no GPU computes")
         return
     total = fabric.gpus if reader.is_sound(*_SHAPE) else None
     seen: dict[int, int] = {}
@@ -96,7 +98,10 @@ def check_stragglers(
 
 
 def _filled(section: _S, path: str, reader: Reader) -> _S:
-    """The section with its copies of the model, which together use its GPUs."""
+    """The section with its number of model copies.
+
+    The copies together use its GPUs.
+    """
     if section.virtual_stages > 1 and reader.is_sound(
         *(f"{path}.{key}" for key in ("virtual_stages", "pipeline", "schedule"))
     ):
@@ -126,13 +131,16 @@ def _filled(section: _S, path: str, reader: Reader) -> _S:
 
 
 def _guilty(section: TrainingSection, path: str, reader: Reader) -> str:
-    """The degree to name where all of them do not divide the GPUs: one that the user wrote and does not divide them."""
+    """The degree to blame if the degrees do not divide the GPUs.
+
+    It is a degree that the user wrote and that does not divide them.
+    """
     given = [key for key in _SPLITS if f"{path}.{key}" in reader.places.lines] or list(_SPLITS)
     return next((key for key in given if (section.gpus or 0) % getattr(section, key)), given[-1])
 
 
 def _in_the_fabric(section: _S, path: str, total: int | None, reader: Reader) -> _S:
-    """Return the section, having checked that the fabric has its GPUs."""
+    """Return the section after checking that the fabric has its GPUs."""
     if total is None or section.gpus is None or not reader.is_sound(f"{path}.gpus", f"{path}.first_gpu"):
         return section
     first = section.first_gpu or 0
@@ -141,25 +149,25 @@ def _in_the_fabric(section: _S, path: str, total: int | None, reader: Reader) ->
     elif first + section.gpus > total:
         key = reader.which(f"{path}.gpus", f"{path}.data")
         here = key if key in reader.places.lines else path
-        rest = f", of which {total - first:,} are left from GPU {first:,} on" if first else ""
+        rest = f", with {total - first:,} left from GPU {first:,} on" if first else ""
         reader.wrong(here, f"needs {plural(section.gpus, 'GPU')}, but the fabric has {total:,}{rest}")
     return section
 
 
 def _apart(jobs: list[TrainingJobSection], reader: Reader) -> None:
-    """Check that jobs have names and GPUs of their own."""
+    """Check that jobs have different names and separate GPUs."""
     names: dict[str, int] = {}
     for index, job in enumerate(jobs):
         if job.name in names:
             key = f"jobs.{index}.name"
-            reader.wrong(key, f"'{job.name}' is the name of jobs.{names[job.name]} too, wanted another")
+            reader.wrong(key, f"'{job.name}' is the name of jobs.{names[job.name]} too, wanted another name")
         names.setdefault(job.name, index)
         for before, other in enumerate(jobs[:index]):
             if job.placement != other.placement or job.gpus is None or other.gpus is None:
                 continue
             first, last = max(job.first_gpu or 0, other.first_gpu or 0), min(_end(job), _end(other))
             if first < last and reader.is_sound(f"jobs.{index}.gpus", f"jobs.{before}.gpus", f"jobs.{index}.first_gpu"):
-                text = f"GPUs {first:,} to {last - 1:,} belong to jobs.{before} too; wanted GPUs of its own"
+                text = f"GPUs {first:,} to {last - 1:,} belong to jobs.{before} too; wanted other GPUs"
                 reader.wrong(f"jobs.{index}.first_gpu", text, str(_end(other)))
 
 

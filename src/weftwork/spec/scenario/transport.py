@@ -1,5 +1,6 @@
-"""The keys of ``transport`` in a scenario: unit, default, allowed values, one sentence and source of each.
+"""The keys of ``transport`` in a scenario, as rows.
 
+A row has unit, default, allowed values, one sentence and source.
 Leaves out: what one key means for another (`weftwork.spec.scenario.checks`), parameters of policies (their own rows).
 """
 
@@ -24,7 +25,7 @@ __all__ = ["TransportCheck", "TransportSection"]
 
 
 class TransportSection(Record):
-    """How messages become packets, and who reacts to what."""
+    """Packets, recovery and congestion control of messages."""
 
     protocol: str = row(
         "protocol",
@@ -44,28 +45,28 @@ class TransportSection(Record):
         "congestion_control",
         PolicyChoiceKind(folder="congestion_control"),
         default="dcqcn",
-        text="What sets a sender's rate and window.",
+        text="Policy that sets a sender's rate and window.",
         source="Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484: made for RoCEv2",
     )
     load_balancing: str = row(
         "load_balancing",
         Choice(options=tuple(PRESETS)),
         default="ecmp",
-        text="Preset of `path_selection` and `port_selection`, either of which may be set by itself.",
+        text="Preset of `path_selection` and `port_selection`; each of them may also be set alone.",
         source="RFC 2992: what switches do as shipped",
     )
     path_selection: PolicyChoice = row(
         "path_selection",
         PolicyChoiceKind(folder="path_selection"),
         absent="as load_balancing says",
-        text="What chooses the entropy of a packet at the NIC.",
+        text="Policy that chooses the entropy of a packet at the NIC.",
         source="see load_balancing",
     )
     port_selection: PolicyChoice = row(
         "port_selection",
         PolicyChoiceKind(folder="port_selection"),
         absent="as load_balancing says",
-        text="What chooses among equal ports at a switch.",
+        text="Policy that chooses among equal ports at a switch.",
         source="see load_balancing",
     )
     flow_control: str = row(
@@ -107,8 +108,9 @@ class TransportSection(Record):
             later={"trimming": "packets are cut with trimming: true, and sent again under selective-repeat"},
         ),
         default="go-back-n",
-        text="How lost packets are sent again: all from the first one on, after a NAK and a timeout or after a timeout"
-        " alone; or only those that are missing.",
+        text="Retransmission of lost packets. `go-back-n` sends all packets from the first lost one on again, after a"
+        " NAK or a timeout; `timeout` does so after a timeout alone; `selective-repeat` sends only missing packets"
+        " again.",
         source="IBTA vol. 1, 9.7: reliable connections; Mittal et al., SIGCOMM 2018, doi:10.1145/3230543.3230557:"
         " selective repeat",
     )
@@ -129,7 +131,7 @@ class TransportSection(Record):
     reply_entropy: ReplyEntropy | None = row(
         "reply_entropy",
         Choice(options=get_args(ReplyEntropy)),
-        absent="what the path selection declares: echoed where the NIC sprays, else own",
+        absent="as the path selection declares: echoed if the NIC sprays, else own",
         text="UDP source port of ACKs and NAKs: that of their queue pair, or that of the packet which they answer.",
         source="uet-htsim, htsim/sim/uecpacket.h, UecAckPacket::newpkt: echoed; chosen: own for all others",
     )
@@ -157,7 +159,7 @@ class TransportSection(Record):
     reorder_window_packets: int | None = row(
         "reorder_window",
         Whole(low=1, high=2**20, unit="packets"),
-        absent="1024 where the receiver keeps them",
+        absent="1024 if the receiver keeps them",
         text="Packets beyond the next expected one that the receiver keeps.",
         source="chosen: 4 MiB, above the BDP of 400 Gb/s x 50 us",
     )
@@ -165,7 +167,7 @@ class TransportSection(Record):
         "reorder_threshold",
         Whole(low=0, high=2**20, unit="packets"),
         only=("recovery", ("selective-repeat",)),
-        absent="0 where the packets of a connection keep one path, else 128",
+        absent="0 if the packets of a connection keep one path, else 128",
         text="Under selective repeat, packets by which one must be overtaken before it counts as lost.",
         source="Mittal et al., SIGCOMM 2018: 0 on one path; chosen: 128 when sprayed, 0.5 MiB, some 10 us at 400 Gb/s",
     )
@@ -189,7 +191,7 @@ class TransportSection(Record):
         "queue_pairs",
         Whole(low=1, high=256, unit="queue pairs"),
         absent="1; 4 with load_balancing e-ecmp or flow-splitting",
-        text="Queue pairs of each connection, each with an entropy of its own.",
+        text="Queue pairs of each connection, each with a separate entropy.",
         source="NCCL, NCCL_IB_QPS_PER_CONNECTION: 1; chosen: 4, as public launch scripts set",
     )
     queue_pair_use: QueuePairUse = row(

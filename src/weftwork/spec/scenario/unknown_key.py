@@ -1,4 +1,4 @@
-"""What a user meant by a key that its section does not have.
+"""Guess the meaning of a key that its section does not have.
 
 The place decides: a misspelling is looked for in the section itself; then a word that one of its keys takes, such as
 ``slow`` for ``event: slow``; then a misspelling in the sections around and below; then the very same key elsewhere in
@@ -28,7 +28,7 @@ def unknown_key(
     others: Iterable[str] = (),
     given: Collection[str] = (),
 ) -> tuple[str, str | None]:
-    """Say what is wrong with an unknown key, and the nearest fix.
+    """Explain an unknown key, with the nearest fix.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def unknown_key(
 
 
 def _shared(path: str, section: str) -> int:
-    """How many sections a key has in common with a place."""
+    """Number of sections that a key shares with a place."""
     parts = zip(path.split("."), section.split("."), strict=False)
     return next((count for count, (one, other) in enumerate(parts) if one != other), section.count(".") + 1)
 

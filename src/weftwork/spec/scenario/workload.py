@@ -1,5 +1,6 @@
-"""The keys of ``collective``, ``traffic`` and ``engine`` in a scenario: what is asked, and how it is computed.
+"""The keys of ``collective``, ``traffic`` and ``engine`` in a scenario.
 
+They say what is asked, and how it is computed.
 Leaves out: what one key means for another (`weftwork.spec.scenario.checks`).
 """
 
@@ -30,8 +31,8 @@ OPERATIONS = (
 )  # fmt: skip
 PLACEMENTS = ("packed", "rails", "pods", "random-servers", "random")
 PLACEMENT_TEXT = (
-    "Which GPU is which rank: server by server, rail by rail, over the pods in turn, whole servers in random order as a"
-    " scheduler finds them free, or single GPUs at random (random: a worst case that leaves no server whole)."
+    "Order of ranks on GPUs: server by server, rail by rail, over the pods alternately, whole servers in random order"
+    " as a scheduler finds them free, or single GPUs at random (random: a worst case that leaves no server whole)."
 )
 
 
@@ -42,17 +43,17 @@ class CollectiveSection(Record):
         "operation",
         Choice(options=OPERATIONS),
         default="all-reduce",
-        text="What the GPUs do together.",
+        text="Operation of the GPUs.",
         source="chosen: the one that training waits for",
     )
     algorithm: str | None = row(
         "algorithm",
         OfferKind(
             folder=ALGORITHMS,
-            words={"auto": "What NCCL takes at this size and scale, with its protocol, and a ring with its rounds."},
+            words={"auto": "The choice of NCCL at this size and scale, with its protocol; a ring has NCCL's rounds."},
         ),
         absent="ring; direct for all-to-all and send-receive, which a ring does not do",
-        text="How it is done; `weftwork list collective` says which operations each has.",
+        text="Algorithm of the operation; `weftwork list collective` lists the operations of each algorithm.",
         source="Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002",
     )
     options: Record = Field(default_factory=NoKeys)  # the keys of the algorithm
@@ -81,7 +82,7 @@ class CollectiveSection(Record):
         "channels",
         Whole(low=1, high=256, unit="channels"),
         absent="the NIC ports of an NVLink domain: one for each rail and port",
-        text="Rings or trees that share the bytes, each with connections of its own.",
+        text="Rings or trees that share the bytes, each with separate connections.",
         source="chosen: NCCL has at least one for each NIC",
     )
     chunks: int = row(
@@ -102,7 +103,7 @@ class CollectiveSection(Record):
     round_bytes: int | None = row(
         "round",
         Measure(quantity=SIZE, low=1),
-        absent="no rounds; with algorithm auto what NCCL's buffers hold",
+        absent="no rounds; with algorithm auto as much as NCCL's buffers hold",
         text="Bytes of a part of a channel that go around a ring before the next ones begin.",
         source="NVIDIA/nccl, src/enqueue.cc, calcCollChunking",
     )
@@ -126,9 +127,9 @@ class CollectiveSection(Record):
         "protocol",
         Choice(options=("none", "simple", "ll128", "ll", "auto")),
         default="simple",
-        text="Software between the network and the data: its latencies, and the share of data in what it sends; none"
-        " for the network alone, auto for the fastest at this size in closed form. With algorithm auto NCCL chooses,"
-        " where this is simple or auto.",
+        text="NCCL protocol, with its latencies and its share of data in the bytes sent. `none` is the network alone,"
+        " `auto` the fastest at this size in closed form. With algorithm auto NCCL chooses, if this is simple or"
+        " auto.",
         source="NVIDIA/nccl, src/graph/tuning.cc",
     )
     step_latency_ps: int | None = row(
@@ -156,7 +157,7 @@ class CollectiveSection(Record):
         "repeat",
         Whole(low=1, high=1_000_000, unit="times"),
         default=1,
-        text="Times that it is done, one after the other.",
+        text="Repetitions of the operation, one after the other.",
         source="chosen: once",
     )
 
@@ -168,7 +169,7 @@ class TrafficSection(Record):
         "pattern",
         OfferKind(folder=PATTERNS),
         default=REQUIRED,
-        text="Who sends to whom.",
+        text="Traffic pattern: senders and receivers.",
         source="chosen: it decides what is asked, so the user does",
     )
     options: Record = Field(default_factory=NoKeys)  # the keys of the pattern
@@ -188,14 +189,14 @@ class Recording(Record):
         "flows",
         Selection(item=Whole(unit="flow number")),
         default="none",
-        text="Flows whose rate and window are kept, by number from 0.",
+        text="Flows with recorded rate and window, by number from 0.",
         source="chosen: series cost time and space",
     )
     ports: str | tuple[str, ...] = row(
         "ports",
         Selection(item=Text(unit="port name")),
         default="none",
-        text="Ports whose queue is kept: `leaf0` for all of a node's, `leaf0->spine1` for one.",
+        text="Ports with recorded queue: `leaf0` is all ports of a node, `leaf0->spine1` a single port.",
         source="chosen: series cost time and space",
     )
     state: tuple[str, ...] | None = row(
@@ -216,7 +217,7 @@ class Recording(Record):
 
 
 class EngineSection(Record):
-    """How the run is computed."""
+    """Settings of the computation."""
 
     fidelity: str = row(  # always one of them in a scenario: reading it fills it in
         "fidelity",

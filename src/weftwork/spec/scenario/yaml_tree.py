@@ -1,7 +1,7 @@
-"""YAML text to a small tree that knows the line of every key and value, and values back to YAML text.
+"""YAML text to a small tree with line numbers, and back.
 
-Scalars follow the core schema of YAML 1.2 (section 10.3.2): ``true`` and ``false`` alone are booleans, ``3:1`` and
-``1_000`` are text.
+The tree knows the line of every key and value. Scalars follow the core schema of YAML 1.2 (section 10.3.2): ``true``
+and ``false`` alone are booleans, ``3:1`` and ``1_000`` are text.
 The tree is built from parser events, so that no text can make it recurse, expand or construct anything.
 Leaves out, and refuses by name: anchors, aliases, merge keys, tags and several documents in a file.
 """
@@ -50,7 +50,10 @@ _SHOWN = 48  # chosen: characters of a wrong value that a message repeats
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scalar:
-    """A value: its text, and whether it stood in quotes. ``line`` is None where the value came from ``--set``."""
+    """A scalar: its text, and whether the text was quoted.
+
+    ``line`` is None if the value came from ``--set``.
+    """
 
     text: str
     plain: bool = True
@@ -93,7 +96,10 @@ class Mapping:
         return next((entry for entry in self.entries if entry.key == key), None)
 
     def put(self, key: str, node: Node) -> Mapping:
-        """Return a copy in which ``key`` has the value ``node``, in its old place or at the end."""
+        """Return a copy with ``node`` at ``key``.
+
+        An old key keeps its place, a new key comes last.
+        """
         new = YamlEntry(key=key, node=node, line=node.line)
         if self.get(key) is None:
             return replace(self, entries=(*self.entries, new))
@@ -116,7 +122,7 @@ Node = Scalar | Mapping | Sequence
 
 
 def show(node: Node) -> str:
-    """Name what was found, for a message."""
+    """Describe a found node, for a message."""
     match node:
         case Mapping():
             return "a mapping" if node.entries else "an empty mapping"
@@ -130,7 +136,7 @@ def show(node: Node) -> str:
 
 
 class _RefusedError(Exception):
-    """The text cannot be read on from here."""
+    """The rest of the text cannot be read."""
 
     def __init__(self, text: str, line: int | None) -> None:
         self.text = text
@@ -140,7 +146,7 @@ class _RefusedError(Exception):
 
 @dataclass(kw_only=True)
 class _Open:
-    """A collection whose end has not come yet."""
+    """A collection whose end has not been read."""
 
     line: int
     path: str
@@ -307,7 +313,10 @@ class _Reader:
 
 
 def write_tree(tree: dict[str, Any]) -> str:
-    """Write plain dicts, lists and scalars as YAML that `read_tree` reads back to the same."""
+    """Write plain dicts, lists and scalars as YAML.
+
+    `read_tree` reads the text back to the same values.
+    """
     root = SafeRepresenter(sort_keys=False, default_flow_style=False).represent_data(tree)
     _quote(root)
     text: str = yaml.serialize(root, Dumper=yaml.SafeDumper, width=100)
@@ -315,7 +324,10 @@ def write_tree(tree: dict[str, Any]) -> str:
 
 
 def _quote(node: yaml.Node) -> None:
-    """Quote every text that the core schema of YAML 1.2 reads as something else; PyYAML knows version 1.1 alone."""
+    """Quote texts that YAML 1.2 would read as another type.
+
+    PyYAML knows version 1.1 alone.
+    """
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             _quote(key)

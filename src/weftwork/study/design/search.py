@@ -28,7 +28,7 @@ from weftwork.base.plain_file import read_plain
 from weftwork.base.version import VERSION
 from weftwork.hardware import catalogue
 from weftwork.hardware.prices import price_book
-from weftwork.spec.scenario.scenario import dump
+from weftwork.spec.scenario.written import dump
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Node, Scalar, read_tree, write_tree
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 from weftwork.store.runs import Run

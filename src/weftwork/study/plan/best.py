@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from weftwork.spec.scenario.scenario import dump
+from weftwork.spec.scenario.written import dump
 from weftwork.spec.scenario.yaml_tree import write_tree
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def sweep_of_best(found: Search, *, name_file: Callable[[str, str], str] | None 
     Parameters
     ----------
     found : with one plan at least
-    name_file : as of `weftwork.spec.scenario.scenario.dump`
+    name_file : as of `weftwork.spec.scenario.written.dump`
 
     Returns
     -------

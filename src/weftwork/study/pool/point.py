@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from weftwork.base.version import VERSION
-from weftwork.spec.scenario.scenario import dump
+from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.engine_settings import policies_of
 from weftwork.study.prepare.estimate import amounts_asked, estimate
 from weftwork.study.prepare.prepare import read_scenario

@@ -8,7 +8,6 @@ says what ran.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +36,11 @@ class GivenFabric:
 
 
 def with_fabric(
-    file: str | Path, fabric: Fabric, overrides: Mapping[str, str] | None, *, user_code: bool = True
+    scenario: str | Path | Mapping[str, object],
+    fabric: Fabric,
+    overrides: Mapping[str, object] | None,
+    *,
+    user_code: bool = True,
 ) -> tuple[Scenario, GivenFabric]:
     """Read a scenario with a fabric in place of its section.
 
@@ -45,9 +48,9 @@ def with_fabric(
 
     Parameters
     ----------
-    file : the scenario
+    scenario : a file or a dict
     fabric : from `weftwork.topology`
-    overrides : dotted key to YAML text
+    overrides : as in `read_scenario`
     user_code : as in `read_scenario`
 
     Raises
@@ -56,6 +59,6 @@ def with_fabric(
     """
     checked = checked_fabric(fabric)
     given = GivenFabric(fabric=checked, text=to_json(checked))
-    section = {"fabric": json.dumps({"file": FILE})}
+    section = {"fabric": {"file": FILE}}
     later = frozenset({"fabric.file"})  # written with the run's folder
-    return read_scenario(file, {**(overrides or {}), **section}, user_code=user_code, later_files=later), given
+    return read_scenario(scenario, {**(overrides or {}), **section}, user_code=user_code, later_files=later), given

@@ -7,11 +7,13 @@ Every mistake comes back with its line in the user's file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from weftwork.base.errors import CodeError, ConfigError, Mistake
+from weftwork.base.errors import CodeError, ConfigError, Mistake, UsageError
 from weftwork.base.user_code import UserCode
 from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.requirements import host_delay_caveats, pause_caveats, reordering_caveats, reordering_mistakes
@@ -19,7 +21,7 @@ from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
 from weftwork.policies.load import load, policy_names
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.scenario.policies import POLICY_KINDS
-from weftwork.spec.scenario.scenario import Scenario
+from weftwork.spec.scenario.scenario import Scenario, load_mapping
 from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
 from weftwork.study.prepare.bent_routes import bent_route_caveats
@@ -50,7 +52,7 @@ from weftwork.workload.models.catalogue import ABSENT, MODELS
 from weftwork.workload.models.software import SOFTWARE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from weftwork.base.caveat import Caveat
     from weftwork.policies.load import LoadedPolicy
@@ -67,7 +69,10 @@ __all__ = [
     "known_names",
     "located",
     "prepare",
+    "read_once",
     "read_scenario",
+    "want_overrides",
+    "want_scenario",
 ]
 
 SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
@@ -106,8 +111,8 @@ def check_transport(section: TransportSection) -> Sequence[Mistake]:
 
 
 def read_scenario(
-    path: str | Path,
-    overrides: Mapping[str, str] | None = None,
+    scenario: str | Path | Mapping[str, object],
+    overrides: Mapping[str, object] | None = None,
     *,
     user_code: bool = True,
     later_files: frozenset[str] = frozenset(),
@@ -116,8 +121,9 @@ def read_scenario(
 
     Parameters
     ----------
-    path : the scenario's file
-    overrides : dotted key to YAML text
+    scenario : a file, or a dict with its sections; files that a dict names are relative to the current folder
+    overrides : dotted key to a value: a number, bool, None, list, dict or path of Python, or YAML text as ``--set``
+        takes it; None removes the key, a dict replaces the whole value, and a dotted key changes one key in it
     user_code : whether it may name Python files, which are then run; False refuses each one outside the package, so
         that nothing of the scenario's author is run now or later
     later_files : keys whose files need not be there yet, since whoever calls will write them
@@ -126,12 +132,21 @@ def read_scenario(
     ------
     ConfigError : with all mistakes
     CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
+    UsageError : an argument has another type
+
+    Examples
+    --------
+    >>> read_scenario({"fabric": {"radix": 4}, "traffic": {"pattern": "permutation"}}, {"engine.seed": 2}).engine.seed
+    2
     """
-    return _read(path, overrides, UserCode.RUN if user_code else UserCode.REFUSED, later_files)
+    return _read(scenario, overrides, UserCode.RUN if user_code else UserCode.REFUSED, later_files)
 
 
 def fabric_of_scenario(
-    path: str | Path, overrides: Mapping[str, str] | None = None, *, user_code: bool = True
+    path: str | Path | Mapping[str, object],
+    overrides: Mapping[str, object] | None = None,
+    *,
+    user_code: bool = True,
 ) -> Fabric:
     """Build the fabric of a scenario.
 
@@ -139,7 +154,8 @@ def fabric_of_scenario(
 
     Parameters
     ----------
-    path, overrides : as in `read_scenario`; keys that may belong to an unread file are not judged
+    path : a scenario, a file or a dict
+    overrides : as in `read_scenario`; keys that may belong to an unread file are not judged
     user_code : False refuses every Python file outside the package that the scenario names
 
     Raises
@@ -149,19 +165,22 @@ def fabric_of_scenario(
     """
     scenario = _read(path, overrides, UserCode.TOPOLOGY if user_code else UserCode.REFUSED)
     try:
-        return fabric_of_section(scenario.fabric, directory=Path(path).parent)
+        folder = Path() if isinstance(path, Mapping) else Path(path).parent
+        return fabric_of_section(scenario.fabric, directory=folder)
     except ConfigError as wrong:
         raise scenario.locate(wrong) from wrong
 
 
 def _read(
-    path: str | Path,
-    overrides: Mapping[str, str] | None,
+    given: str | Path | Mapping[str, object],
+    overrides: Mapping[str, object] | None,
     user_code: UserCode,
     later_files: frozenset[str] = frozenset(),
 ) -> Scenario:
-    return load_scenario(
-        Path(path),
+    want_scenario(given)
+    want_overrides(overrides)
+    load = partial(load_mapping, given) if isinstance(given, Mapping) else partial(load_scenario, Path(given))
+    return load(
         overrides,
         known=known_names(),
         check_parameters=check_parameters,
@@ -172,14 +191,68 @@ def _read(
     )
 
 
-def prepare(scenario: Scenario, *, fabric: Fabric | None = None, placement: Placement | None = None) -> Prepared:
+def read_once(
+    scenario: Scenario | str | Path | Mapping[str, object],
+    overrides: Mapping[str, object] | None,
+    *,
+    user_code: bool = True,
+) -> Scenario:
+    """Read a scenario, unless it was read already.
+
+    Raises
+    ------
+    ConfigError : with all mistakes, or overrides for a scenario that was read
+    CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
+    UsageError : an argument has another type
+    """
+    if not isinstance(scenario, Scenario):
+        return read_scenario(scenario, overrides, user_code=user_code)
+    if overrides:
+        text = "overrides are for a file or a dict; a scenario that was read is changed with model_copy"
+        raise ConfigError(scenario.source, [Mistake(path="overrides", text=text)])
+    return scenario
+
+
+def want_scenario(given: object) -> None:
+    """Refuse what is no scenario, before it fails somewhere inside.
+
+    Raises
+    ------
+    UsageError : neither a path nor a mapping
+    """
+    if not isinstance(given, (str, Path, Mapping)):
+        raise UsageError(f"found scenario={ascii(given)[:60]}, wanted a path, a dict or a Scenario")
+
+
+def want_overrides(overrides: object) -> None:
+    """Refuse what are no overrides; their values are judged where they are read.
+
+    Raises
+    ------
+    UsageError : no mapping, or a key that is not text
+    """
+    if overrides is not None and not (
+        isinstance(overrides, Mapping) and all(isinstance(key, str) for key in overrides)
+    ):
+        found = ascii(overrides)[:60]
+        raise UsageError(f"found overrides={found}, wanted a mapping of dotted keys to values")
+
+
+def prepare(
+    scenario: Scenario | str | Path | Mapping[str, object],
+    overrides: Mapping[str, object] | None = None,
+    *,
+    fabric: Fabric | None = None,
+    placement: Placement | None = None,
+) -> Prepared:
     """Build all parts of a run, and lower them for its engine.
 
     The parts are fabric, jobs, transport and policies.
 
     Parameters
     ----------
-    scenario : that was read
+    scenario : that was read, or a file or a dict, which is read first
+    overrides : as in `read_scenario`, for a file or a dict
     fabric : built in Python, in place of the scenario's; what was resolved from the scenario's own, such as the number
         of senders of an incast, stays
     placement : of the ranks of the section ``training``, in place of the scenario's; None: as the scenario says
@@ -189,6 +262,7 @@ def prepare(scenario: Scenario, *, fabric: Fabric | None = None, placement: Plac
     ConfigError : with all reasons why this cannot run, with lines where the scenario came from a file
     CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
     """
+    scenario = read_once(scenario, overrides)
     try:
         return _prepare(scenario, fabric, placement)
     except ConfigError as error:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weftwork.base.above import Shown
+from weftwork.base.grammar import plural
 from weftwork.engine.flow.flow_input import FlowInput
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ __all__ = ["Prepared"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Prepared:
+class Prepared(Shown):
     """All parts of a run, for every workload and fidelity.
 
     Attributes
@@ -62,6 +64,10 @@ class Prepared:
     series: Series | None
     engine_input: PacketInput | FlowInput
     planned: Engineering | None = None
+
+    def __repr__(self) -> str:
+        hosts = plural(len(self.fabric.hosts), "host")
+        return f"Prepared({self.scenario.name!r}, {self.fabric.name}: {hosts}, {self.estimate})"
 
     @property
     def is_folded(self) -> bool:

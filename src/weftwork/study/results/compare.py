@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from weftwork.store.runs import Run
 
-__all__ = ["Comparison", "Difference", "NumberPair", "compare"]
+__all__ = ["Comparison", "Difference", "NumberPair", "compare", "flat_keys", "tell_files_apart"]
 
 _DIGITS = 12  # chosen: tells two files apart
 
@@ -58,8 +60,8 @@ def compare(first: Run, second: Run) -> Comparison:
     ----------
     first, second : runs that were written; the second is measured against the first
     """
-    keys_a, keys_b = _flat(yaml.safe_load(first.scenario)), _flat(yaml.safe_load(second.scenario))
-    _tell_files_apart(keys_a, keys_b, _hashes(first), _hashes(second))
+    keys_a, keys_b = flat_keys(yaml.safe_load(first.scenario)), flat_keys(yaml.safe_load(second.scenario))
+    tell_files_apart((keys_a, keys_b), (first, second))
     differences = tuple(
         Difference(key=key, first=keys_a.get(key), second=keys_b.get(key))
         for key in [*keys_a, *(key for key in keys_b if key not in keys_a)]
@@ -85,15 +87,27 @@ def _hashes(run: Run) -> dict[str, str]:
     }
 
 
-def _tell_files_apart(
-    keys_a: dict[str, str], keys_b: dict[str, str], hashes_a: dict[str, str], hashes_b: dict[str, str]
-) -> None:
-    """Put the hash behind the name of a file that has one name and two contents; run folders name their own copies."""
-    for key in hashes_a.keys() & hashes_b.keys():
-        at = key if key in keys_a else f"{key}.file"  # of a policy with parameters
-        if hashes_a[key] != hashes_b[key] and at in keys_a and keys_a[at] == keys_b.get(at):
-            keys_a[at] += f" (SHA-256 {hashes_a[key][:_DIGITS]})"
-            keys_b[at] += f" (SHA-256 {hashes_b[key][:_DIGITS]})"
+def tell_files_apart(keys: Sequence[dict[str, str]], runs: Sequence[Run]) -> None:
+    """Put the hash behind the name of a file that has one name and several contents.
+
+    Run folders name their own copies, so that two files of one name would count as equal.
+
+    Parameters
+    ----------
+    keys : of each run's scenario, by `flat_keys`; changed in place
+    runs : the runs
+    """
+    hashes = [_hashes(run) for run in runs]
+    for key in dict.fromkeys(key for own in hashes for key in own):
+        # of a policy with parameters the file stands below its key
+        ats = [key if key in own else f"{key}.file" for own in keys]
+        named: dict[str, set[str]] = {}
+        for own, at, known in zip(keys, ats, hashes, strict=True):
+            if key in known and at in own:
+                named.setdefault(own[at], set()).add(known[key])
+        for own, at, known in zip(keys, ats, hashes, strict=True):
+            if key in known and at in own and len(named[own[at]]) > 1:
+                own[at] += f" (SHA-256 {known[key][:_DIGITS]})"
 
 
 def _pair(name: str, a: dict[str, Any] | None, b: dict[str, Any] | None) -> NumberPair:
@@ -107,12 +121,15 @@ def _pair(name: str, a: dict[str, Any] | None, b: dict[str, Any] | None) -> Numb
     return NumberPair(name=name, unit=unit, first=first, second=second, change=change, is_clear=is_clear)
 
 
-def _flat(tree: Any, path: str = "") -> dict[str, str]:  # noqa: ANN401 - whatever YAML holds
+def flat_keys(tree: Any, path: str = "") -> dict[str, str]:  # noqa: ANN401 - whatever YAML holds
+    """Dotted keys of a tree that YAML gives, and their texts."""
     if isinstance(tree, dict):
         found: dict[str, str] = {}
         for key, value in tree.items():
-            found |= _flat(value, f"{path}.{key}" if path else str(key))
+            found |= flat_keys(value, f"{path}.{key}" if path else str(key))
         return found
     if isinstance(tree, list) and any(isinstance(item, dict) for item in tree):
-        return {key: text for index, item in enumerate(tree) for key, text in _flat(item, f"{path}.{index}").items()}
+        return {
+            key: text for index, item in enumerate(tree) for key, text in flat_keys(item, f"{path}.{index}").items()
+        }
     return {path: str(tree).lower() if isinstance(tree, bool) else str(tree)}  # as YAML has it

@@ -24,7 +24,7 @@ from weftwork.base.user_code import PACKAGE, is_in_package
 from weftwork.policies.load import catalogue
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, SCHEMES, TOPOLOGIES, TRANSPORTS
 from weftwork.spec.scenario.policies import POLICY_KINDS
-from weftwork.spec.scenario.scenario import dump, files_of
+from weftwork.spec.scenario.written import dump, files_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -92,7 +92,7 @@ class KeptFiles:
         return dump(scenario, name_file=self.namer(given))
 
     def namer(self, given: Mapping[str, str] | None = None) -> Callable[[str, str], str]:
-        """What names a file in the run folder, as `weftwork.spec.scenario.scenario.dump` takes it.
+        """What names a file in the run folder, as `weftwork.spec.scenario.written.dump` takes it.
 
         Parameters
         ----------

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftwork.base.caveat import caveats_to_json
+from weftwork.base.commit import commit
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.memory import peak_memory_bytes
 from weftwork.base.version import VERSION
@@ -31,7 +32,7 @@ from weftwork.study.answer.worlds import EXTENTS, Extent
 from weftwork.study.prepare.calibrated import calibration_of
 from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, with_fabric
-from weftwork.study.prepare.prepare import located, prepare, read_scenario
+from weftwork.study.prepare.prepare import located, prepare, read_once, want_overrides
 from weftwork.study.results.planned_paths import planned_origin, planned_pins
 from weftwork.study.results.results import Results, results
 from weftwork.study.run.captured_link import CapturedLink, capture_request, refuse_capture, written_capture
@@ -50,18 +51,19 @@ if TYPE_CHECKING:
 __all__ = ["MAX_SEED", "run_beside", "run_scenario"]
 
 MAX_SEED = 2**31 - 1  # as engine.seed allows
+_COMMON = ("weftwork", "commit", "schema", "engine", "policies", "caveats", "machine")  # of all seeds of a run
 _LONGEST_NAME = 60  # chosen: the name of the folder holds all of it
 
 
 def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
-    scenario: str | Path | Scenario,
+    scenario: str | Path | Mapping[str, object] | Scenario,
     *,
     out: str | Path | None = None,
     name: str | None = None,
     seed: int | None = None,
     seeds: int = 1,
     what_if: Extent = "auto",
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
     fabric: Fabric | None = None,
     user_code: bool = True,
     capture: CapturedLink | None = None,
@@ -73,15 +75,18 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
 
     Parameters
     ----------
-    scenario : a file, or one that was read
+    scenario : a file, a dict with its sections, or one that was read; files that a dict names are relative to the
+        current folder
     out : folder to write, which must not exist; by default ``runs/<name>-<time>``
     name : of the run, in place of the scenario's; `weftwork.open_run` finds a run in ``runs`` by it
     seed : in place of the scenario's
     seeds : how many runs, with this seed and those that follow; the result then holds means and 95 % intervals
     what_if : which other worlds are simulated besides, without a suspect or with what one could buy: ``auto``: those
         that cost less than the run itself; ``all``; ``none``
-    overrides : dotted key to YAML text, for a file
-    fabric : built in Python, in place of the whole section of a scenario's file; it is kept as ``fabric.json`` in the
+    overrides : for a file or a dict; dotted key to a value: a number, bool, None, list, dict or path of Python, or YAML
+        text as ``--set`` takes it; None removes the key, a dict replaces the whole value, and a dotted key changes one
+        key in it
+    fabric : built in Python, in place of the whole section of a file or dict; it is kept as ``fabric.json`` in the
         run folder, and ``fabric`` of the provenance says so
     user_code : whether a file may name Python files, which are then run; False refuses each one outside the package
     capture : a link whose frames are written as pcapng into the run folder; of several seeds, into that of each
@@ -97,19 +102,17 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
     CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
     UsageError : an argument has another type
     """
-    _want_types(scenario, out, name, seed, seeds, what_if, overrides)
+    _want_types(scenario, out, name, seed, seeds, what_if)
+    want_overrides(overrides)
     if isinstance(scenario, Scenario) and not user_code:
         raise UsageError("user_code=False is for a file: a scenario that was read has run its Python files already")
-    if isinstance(scenario, Scenario) and overrides:
-        text = "overrides are for a file; a scenario that was read is changed with model_copy"
-        raise ConfigError(scenario.source, [Mistake(path="overrides", text=text)])
     given: GivenFabric | None = None
     if fabric is not None:
         if isinstance(scenario, Scenario):
             raise UsageError("a fabric takes the place of a section in a file: pass the scenario's file")
         scenario, given = with_fabric(scenario, fabric, overrides, user_code=user_code)
-    elif not isinstance(scenario, Scenario):
-        scenario = read_scenario(scenario, overrides, user_code=user_code)
+    else:
+        scenario = read_once(scenario, overrides, user_code=user_code)
     first = scenario.engine.seed if seed is None else seed
     if seeds < 1:
         raise ConfigError(scenario.source, [Mistake(path="seeds", text=f"found {seeds}, wanted at least one")])
@@ -198,19 +201,15 @@ def _named(scenario: Scenario, name: str) -> Scenario:
     return scenario.model_copy(update={"name": name})
 
 
-def _want_types(
-    scenario: object, out: object, name: object, seed: object, seeds: object, what_if: object, overrides: object
-) -> None:
+def _want_types(scenario: object, out: object, name: object, seed: object, seeds: object, what_if: object) -> None:
     """Refuse what a type checker would have refused, before it fails somewhere inside."""
-    is_text = isinstance(overrides, Mapping) and all(isinstance(t, str) for item in overrides.items() for t in item)
     for key, value, is_right, wanted in (
-        ("scenario", scenario, isinstance(scenario, (str, Path, Scenario)), "a path or a Scenario"),
+        ("scenario", scenario, isinstance(scenario, (str, Path, Mapping, Scenario)), "a path, a dict or a Scenario"),
         ("out", out, out is None or isinstance(out, (str, Path)), "a path or None"),
         ("name", name, name is None or isinstance(name, str), "text or None"),
         ("seed", seed, seed is None or type(seed) is int, "an int or None"),
         ("seeds", seeds, type(seeds) is int, "an int"),
         ("what_if", what_if, what_if in EXTENTS, " or ".join(EXTENTS)),
-        ("overrides", overrides, overrides is None or is_text, "a mapping of dotted keys to YAML text"),
     ):
         if not is_right:
             raise UsageError(f"found {key}={ascii(value)[:60]}, wanted {wanted}")
@@ -340,7 +339,7 @@ def _run_several(
         whole = [run for run in runs if run.status != "interrupted"] or runs
         common = runs[0].provenance
         provenance = {
-            **{key: common[key] for key in ("weftwork", "schema", "engine", "policies", "caveats", "machine")},
+            **{key: common[key] for key in _COMMON},
             # a file may change during a later seed
             "notes": list(dict.fromkeys(note for run in runs for note in run.provenance["notes"])),
             **({} if calibration is None else _calibration_origin(calibration, own.files)),
@@ -410,6 +409,7 @@ def _provenance(prepared: Prepared, status: str) -> dict[str, Any]:
     scenario = prepared.scenario
     return {
         "weftwork": VERSION,
+        "commit": None if (known := commit()) is None else known.described,
         "schema": scenario.schema_version,
         "status": status,
         "seed": scenario.engine.seed,

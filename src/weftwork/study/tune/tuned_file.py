@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from weftwork.spec.scenario.scenario import dump
+from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.prepare import read_scenario
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ class Keys(Record):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FatTreeCounts:
-    """How many of everything a full fat tree has; ``switch_links`` join two switches."""
+    """Counts of a full fat tree; ``switch_links`` join two switches."""
 
     hosts: int
     switches: int
@@ -57,7 +57,7 @@ class FatTreeCounts:
 
 
 def fat_tree_counts(*, tiers: int, radix: int, ports_per_host: int = 1) -> FatTreeCounts:
-    """Closed forms of a full fat tree of hosts with so many ports each.
+    """Closed forms of a full fat tree by radix and ports per host.
 
     Examples
     --------
@@ -126,7 +126,9 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
 
 
 def fewest_spines(leaves: int, radix: int) -> int:
-    """Spines of a partly filled tree of two tiers: as few as carry all uplinks, equally many cables to each leaf.
+    """Spines of a partly filled tree of two tiers.
+
+    They are the fewest that carry all uplinks, with equally many cables to each leaf.
 
     Examples
     --------
@@ -171,7 +173,10 @@ def _name(tree: Pgft) -> str:
 
 
 def _judge(found: Findings, *, tiers: int, radix: int, hosts: int | None, server: Server | None) -> int | None:
-    """Note what is no fat tree; the hosts that it carries, or None where that is not known or wrong."""
+    """Note mistakes of a fat tree, and return its number of hosts.
+
+    None if the number is unknown or wrong.
+    """
     if tiers not in (2, 3):
         found.wrong("tiers", f"found {tiers}, wanted 2 or 3")
     if radix < 2 or radix % 2:

@@ -1,7 +1,8 @@
-"""HPN 7.0 of Alibaba: two planes, every NIC port pair on two ToR switches, segments of 128 servers, pods of 15 of them.
+"""HPN 7.0 of Alibaba: two planes, and pods of 15 segments.
 
-Port q of the NIC of rail r hangs on ToR (plane q, segment, rail r). Each ToR has one link to each of the 60
-aggregation switches of its plane. Several pods are joined by cores, plane by plane, with few links: 15:1.
+Every NIC port pair is on two ToR switches; a segment has 128 servers. Port q of the NIC of rail r hangs on ToR (plane
+q, segment, rail r). Each ToR has one link to each of the 60 aggregation switches of its plane. Several pods are joined
+by cores, plane by plane, with few links: 15:1.
 Source: Qian et al., SIGCOMM 2024, doi:10.1145/3651890.3672265, sections 5 to 7.
 Leaves out: the 8 backup ports of a ToR and its 64 spare GPUs (`weftwork topology --limits` counts the ports), the
 frontend network, and the hash of a core by its ingress port (`fabric.hash` sets it: fields: [in_port]).
@@ -32,7 +33,7 @@ class Keys(Record):
     segments: int | None = row(
         "segments",
         Whole(low=1, high=65_536, unit="segments"),
-        absent="follows from the servers; segments_per_pod where nobody says",
+        absent="follows from the servers; segments_per_pod without servers",
         text="Groups of servers below the same ToR switches.",
         source=f"{SOURCE}, section 5",
     )
@@ -54,14 +55,14 @@ class Keys(Record):
         "aggregations",
         Whole(low=1, high=1_024, unit="switches"),
         default=60,
-        text="Aggregation switches of a pod and plane, to each of which a ToR has one link.",
+        text="Aggregation switches of a pod and plane; a ToR has one link to each of them.",
         source=f"{SOURCE}, section 6",
     )
     core_uplinks: int = row(
         "core_uplinks",
         Whole(low=1, high=1_024, unit="links"),
         default=8,
-        text="Links of an aggregation switch to cores, where there are several pods.",
+        text="Links of an aggregation switch to cores, with several pods.",
         source=f"{SOURCE}, section 7",
     )
 

@@ -1,5 +1,6 @@
-"""Leaf and spine: every leaf linked to every spine, by one or several links, with any oversubscription.
+"""Leaf-spine: every leaf is linked to every spine.
 
+A pair has one or several links; any oversubscription is possible.
 Source: the two-tier folded Clos as data centres build it, such as Alizadeh and Edsall, Hot Interconnects 2013,
 doi:10.1109/HOTI.2013.23. Oversubscription is the bandwidth of a leaf's host ports divided by that of its uplinks.
 A server with several NIC ports has all of them on one leaf, or with two homes on two leaves by turns.
@@ -30,13 +31,13 @@ __all__ = ["TOPOLOGY", "LeafSpineCounts", "leaf_spine", "leaf_spine_counts"]
 
 
 class Keys(Record):
-    """The keys of a leaf-spine fabric: its counts, or what they follow from."""
+    """The keys of a leaf-spine fabric: its counts, or their inputs."""
 
     dual_homed: bool = row(
         "dual_homed",
         Flag(),
         default=False,
-        text="Whether the NIC ports of a server hang on two leaves by turns, so that it survives the loss of one.",
+        text="Whether the NIC ports of a server alternate between two leaves, so that it survives the loss of a leaf.",
         source="chosen: one leaf for each rack",
     )
     leaves: int | None = row(
@@ -65,13 +66,13 @@ class Keys(Record):
 
     @property
     def homes(self) -> int:
-        """Leaves that a server hangs on."""
+        """Number of leaves that a server is linked to."""
         return 2 if self.dual_homed else 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeafSpineCounts:
-    """The shape of a leaf-spine fabric; ``oversubscription`` is what the shape really has."""
+    """The shape of a leaf-spine fabric; ``oversubscription`` is the real ratio."""
 
     leaves: int
     spines: int
@@ -92,7 +93,7 @@ def leaf_spine_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
     homes: int = 1,
     gpus_per_host: int = 1,
 ) -> LeafSpineCounts:
-    """Derive a shape from the number of hosts, the ports of a switch and the wanted oversubscription.
+    """Derive a shape from hosts, switch ports and wanted oversubscription.
 
     At a ratio that is asked for, all leaves get the same number of hosts, the most that divide and have exactly that
     ratio. Without one, a leaf gets as many hosts as its ports allow without blocking, and the last one what is left.
@@ -182,7 +183,9 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
     server: Server | None = None,
     homes: int = 1,
 ) -> Fabric:
-    """Build a leaf-spine fabric. Host i hangs on leaf j = ``i // hosts_per_leaf``, with two homes on 2j and 2j + 1.
+    """Build a leaf-spine fabric.
+
+    Host i is linked to leaf j = ``i // hosts_per_leaf``, with two homes to 2j and 2j + 1.
 
     Parameters
     ----------
@@ -219,7 +222,7 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
 
 
 def _can_home(server: Server, homes: int, found: Findings) -> bool:
-    """Whether the NIC ports of a server spread over its leaves."""
+    """Whether the NIC ports of a server spread evenly over its leaves."""
     if server.nic_ports % homes == 0:
         return True
     text = (
@@ -231,7 +234,10 @@ def _can_home(server: Server, homes: int, found: Findings) -> bool:
 
 
 def _judge(found: Findings, *, leaves: int, hosts_per_leaf: int, hosts: int | None, homes: int) -> int | None:
-    """Note leaves that do not pair, and hosts without a place; the places, or None where there are no pairs."""
+    """Note unpaired leaves and hosts without a place; return the places.
+
+    None if there are no pairs.
+    """
     if leaves % homes:
         text = f"found {leaves}, wanted an even number, since the leaves of dual-homed servers come in pairs"
         found.wrong("leaves", text, str(leaves + 1))
@@ -282,7 +288,7 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
 
 
 def _derived(keys: Keys, ground: Ground, found: Findings) -> Keys:
-    """The keys of a shape that follows from hosts, ports and oversubscription."""
+    """The keys of a shape derived from hosts, ports and oversubscription."""
     needed = "missing: give hosts and radix, or leaves, spines and hosts_per_leaf"
     if ground.hosts is None:
         found.wrong("hosts", needed)
@@ -307,7 +313,7 @@ def _derived(keys: Keys, ground: Ground, found: Findings) -> Keys:
 
 
 def _shape(keys: Keys, parts: Parts) -> dict[str, Any]:
-    """Counts of the shape, as given or as they follow from hosts and ports."""
+    """Counts of the shape, given or derived from hosts and ports."""
     counts: Keys | LeafSpineCounts = keys
     if keys.leaves is None:
         counts = leaf_spine_counts(

@@ -1,7 +1,7 @@
-"""Meta's RoCE cluster of 24,576 GPUs: racks of 16, pods of 192 racks without blocking, pods joined at 7:1.
+"""Meta's RoCE cluster of 24,576 GPUs, with pods joined at 7:1.
 
-A rack has one ToR with twice as much bandwidth up as down (1:2). Cluster switches join the racks of a pod, and
-aggregation switches join pods with a seventh of a pod's bandwidth.
+Racks have 16 GPUs; pods of 192 racks do not block. A rack has one ToR with twice as much bandwidth up as down (1:2).
+Cluster switches join the racks of a pod, and aggregation switches join pods with a seventh of a pod's bandwidth.
 Source: Grattafiori et al., The Llama 3 Herd of Models, arXiv:2407.21783, section 3.3.1; Gangidi et al., SIGCOMM 2024,
 doi:10.1145/3651890.3672233 (1:2 below).
 Leaves out: deep buffers with virtual output queues of the cluster switches, which are simulated as shared buffers.
@@ -28,7 +28,7 @@ class Keys(Record):
     pods: int | None = row(
         "pods",
         Whole(low=1, high=1_024, unit="pods"),
-        absent="follows from the servers; 8 where nobody says",
+        absent="follows from the servers; 8 without servers",
         text="Groups of racks below the same cluster switches.",
         source=SOURCE,
     )
@@ -60,7 +60,7 @@ class Keys(Record):
         "aggregation_links",
         Whole(low=1, high=1_024, unit="links"),
         default=55,
-        text="Links from a cluster switch to its aggregation switch, where there are several pods.",
+        text="Links from a cluster switch to its aggregation switch, with several pods.",
         source=f"{SOURCE}: 7:1; 384 links down over 55 up is 6.98:1, the nearest whole number",
     )
 

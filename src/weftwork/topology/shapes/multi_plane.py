@@ -1,8 +1,9 @@
-"""Multi-plane fat tree: copies of a two-tier fat tree that no link joins, over which the NIC ports of servers spread.
+"""Multi-plane fat tree: separate two-tier trees, and servers on all of them.
 
-With one port for each GPU, a plane carries the GPUs of one position, as DeepSeek built it; other planes are reached
-over NVLink or PCIe. With as many ports for each GPU as planes, every GPU is on every plane, and switches that see each
-port at its share of the rate have so many times the ports.
+The NIC ports of servers spread over the trees, which no link joins. With one port for each GPU, a plane carries the
+GPUs of one position, as DeepSeek built it; other planes are reached over NVLink or PCIe. With as many ports for each
+GPU as planes, every GPU is on every plane, and switches that see each port at its share of the rate have so many times
+the ports.
 Source: DeepSeek-AI, ISCA 2025, doi:10.1145/3695053.3731412, section 5.1.
 Leaves out: a queue pair that sprays over planes out of order; queue pairs take one port each (see queue pairs).
 """
@@ -27,9 +28,9 @@ class Keys(Record):
     planes: int | None = row(
         "planes",
         Whole(low=1, high=64, unit="planes"),
-        absent="as many as a server has NIC ports, or a GPU where it has several",
-        text="Separate fabrics over which the NIC ports are spread: those of each GPU where it has so many, else those"
-        " of the server.",
+        absent="the NIC ports of a GPU if it has several, else the NIC ports of a server",
+        text="Separate fabrics over which NIC ports are spread: the ports of each GPU if it has enough, else the"
+        " ports of the server.",
         source="DeepSeek-AI, ISCA 2025, doi:10.1145/3695053.3731412, section 5.1",
     )
 
@@ -39,7 +40,7 @@ def _ports_of_gpu(server: Server) -> int:
 
 
 def _mistake(server: Server, planes: int) -> str | None:
-    """Why NIC ports do not spread over so many planes; None where they do."""
+    """Why NIC ports do not spread over the planes, or None."""
     each = _ports_of_gpu(server)
     if each % planes == 0 or (each == 1 and server.nic_ports % planes == 0):
         return None

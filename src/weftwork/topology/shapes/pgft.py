@@ -1,4 +1,4 @@
-"""Any tree, by the numbers of its tiers: children, parents and parallel cables, PGFT(h; m; w; p).
+"""Any tree, by children, parents and cables of its tiers: PGFT(h; m; w; p).
 
 All other trees are presets of this one: `weftwork topology` prints the numbers of each. The first child count is
 servers below a leaf, the first parent count planes, the first cable count the links of a server to one leaf.
@@ -54,26 +54,29 @@ class Keys(Record):
         "rails",
         Whole(low=1, high=1_024, unit="rails"),
         default=1,
-        text="Leaves of a pod and plane: the ports of GPU g of every server hang on leaf g mod rails.",
+        text="Leaves of a pod and plane. The ports of GPU g of every server are on leaf g mod rails.",
         source="chosen: all ports of a server on one leaf of a plane",
     )
     joined: bool = row(
         "joined",
         Flag(),
         default=True,
-        text="Whether the tiers above the leaves join the rails; else every rail is a network of its own.",
+        text="Whether the tiers above the leaves join the rails; else every rail is a separate network.",
         source="chosen: joined, as most are built",
     )
     uplink_rate_bps: dict[str, int] | None = tree_rows.uplink_rate(("leaf", *WORDS[:-1]))
 
 
 def _cables(keys: Keys, server: Server) -> tuple[int, ...]:
-    """Cables as given, or those that the NIC ports make and single ones above."""
+    """Cables as given, or derived.
+
+    The NIC ports make those to leaves; there are single ones above.
+    """
     return keys.cables or (server.nic_ports // (keys.parents[0] * keys.rails), *[1] * (len(keys.children) - 1))
 
 
 def _most(keys: Keys) -> int:
-    """Servers that a full tree has."""
+    """Servers of a full tree."""
     groups = prod(keys.children[1:])
     return keys.children[0] * (groups // keys.rails if keys.joined and len(keys.children) > 1 else groups)
 

@@ -1,7 +1,8 @@
-"""Rail-only fabric: every rail is a network of its own, and GPUs of different rails meet in a server.
+"""Rail-only fabric: every rail is a separate network.
 
-With as many servers as a switch has ports, each rail is one switch; beyond, each has spines (and cores) of its own. A
-transfer between GPUs of different rails and servers goes over NVLink on one of the two servers.
+GPUs of different rails meet in a server. With as many servers as a switch has ports, each rail is one switch; beyond,
+each has spines (and cores) of its own. A transfer between GPUs of different rails and servers goes over NVLink on one
+of the two servers.
 Source: Wang et al., Hot Interconnects 2024, arXiv:2307.12169.
 Leaves out: how a transfer is forwarded inside a server, which the job decides (hierarchical collectives).
 """

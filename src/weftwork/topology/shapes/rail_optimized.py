@@ -1,4 +1,4 @@
-"""Rail-optimized fabric: in each pod of servers one leaf for each rail, and spines that join the leaves of all rails.
+"""Rail-optimized fabric: pods with one leaf per rail, joined by spines.
 
 NIC port r of every server of a pod hangs on leaf r, so that GPUs of one position are one switch apart. Spines join all
 leaves of a plane; with none, rails meet in the servers alone. A third tier joins blocks of pods.

@@ -1,4 +1,4 @@
-"""DGX SuperPOD: scalable units of servers, rail-optimized, as NVIDIA's reference architectures count them.
+"""DGX SuperPOD: rail-optimized scalable units of NVIDIA's reference architectures.
 
 A unit has one leaf for each rail (and plane): 32 servers of 8 GPUs with Quantum-2, 64 with Spectrum-4 in two planes of
 400G, 72 with Quantum-X800. Units are built whole; servers that are missing leave ports empty. Up to 8 units (with

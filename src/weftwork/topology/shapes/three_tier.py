@@ -1,7 +1,8 @@
-"""Three tiers with convergence: access, aggregation and core switches, oversubscribed at each tier.
+"""Three tiers with convergence: access, aggregation and core switches.
 
-Access switches of a block hang on the same few aggregation switches (two, as a redundant pair), and these on cores of
-their own. What a server gets across the core is its rate over the product of the ratios.
+They are oversubscribed at each tier. Access switches of a block hang on the same few aggregation switches (two, as a
+redundant pair), and these on cores of their own. What a server gets across the core is its rate over the product of the
+ratios.
 Source: the classic data-centre tree, as in Al-Fares, Loukissas and Vahdat, SIGCOMM 2008,
 doi:10.1145/1402958.1402967, section 2.1.
 Leaves out: links between the switches of a pair, and spanning trees: all links carry traffic.
@@ -50,7 +51,7 @@ class Keys(Record):
         "redundancy",
         Whole(low=1, high=64, unit="switches"),
         default=2,
-        text="Aggregation switches that an access switch hangs on, and cores that an aggregation switch hangs on.",
+        text="Aggregation switches of an access switch, and cores of an aggregation switch.",
         source=f"{SOURCE}: pairs",
     )
     oversubscription: float | dict[str, float] | None = row(
@@ -66,7 +67,7 @@ class Keys(Record):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Split:
-    """Ports of a switch between groups below and links above.
+    """Split of ports between groups below and links above.
 
     ``each``: links of a group; ``speed``: rate of a link down over that of one up; ``ways``: switches above.
     """
@@ -78,7 +79,10 @@ class _Split:
     ways: int
 
     def uplinks(self, count: int) -> int | None:
-        """Links up of so many groups, equally many to each switch above; None where none has the ratio or fits."""
+        """Links up for a number of groups; None if impossible.
+
+        There are equally many to each switch above. None if no number has the ratio or fits.
+        """
         exact = count * self.each * self.speed / self.ratio
         if exact.denominator != 1 or exact % self.ways:
             return None
@@ -86,7 +90,7 @@ class _Split:
         return up if not self.ports or count * self.each + up <= self.ports else None
 
     def fitting(self, most: int) -> list[int]:
-        """Numbers of groups that have the ratio, ascending."""
+        """Numbers of groups with the wanted ratio, ascending."""
         limit = min(most, self.ports // self.each) if self.ports else most
         return [count for count in range(1, limit + 1) if self.uplinks(count)]
 
@@ -96,7 +100,10 @@ def _wrong(key: str, text: str, fix: str | None = None) -> ConfigError:
 
 
 def _groups(split: _Split, total: int, given: int | None, key: str, *, what: str, is_asked: bool) -> tuple[int, int]:
-    """Groups below a switch and its links up: as given, else the most; equal ones where a ratio is asked for."""
+    """Groups below a switch and its links up.
+
+    They are given, or else the most; groups are equal if a ratio is wanted.
+    """
     if given is not None:
         up = split.uplinks(given)
         if up is None:

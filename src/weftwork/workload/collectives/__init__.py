@@ -1,1 +1,4 @@
-"""Collective operations: a call and an algorithm to the programs of `weftwork.spec.job`."""
+"""Collective operations: from calls and algorithms to programs of jobs.
+
+The programs are those of `weftwork.spec.job`.
+"""

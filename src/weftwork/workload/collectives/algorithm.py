@@ -1,7 +1,8 @@
-"""What a file of the catalogue offers, and what it makes: an `Algorithm` turns a `Call` into a `Schedule`.
+"""The record of an algorithm's file, and the schedules that it makes.
 
-Besides, each algorithm states in closed form the bytes that it sends and the longest chain of messages that wait for
-each other, so that a run, and a program on symbols, can be held against them.
+An `Algorithm` turns a `Call` into a `Schedule`. Besides, each algorithm states in closed form the bytes that it sends
+and the longest chain of messages that wait for each other, so that a run, and a program on symbols, can be held against
+them.
 Leaves out: the time of additions and copies inside a GPU, which the step latencies stand for.
 """
 
@@ -57,7 +58,7 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Schedule:
-    """Programs for a call: a job that still wants a placement.
+    """Programs of a call, without a placement.
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ class Schedule:
     switches: int = 0
 
     def job(self, placement: Placement) -> Job:
-        """The job on a placement of all ranks, switches included."""
+        """The job of a schedule on a placement of all ranks, switches included."""
         return Job(
             name=self.name,
             ranks=len(self.rank_program),
@@ -117,9 +118,10 @@ class Traffic:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hop:
-    """``count`` messages of ``size_bytes`` each, one after another, inside a domain or over the network.
+    """A step of messages inside a domain or over the network.
 
-    ``is_step`` : whether the software has to pass them on; what an NVLink switch does takes no step.
+    ``count`` messages of ``size_bytes`` each follow one another. ``is_step`` : whether the software has to pass them
+    on; what an NVLink switch does takes no step.
     """
 
     count: int
@@ -130,7 +132,7 @@ class Hop:
 
 @dataclass(frozen=True, kw_only=True)
 class Algorithm(Offer[Any]):
-    """The constant ``ALGORITHM`` of a file of the catalogue, or of a user's own.
+    """The constant ``ALGORITHM`` of a catalogue file or a user's file.
 
     Parameters
     ----------
@@ -150,7 +152,7 @@ class Algorithm(Offer[Any]):
     mistakes: Callable[[Call], list[Mistake]] = lambda _: []
 
     def check(self, call: Call) -> None:
-        """Refuse what cannot be done.
+        """Refuse calls that the algorithm cannot do.
 
         Raises
         ------
@@ -180,7 +182,7 @@ def schedule_by_program(
     lanes: int = 1,
     switches: int = 0,
 ) -> Schedule:
-    """One program for all ranks of one signature.
+    """Make one program for all ranks with the same signature.
 
     Parameters
     ----------
@@ -212,7 +214,9 @@ def schedule_by_program(
 
 
 def traffic_of(call: Call, edges: Iterable[tuple[int, int, int]]) -> Traffic:
-    """Count messages one by one, where GPUs differ too much for a formula.
+    """Count messages one by one.
+
+    It is for GPUs that differ too much for a formula.
 
     Parameters
     ----------
@@ -244,10 +248,11 @@ def least_time_ps(
     local_rate_bps: int = 0,
     local_latency_ps: int = 0,
 ) -> int:
-    """Time that one repetition takes at least: alpha-beta, without headers, queues or any other traffic.
+    """Minimum time of one repetition by the alpha-beta model.
 
-    The larger of two bounds: the messages of the longest chain, one after another, each with its latency (alpha) and
-    its bytes (beta); and the bytes of the busiest GPU over each of its links.
+    Headers, queues and all other traffic are left out. The larger of two bounds: the messages of the longest chain, one
+    after another, each with its latency (alpha) and its bytes (beta); and the bytes of the busiest GPU over each of its
+    links.
 
     Parameters
     ----------

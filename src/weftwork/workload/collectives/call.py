@@ -1,4 +1,4 @@
-"""What is asked of a collective: the operation, the ranks, the bytes and how the software around it behaves.
+"""A collective call: operation, ranks, bytes, and behaviour of the software.
 
 Sizes are those of nccl-tests: the buffer of an all-reduce, broadcast, reduce or send-receive; the whole buffer of an
 all-gather or reduce-scatter, a part of it for each rank; the send buffer of each rank of an all-to-all.
@@ -71,7 +71,7 @@ class Call:
 
     @property
     def servers(self) -> int:
-        """NVLink domains that take part."""
+        """Number of NVLink domains that take part."""
         return self.ranks // self.domain
 
     @property
@@ -84,31 +84,37 @@ class Call:
 
     @property
     def distance(self) -> int:
-        """From a sender to its receiver in a send-receive."""
+        """Distance from sender to receiver in a send-receive."""
         return self.ranks // 2 if self.shift is None else self.shift % self.ranks
 
     def nic(self, channel: int) -> int:
-        """Column of `Placement.nics` that a channel uses: channels of one rail take the columns in turn."""
+        """Column of `Placement.nics` that a channel uses.
+
+        Channels of one rail use the columns alternately.
+        """
         return channel // self.domain % self.nic_columns
 
     def channel_bytes(self, each: int = 1) -> list[int]:
-        """Bytes on the wire of each channel, or of each of ``each`` shares of a channel; a barrier has one channel."""
+        """Bytes on the wire of each channel or share; a barrier has one channel.
+
+        ``each`` is the number of shares of a channel.
+        """
         if self.operation == "barrier":
             return [0]
         shares = self.channels * each
         return [self.wire_bytes // shares + (index < self.wire_bytes % shares) for index in range(shares)]
 
     def pieces(self, part_bytes: int) -> int:
-        """Into how many pieces a part is cut."""
+        """Number of pieces of a part."""
         return max(1, min(self.chunks, part_bytes // self.least_chunk_bytes))
 
     def rounds(self, part_bytes: int) -> int:
-        """In how many rounds a part goes around a ring, one after the other."""
+        """Number of sequential rounds of a part around a ring."""
         return max(1, -(-part_bytes // self.round_bytes)) if self.round_bytes else 1
 
 
 def bus_bandwidth_factor(operation: str, ranks: int) -> Fraction:
-    """Bus bandwidth over algorithm bandwidth, as nccl-tests defines it.
+    """Bus bandwidth over algorithm bandwidth, as defined by nccl-tests.
 
     Parameters
     ----------
@@ -135,7 +141,7 @@ def bus_bandwidth_factor(operation: str, ranks: int) -> Fraction:
 
 
 def call_mistakes(call: Call, operations: Sequence[str], algorithm: str) -> list[Mistake]:
-    """Find what no algorithm can do, and operations that this one does not have.
+    """Find impossible calls, and operations that this algorithm lacks.
 
     Parameters
     ----------

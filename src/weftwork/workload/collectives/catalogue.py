@@ -1,4 +1,7 @@
-"""The catalogue of algorithms: a file of the folder ``algorithms`` is a choice, imported when it is asked for."""
+"""The catalogue of collective algorithms.
+
+A file of the folder ``algorithms`` is a choice, imported on demand.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ ALGORITHMS: Final[Folder[Algorithm]] = choices.ALGORITHMS
 
 
 def schedule(algorithm: str, call: Call) -> Schedule:
-    """Make the programs of a call by an algorithm.
+    """Make the programs of a call with an algorithm.
 
     Parameters
     ----------

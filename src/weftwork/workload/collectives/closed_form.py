@@ -1,11 +1,12 @@
-"""Time of a collective in closed form: what the programs of the catalogue take alone, without running them.
+"""Closed-form time of a collective that has the links to itself.
 
-A method is an algorithm with a protocol of NCCL. Alone it takes ``launch + rounds max(chain, busy + last step)``. The
-chain is the longest row of messages that wait for each other, each with its latency and its bytes; busy is how long the
-busiest link carries bytes, with what goes before or behind them. A ring has rounds, since NCCL's buffers hold only so
-much of a part; a round begins when the one before is through. Which method NCCL takes at a size is `tuner`'s to say.
-Bytes and steps are those of `weftwork.workload.collectives.algorithms`; latencies and efficiencies are those of
-protocols.toml, networks.toml and figures.toml, which programs have too.
+It is the time that the programs of the catalogue take, without running them. A method is an algorithm with a protocol
+of NCCL. Alone it takes ``launch + rounds max(chain, busy + last step)``. The chain is the longest row of messages that
+wait for each other, each with its latency and its bytes; busy is how long the busiest link carries bytes, with what
+goes before or behind them. A ring has rounds, since NCCL's buffers hold only so much of a part; a round begins when the
+one before is through. Which method NCCL takes at a size is `tuner`'s to say. Bytes and steps are those of
+`weftwork.workload.collectives.algorithms`; latencies and efficiencies are those of protocols.toml, networks.toml and
+figures.toml, which programs have too.
 Source: the algorithms' files; NCCL, src/graph/tuning.cc (latencies), src/enqueue.cc (rounds).
 Leaves out: all other traffic; groups whose domains have different numbers of members count as if all had the most.
 """
@@ -45,7 +46,7 @@ PAT_LATENCY_SHARE: Final = 3.5  # of the latency of a NIC that a step of PAT tak
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Method:
-    """An algorithm with a protocol of NCCL, and what it does inside a domain.
+    """An algorithm with an NCCL protocol, and its method inside a domain.
 
     ``algorithm`` is one of the catalogue, or NCCL's ``nvls-tree`` or ``pat``, whose programs are `program`'s to say.
     """
@@ -57,7 +58,10 @@ class Method:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Latencies:
-    """What software takes of a call, as fields of `Call`: before the first byte, and for a step here and over there."""
+    """Software latencies of a call, as fields of `Call`.
+
+    They are before the first byte, and for a step inside and across domains.
+    """
 
     base_latency_ps: float
     local_step_latency_ps: float
@@ -66,7 +70,7 @@ class Latencies:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alone:
-    """A collective that has its links to itself.
+    """Time of a collective that has its links to itself.
 
     Attributes
     ----------
@@ -83,7 +87,7 @@ class Alone:
 
 
 def methods(operation: str, group: GroupShape, figures: CollectiveFigures) -> tuple[Method, ...]:
-    """Ways that NCCL chooses among.
+    """Methods among which NCCL chooses.
 
     Parameters
     ----------
@@ -118,7 +122,7 @@ def methods(operation: str, group: GroupShape, figures: CollectiveFigures) -> tu
 def latencies(
     method: Method, operation: str, group: GroupShape, size_bytes: float, figures: CollectiveFigures
 ) -> Latencies:
-    """What software takes of a call: NCCL's figures, what its NIC adds, and what was fitted.
+    """Software latencies of a call: NCCL's, its NIC's, and fitted ones.
 
     Parameters
     ----------
@@ -145,7 +149,9 @@ def latencies(
 
 
 def round_bytes(method: Method, group: GroupShape, figures: CollectiveFigures) -> float:
-    """Most bytes of a part, as the protocol sends them, that go around a ring of `channels` in one round.
+    """Most bytes of a part in one round around a ring of `channels`.
+
+    Bytes are counted as the protocol sends them.
 
     Parameters
     ----------
@@ -159,7 +165,10 @@ def round_bytes(method: Method, group: GroupShape, figures: CollectiveFigures) -
 
 
 def channels(group: GroupShape, figures: CollectiveFigures) -> int:
-    """Rings, trees and sets of connections: one for each member of a domain and each of its NIC ports."""
+    """Number of rings, trees or sets of connections.
+
+    There is one for each member of a domain and each of its NIC ports.
+    """
     return max(1, group.per_domain) * figures.nic_ports_of_a_gpu
 
 
@@ -231,7 +240,9 @@ def alone(
 
 
 def ramp_ps(operation: str, group: GroupShape, size_bytes: float, figures: CollectiveFigures) -> float:
-    """What filling its pipelines takes a method of Simple, whose buffers are large.
+    """Time to fill the pipelines of a Simple method.
+
+    Its buffers are large.
 
     Parameters
     ----------

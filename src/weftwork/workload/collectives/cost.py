@@ -1,8 +1,8 @@
-"""What a collective costs as one operation of a program (`weftwork.spec.job.Collect`): overhead, bytes, efficiencies.
+"""Cost of a collective as one operation: overhead, bytes, efficiencies.
 
-The operation takes as long, alone, as the closed form (`closed_form`) says of the method that NCCL takes (`tuner`).
-What the busiest link carries becomes bytes with an efficiency, which contend with others; the rest of the time is
-overhead.
+The operation is `weftwork.spec.job.Collect`. The operation takes as long, alone, as the closed form (`closed_form`)
+says of the method that NCCL takes (`tuner`). What the busiest link carries becomes bytes with an efficiency, which
+contend with others; the rest of the time is overhead.
 Leaves out: SHARP in a fabric.
 """
 
@@ -24,9 +24,10 @@ __all__ = ["CollectiveCost", "collective_cost"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectiveCost:
-    """Fields of a `Collect` by their names, its method (None: nothing crosses a link), and its time alone.
+    """Fields of a `Collect` by name, its method, and its time alone.
 
-    ``path_ps`` is the latency of its path, which engines add by themselves.
+    A method of None means that nothing crosses a link. ``path_ps`` is the latency of its path, which engines add by
+    themselves.
     """
 
     overhead_ps: int
@@ -49,7 +50,9 @@ def collective_cost(
     figures: CollectiveFigures,
     software: Software,
 ) -> CollectiveCost:
-    """Cost of one collective operation of a group that has the machine to itself, or shares it with its like.
+    """Cost of one collective operation of a group.
+
+    The group has the machine to itself, or shares it with similar groups.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
-"""Phases inside NVLink domains and across them, which `hierarchical` and `nvls` are put together from.
+"""Phases inside and across NVLink domains.
 
-Rank s D + l is GPU l of domain s. Part (s D + l) K + k is piece k of what that rank owns. A *slice* of a domain is all
-parts of the GPUs l of all domains, a *rail* the GPUs l themselves. An NVLink switch is a rank of its own behind those
-of the GPUs: it adds what all GPUs of its domain send, and sends to all of them what one of them sends.
+`hierarchical` and `nvls` are made of them. Rank s D + l is GPU l of domain s. Part (s D + l) K + k is piece k of what
+that rank owns. A *slice* of a domain is all parts of the GPUs l of all domains, a *rail* the GPUs l themselves. An
+NVLink switch is a rank of its own behind those of the GPUs: it adds what all GPUs of its domain send, and sends to all
+of them what one of them sends.
 Source: NCCL, src/device/all_reduce.h, the kernels for NVLS: multimem.ld_reduce and multimem.st through the switch.
 """
 
@@ -31,7 +32,7 @@ def in_order(pairs: Iterable[Pair]) -> Pair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Domains:
-    """How ranks and parts are numbered, and who is whose peer.
+    """Numbers of ranks and parts, and the peers of ranks.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class Domains:
 
     @property
     def ranks(self) -> int:
-        """GPUs and switches: no rank's number is this large."""
+        """Upper bound of rank numbers: GPUs plus switches."""
         return (self.size + 1) * self.count
 
     @property
@@ -71,7 +72,10 @@ class Domains:
         return Peer(rule="table", table=(*(gpus + rank // self.size for rank in range(gpus)), *[-1] * self.count))
 
     def gpu(self, first: int, step: int) -> Peer:
-        """GPU ``first + step i`` of a switch's domain: in the group, each switch comes after its GPUs."""
+        """GPU ``first + step i`` of a switch's domain.
+
+        In the group, each switch comes after its GPUs.
+        """
         gpus = self.size * self.count
         members = tuple(
             rank
@@ -82,7 +86,7 @@ class Domains:
         return Peer(rule="shift", group=group, shift=first - self.size, step=step)
 
     def local(self, shift: int = 0, step: int = 0) -> Digit:
-        """The GPU inside its domain, as a digit of parts."""
+        """GPU within its domain, as a digit of parts."""
         return Digit(group=self.inside, shift=shift, step=step, weight=self.pieces)
 
     def remote(self, shift: int = 0, step: int = 0) -> Digit:
@@ -94,11 +98,11 @@ class Domains:
         return Cut(offsets=(piece,), span=self.count, stride=self.size * self.pieces)
 
     def rail(self, piece: int) -> Cut:
-        """Piece ``piece`` of what a GPU of the own rail owns."""
+        """Piece ``piece`` of the data that a GPU of this rail owns."""
         return Cut(offsets=(piece,), fixed=(self.local(),))
 
     def ring_inside(self, lane: Lane, piece: int, tokens: tuple[int, int, int], *, reduces: bool) -> Pair:
-        """Reduce and scatter, or gather, slices on a ring inside the domain."""
+        """Reduce-scatter or gather slices on a ring inside the domain."""
         steps = self.size - 1
         first, adds, stores = (-1, steps, 0) if reduces else (0, 0, steps)
         return ring(
@@ -108,7 +112,10 @@ class Domains:
     def ring_across(
         self, lane: Lane, piece: int, tokens: tuple[int, int, int], *, reduces: bool, gathers: bool
     ) -> Pair:
-        """Reduce and scatter, gather or both, what the GPUs of a rail own, on a ring of that rail."""
+        """Reduce-scatter, gather or both, on the ring of a rail.
+
+        The data is that of the GPUs of the rail.
+        """
         steps = self.count - 1
         first, adds, stores = -1 if reduces else 0, steps * reduces, steps * gathers
         return ring(
@@ -116,12 +123,15 @@ class Domains:
         )
 
     def direct_inside(self, lane: Lane, piece: int, go: int, done: int, *, reduces: bool) -> Pair:
-        """Reduce and scatter, or gather, slices by sending to all GPUs of the domain at once."""
+        """Reduce-scatter or gather slices by direct sends inside the domain.
+
+        A GPU sends to all GPUs of the domain at once.
+        """
         moving = self.local(1, 1) if reduces else self.local()
         return exchange(lane, self.inside, moving, self.slice(piece), reduce=reduces, go=go, done=done)
 
     def nvls_inside(self, lane: Lane, piece: int, go: int, done: int, *, reduces: bool) -> Pair:
-        """Reduce and scatter, or gather, slices through the NVLink switch: the GPU's side."""
+        """Reduce-scatter or gather slices through the NVLink switch: the GPU's side."""
         cut, switch = self.slice(piece), self.switch
         everyone = self.size
         if reduces:  # all slices go up, the own one comes down with those of all
@@ -135,7 +145,10 @@ class Domains:
 
 
 def switch_reduces(domains: Domains, lane: Lane, found: Streams) -> None:
-    """Add to the streams of a switch: each slice is added up as all GPUs send it, and goes to the GPU that owns it."""
+    """Add to a switch's streams: reduce each slice for its owner.
+
+    Each slice is added up as all GPUs send it, and goes to the GPU that owns it.
+    """
     size, pieces, ready = domains.size, domains.pieces, found.token()
     gpu = domains.gpu(0, 1)
     added = (Loop(count=size, body=(lane.receive(gpu, reduce=True),)), Wait(), Notify(token=ready))
@@ -149,7 +162,7 @@ def switch_reduces(domains: Domains, lane: Lane, found: Streams) -> None:
 
 
 def switch_gathers(domains: Domains, lane: Lane, found: Streams) -> None:
-    """Add to the streams of a switch: the slice of each GPU goes to all of them."""
+    """Add to a switch's streams: send each GPU's slice to all GPUs."""
     everyone = domains.gpu(0, 1)
     for owner in range(domains.size):  # streams of their own: nobody waits for the slice of another
         ready = found.token()

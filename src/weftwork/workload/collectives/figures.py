@@ -1,4 +1,4 @@
-"""What collectives must know of the servers and the network under them: rates, latencies, and what was fitted.
+"""Figures of servers and network for collectives: rates, latencies, fitted values.
 
 Rates and latencies are those of the fabric that is run, so that a faster NVLink is a faster collective. What software
 adds to the protocols' latencies (launch, ramp) is fitted by GPU on published curves; figures.toml names the source of
@@ -30,7 +30,7 @@ _SAME: Final = {"h200": "h100", "gb200": "b200", "b300": "b200", "gb300": "b200"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectiveFigures:
-    """What groups of GPUs of one kind of server get.
+    """Rates and latencies of GPU groups in one kind of server.
 
     Attributes
     ----------
@@ -130,9 +130,10 @@ def collective_figures(
 
 
 def path_latency_ps(fabric: Fabric) -> int:
-    """Latency of a message between two hosts of one leaf, as neighbours of a ring mostly are.
+    """Latency of a message between two hosts of one leaf.
 
-    Propagation of the longest cable to a host, forwarding of the slowest switch, and what the receiving NIC takes.
+    Neighbours of a ring are mostly on one leaf. Propagation of the longest cable to a host, forwarding of the slowest
+    switch, and what the receiving NIC takes.
 
     Parameters
     ----------
@@ -148,6 +149,9 @@ def path_latency_ps(fabric: Fabric) -> int:
 
 
 def collective_caveats(figures: CollectiveFigures) -> dict[str, Caveat]:
-    """What is fitted, chosen or unverified among the figures of a server, by ``collectives.row.key``."""
+    """Caveats among the figures of a server, by ``collectives.row.key``.
+
+    They are fitted, chosen or unverified figures.
+    """
     own = [*FIGURES[figures.name].caveats().values(), *NETWORKS[figures.network].caveats().values()]
     return caveats_by_subject(replace(caveat, subject=f"collectives.{caveat.subject}") for caveat in own)

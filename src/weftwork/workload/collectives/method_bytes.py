@@ -1,5 +1,6 @@
-"""Bytes and steps of each method of a collective: what the busiest link carries, and what waits for what.
+"""Bytes and steps of each method of a collective.
 
+Bytes are those of the busiest link; steps wait for each other.
 Source: the files of `weftwork.workload.collectives.algorithms`, and NCCL for what has no program (`program`).
 Leaves out: time, which `closed_form` makes of them.
 """
@@ -20,7 +21,10 @@ TIMES_AROUND: Final = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 1}  #
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GroupShape:
-    """Who takes part: ``members``, of which ``per_domain`` share an NVLink domain, and the GPUs of a whole domain."""
+    """Shape of a group: ``members``, members per domain, GPUs of a domain.
+
+    ``per_domain`` members share an NVLink domain.
+    """
 
     members: int
     per_domain: int
@@ -28,7 +32,7 @@ class GroupShape:
 
     @property
     def domains(self) -> int:
-        """NVLink domains, the last one perhaps not full."""
+        """Number of NVLink domains; the last one may be incomplete."""
         return -(-self.members // self.per_domain)
 
 
@@ -44,11 +48,11 @@ class SentCall:
 
     @property
     def rounds(self) -> int:
-        """Times around a ring, less a step each."""
+        """Number of rounds around a ring, less a step each."""
         return TIMES_AROUND[self.operation]
 
     def pieces(self, part_bytes: float) -> int:
-        """Into how many pieces a part of a channel is cut."""
+        """Number of pieces of a channel's part."""
         return max(1, min(CHUNKS, int(part_bytes // LEAST_CHUNK_BYTES)))
 
 
@@ -82,7 +86,10 @@ class MethodBytes:
 
 
 def _ring(shape: SentCall) -> MethodBytes:
-    """Rings through all members, a domain after the other, as many as a domain has members and NICs."""
+    """Rings through all members, domain after domain.
+
+    There are as many rings as a domain has members and NICs.
+    """
     group, rounds = shape.group, shape.rounds
     passed = rounds * (group.members - 1) / group.members * shape.size_bytes
     part = shape.size_bytes / group.members / shape.channels
@@ -107,7 +114,10 @@ def _ring(shape: SentCall) -> MethodBytes:
 
 
 def _tree(shape: SentCall) -> MethodBytes:
-    """Two trees over domains, each with half of the bytes: a domain is a leaf of one and inside the other."""
+    """Two trees over domains, each with half of the bytes.
+
+    A domain is a leaf of one tree and inside the other.
+    """
     group = shape.group
     share = shape.size_bytes / (2 * shape.channels)
     pieces = shape.pieces(share)
@@ -128,7 +138,10 @@ def _tree(shape: SentCall) -> MethodBytes:
 
 
 def _nvls(shape: SentCall) -> MethodBytes:
-    """Up to the switch and down again, piece by piece; nobody passes on but the switch and, once, the owner."""
+    """Up to the switch and down again, piece by piece.
+
+    Only the switch and, once, the owner pass data on.
+    """
     group = shape.group
     part = shape.size_bytes / group.members / shape.channels
     pieces = shape.pieces(part)
@@ -142,19 +155,28 @@ def _nvls(shape: SentCall) -> MethodBytes:
 
 
 def _hierarchical(shape: SentCall) -> MethodBytes:
-    """Reduced by the switch of each domain, around the rings of the rails, and to all by the switch."""
+    """Reduced in each domain, around the rail rings, then multicast.
+
+    The switch of each domain reduces, and sends to all.
+    """
     domains = shape.group.domains
     return _by_rails(shape, share=2 * (domains - 1) / domains, steps=2 * (domains - 1))
 
 
 def _nvls_tree(shape: SentCall) -> MethodBytes:
-    """The same with two trees over the domains of a rail in place of its ring, each with half of the bytes."""
+    """As `_hierarchical`, with two trees per rail in place of its ring.
+
+    The trees are over the domains of a rail, each with half of the bytes.
+    """
     domains = shape.group.domains
     return _by_rails(shape, share=2.0 if domains > LEAST_TREE_DOMAINS else 1.0, steps=2 * (domains - 1).bit_length())
 
 
 def _by_rails(shape: SentCall, *, share: float, steps: int) -> MethodBytes:
-    """What the switch reduces goes over the rails: ``share`` of the bytes of each GPU, in so many steps."""
+    """The reduced data over the rails.
+
+    It is ``share`` of the bytes of each GPU, in so many steps.
+    """
     group = shape.group
     pieces = min(shape.channels, group.per_domain)  # channels follow each other on the ports of a GPU
     local = (1 + 1 / group.per_domain) * shape.size_bytes
@@ -172,14 +194,17 @@ def _by_rails(shape: SentCall, *, share: float, steps: int) -> MethodBytes:
 
 
 def _pat(shape: SentCall) -> MethodBytes:
-    """A logarithm of steps, which double the bytes or halve them; one member in a domain."""
+    """Logarithmic steps that double or halve the bytes.
+
+    There is one member in a domain.
+    """
     group = shape.group
     passed = (group.members - 1) / group.members * shape.size_bytes
     return MethodBytes(network_bytes=passed, network_steps=(group.members - 1).bit_length(), is_in_phases=True)
 
 
 def _direct(shape: SentCall) -> MethodBytes:
-    """A message to each other member, all at once."""
+    """A message to every other member at once."""
     group = shape.group
     near, far = group.per_domain - 1, group.members - group.per_domain
     piece = shape.size_bytes / group.members / shape.channels

@@ -1,9 +1,10 @@
-"""Which program of the catalogue does what NCCL's tuner takes: NVLSTree and PAT have none of their own.
+"""Program of the catalogue for each method of NCCL's tuner.
 
-NVLSTree is `hierarchical` with the NVLink switch inside; its trees between domains are the rings of the rails there,
-which for two domains are the same. PAT is recursive doubling and halving, which has as many steps and bytes. A channel
-of a ring is a thread block of NCCL and gets its share of NVLink, no more while others wait for the network: on links
-that give it more, its steps inside a domain are later by the difference.
+NVLSTree and PAT have no programs of their own. NVLSTree is `hierarchical` with the NVLink switch inside; its trees
+between domains are the rings of the rails there, which for two domains are the same. PAT is recursive doubling and
+halving, which has as many steps and bytes. A channel of a ring is a thread block of NCCL and gets its share of NVLink,
+no more while others wait for the network: on links that give it more, its steps inside a domain are later by the
+difference.
 Leaves out: CollNet; PAT of other than a power of two, for which a ring is taken.
 """
 
@@ -29,7 +30,7 @@ NVLS_CHANNELS: Final = 16  # NCCL, src/enqueue.cc: NVLS should not need more to 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MethodProgram:
-    """What a section ``collective`` says for a method.
+    """Keys of a section ``collective`` for a method.
 
     Attributes
     ----------
@@ -69,7 +70,7 @@ def program(
         if group.members & (group.members - 1) == 0:
             text = "NCCL takes PAT, here recursive halving and doubling"
             return MethodProgram(method=Method(algorithm="halving-doubling"), note=text)
-        text = "NCCL takes PAT, which has no program here for other than a power of two: a ring in its place"
+        text = "NCCL takes PAT, which has a program here only for powers of two: a ring replaces it"
         return replace(
             program(Method(algorithm="ring"), group, size_bytes, figures, own_channels=own_channels), note=text
         )
@@ -89,7 +90,10 @@ def program(
 
 
 def _hold_ps(method: Method, group: GroupShape, piece: float, count: int, figures: CollectiveFigures) -> int:
-    """How much longer a step inside a domain takes than the link alone, for a piece of one of ``count`` channels."""
+    """Extra time of a step inside a domain beyond the link's time.
+
+    It is for a piece of one of ``count`` channels.
+    """
     others = max(0.0, count * (1 - 1 / group.per_domain if group.domains > 1 else 1) - 1)
     full_ps = others * min(piece, HELD_BYTES) * 8 * SECOND_PS / figures.nvlink_rate_bps
     if piece <= SLICE_BYTES:

@@ -1,4 +1,4 @@
-"""Protocols of NCCL with their efficiency and latencies, each figure with its source, as keys of a `Call`.
+"""NCCL's protocols: efficiency and latencies with sources, as keys of `Call`.
 
 NCCL has figures for ring, tree, NVLS, NVLSTree (here `hierarchical` with NVLS inside) and PAT (here
 `halving-doubling`); other algorithms take those of the ring, and the caveats say so.
@@ -24,7 +24,7 @@ _OWN_FIGURES: Final = {"ring": "ring", "tree": "tree", "nvls": "nvls", "nvls-tre
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProtocolFigures:
-    """What a protocol makes of a call: fields of `Call` by their names, and what is uncertain of them.
+    """Effect of a protocol on a call: fields of `Call`, and uncertainties.
 
     ``round_bytes`` is of a channel of NCCL with its buffers as they come.
     """
@@ -38,7 +38,7 @@ class ProtocolFigures:
 
 
 def software(protocol: str, algorithm: str) -> ProtocolFigures:
-    """Efficiency and latencies of a protocol of NCCL with an algorithm.
+    """Efficiency and latencies of an NCCL protocol with an algorithm.
 
     Parameters
     ----------

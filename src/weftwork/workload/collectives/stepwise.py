@@ -1,4 +1,4 @@
-"""Whole collectives as sends and receives, for engines that know nothing else.
+"""Collectives as sends and receives, for engines without `Collect`.
 
 A ring becomes its steps: as many rings as an NVLink domain has members, each entering a domain by the NICs of another
 member and with an equal share of the bytes; an all-to-all becomes a message to each other member. A collective then
@@ -44,7 +44,9 @@ MAX_CHANNEL = (1 << 16) - 1  # as engines have it: 16 bits of a flow's identity
 
 
 def cosets(grid: Grid, ranks: int, first_rank: int = 0) -> NDArray[np.int64]:
-    """Groups of a grid: shape (groups, members), members by their coordinate.
+    """Groups of a grid as an array (groups, members).
+
+    Members are in the order of their coordinate.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ def cosets(grid: Grid, ranks: int, first_rank: int = 0) -> NDArray[np.int64]:
 
 
 def stepwise(job: Job, domain: NDArray[np.int64], *, near_latency_ps: int = 0, far_latency_ps: int = 0) -> Job:
-    """Write every `Collect` of a job as sends and receives.
+    """Replace every `Collect` of a job by sends and receives.
 
     Parameters
     ----------
@@ -94,7 +96,10 @@ def stepwise(job: Job, domain: NDArray[np.int64], *, near_latency_ps: int = 0, f
 
 
 class _Writer:
-    """Operations written anew; each distinct one once, since programs repeat them."""
+    """Rewritten operations, each distinct one once.
+
+    Programs repeat operations.
+    """
 
     def __init__(self, job: Job, domain: NDArray[np.int64], near_latency_ps: int, far_latency_ps: int) -> None:
         self._job = job
@@ -110,7 +115,7 @@ class _Writer:
         self._width: int = max([1, *(len(self._rings_of(grid)) * self._columns for grid in grids)])
 
     def again(self, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-        """A stream or the body of a loop, written anew."""
+        """A rewritten stream or loop body."""
         found: list[Operation] = []
         for operation in operations:
             if id(operation) not in self._known:
@@ -135,7 +140,10 @@ class _Writer:
         return (*late, *(self._ring(operation) if operation.pattern == "ring" else self._all_to_all(operation)))
 
     def _waited_ps(self, operation: Collect) -> int:
-        """Latencies of paths that the steps of a ring wait for, but for the last; a far step waits for its ACK too."""
+        """Path latencies that the steps of a ring wait for, except the last step.
+
+        A far step waits for its ACK too.
+        """
         if operation.pattern != "ring":
             return 0
         near_ps, far_ps = self._latency_ps
@@ -193,7 +201,10 @@ class _Writer:
     def _near_and_far(
         self, to: tuple[int, ...], of: tuple[int, ...], operation: Collect
     ) -> list[tuple[Peer | None, Peer | None, float]]:
-        """Whom each rank sends to and receives from inside its domain and beyond, and how much a byte counts there."""
+        """Peers of each rank near and far, and the weight of a byte.
+
+        Near peers are inside the rank's domain, far peers outside. The weight is that of a byte to these peers.
+        """
         far = operation.network_share if operation.pattern == "all-to-all" else 1.0
         found = []
         for is_far, share in ((False, 1 / operation.local_efficiency), (True, far / operation.network_efficiency)):
@@ -203,7 +214,7 @@ class _Writer:
         return found
 
     def _only(self, table: tuple[int, ...], *, is_far: bool) -> Peer | None:
-        """The peers of a table that are in another domain, or in the same; None where there are none."""
+        """The peers in another domain, or in the same; None without any."""
         peers = np.array(table)
         there = (peers >= 0) & ((self._domain != self._domain[peers]) == is_far)
         return Peer(rule="table", table=tuple(np.where(there, peers, -1).tolist())) if there.any() else None
@@ -214,7 +225,7 @@ class _Writer:
         return tuple(table.tolist())
 
     def _rings_of(self, grid: Grid) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """For each ring who follows and who leads each rank."""
+        """Successor and predecessor of each rank in each ring."""
         if grid not in self._rings:
             groups = cosets(grid, self._job.ranks)
             width = max(_members_of_a_domain(self._domain[group]) for group in groups)
@@ -228,13 +239,16 @@ class _Writer:
 
 
 def _members_of_a_domain(domain: NDArray[np.int64]) -> int:
-    """Most members that a domain has; 1 where all are in one, since one ring uses all of NVLink."""
+    """Most members of a domain; 1 for a single domain.
+
+    Within a single domain one ring uses all of NVLink.
+    """
     counts = np.unique(domain, return_counts=True)[1]
     return 1 if len(counts) == 1 else int(counts.max())
 
 
 def _through_domains(group: NDArray[np.int64], domain: NDArray[np.int64], ring: int) -> NDArray[np.int64]:
-    """Members domain by domain; ring j enters each by its member j."""
+    """Members domain by domain; ring j enters each domain at its member j."""
     parts = []
     for one in dict.fromkeys(domain.tolist()):
         own = group[domain == one]
@@ -243,7 +257,7 @@ def _through_domains(group: NDArray[np.int64], domain: NDArray[np.int64], ring: 
 
 
 def _all(job: Job) -> list[Operation]:
-    """Every operation of a job once, those in loops included."""
+    """Every operation of a job once, including those in loops."""
     seen: dict[int, Operation] = {}
 
     def visit(operations: tuple[Operation, ...]) -> None:

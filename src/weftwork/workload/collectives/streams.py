@@ -1,4 +1,4 @@
-"""Streams that algorithms are put together from: the one that starts and ends a repetition, rings and exchanges.
+"""Building blocks of collective algorithms: streams of repetitions, rings and exchanges.
 
 A step of a ring is two streams, since `Wait` waits for all that its stream has posted: the sending one would else wait
 for acknowledgements. The receiving stream counts a token up for each piece that has come; the sending one counts it
@@ -35,7 +35,10 @@ __all__ = ["Cut", "Lane", "Streams", "counter", "exchange", "repeated", "ring", 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lane:
-    """What the messages of one phase of one share have in common; ``pause_ps`` is the latency of its steps."""
+    """Common properties of the messages of one phase and share.
+
+    ``pause_ps`` is the latency of its steps.
+    """
 
     share: Share
     connection: int
@@ -67,11 +70,11 @@ class Lane:
         return Send(peer=peer, size=size, channel=self.connection, priority=self.priority, nic=self.nic, rail=self.rail)
 
     def receive(self, peer: Peer, *, reduce: bool = False) -> Receive:
-        """Receive what comes from a peer."""
+        """Receive data from a peer."""
         return Receive(peer=peer, channel=self.connection, reduce=reduce)
 
     def passed(self, token: int) -> tuple[Operation, ...]:
-        """Wait for what was posted, and count a token up when the latency of the step has passed.
+        """Wait for posted operations, then count a token up after the latency.
 
         The next piece may come meanwhile: what NCCL counts is a latency, which pieces that follow each other overlap.
         """
@@ -80,7 +83,9 @@ class Lane:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cut:
-    """Which parts a message carries besides the one that its moving digit names, and into which pieces a step is cut.
+    """Extra parts of a message, and the pieces of a step.
+
+    The parts are besides the part that its moving digit names.
 
     Attributes
     ----------
@@ -96,7 +101,7 @@ class Cut:
 
 
 class Streams:
-    """Streams and tokens of one program, as they are put together.
+    """Streams and tokens of one program during construction.
 
     Tokens are counters of a rank: whoever wants one takes the next.
     """
@@ -108,18 +113,24 @@ class Streams:
         self._streams: list[tuple[Operation, ...]] = []
 
     def token(self) -> int:
-        """A token that nobody has yet."""
+        """A new token."""
         self._tokens += 1
         return self._tokens - 1
 
     def at_start(self, times: int = 1) -> int:
-        """A token that is counted up, once or more, when a repetition starts."""
+        """A token that is counted up at the start of a repetition.
+
+        It may be counted up more than once.
+        """
         token = self.token()
         self._begin += [Notify(token=token)] * times
         return token
 
     def before_end(self, times: int = 1) -> int:
-        """A token for which a repetition waits, once or more, before it ends."""
+        """A token that a repetition waits for before its end.
+
+        It may wait for the token more than once.
+        """
         token = self.token()
         self._finish += [Await(token=token)] * times
         return token
@@ -129,28 +140,34 @@ class Streams:
         self._streams += [tuple(stream) for stream in streams]
 
     def of_gpu(self, call: Call) -> list[tuple[Operation, ...]]:
-        """All streams of a GPU; the first passes the milestones start and end."""
+        """All streams of a GPU; the first stream passes the milestones start and end."""
         launch = (Compute(duration_ps=call.base_latency_ps),) if call.base_latency_ps else ()
         body = (Milestone(name=START), *launch, *self._begin, *self._finish, Milestone(name=END))
         return [(Loop(count=call.repeat, body=body),), *self.of_switch(call)]
 
     def of_switch(self, call: Call) -> list[tuple[Operation, ...]]:
-        """All streams of an NVLink switch, which does what it is sent and passes no milestone."""
+        """All streams of an NVLink switch.
+
+        The switch reacts to messages and passes no milestone.
+        """
         return [repeated(call, stream) for stream in self._streams]
 
 
 def repeated(call: Call, stream: Sequence[Operation]) -> tuple[Operation, ...]:
-    """A stream that is run once in each repetition."""
+    """A stream that runs once in each repetition."""
     return (Loop(count=call.repeat, body=tuple(stream)),)
 
 
 def counter(ranks: int, size: int, weight: int = 1, shift: int = 0) -> Digit:
-    """The innermost loop's counter as a digit, the same on all ranks: (shift + i) mod ``size``, times ``weight``."""
+    """The innermost loop counter as a digit, equal on all ranks.
+
+    The digit is (shift + i) mod ``size``, times ``weight``.
+    """
     return Digit(group=Group(stride=ranks, size=size), shift=shift, step=1, weight=weight)  # rank // ranks is 0
 
 
 def whole(digit: Digit, shift: int, step: int) -> Digit:
-    """A digit of the same group and weight with another rule on the loop's counter."""
+    """A digit with the same group and weight, and another loop rule."""
     return Digit(group=digit.group, shift=shift, step=step, weight=digit.weight)
 
 
@@ -165,7 +182,9 @@ def ring(
     stores: int,
     tokens: tuple[int, int, int],
 ) -> tuple[list[Operation], list[Operation]]:
-    """Pass parts around a ring: in step i, member c sends part c + first - i of the group to member c + 1.
+    """Pass parts around a ring.
+
+    In step i, member c sends part c + first - i of the group to member c + 1.
 
     Parameters
     ----------
@@ -213,7 +232,9 @@ def ring(
 def exchange(
     lane: Lane, group: Group, moving: Digit, cut: Cut, *, reduce: bool, go: int, done: int
 ) -> tuple[list[Operation], list[Operation]]:
-    """Send to every other member of a group at once; the i-th send (from 0) goes to member c + 1 + i.
+    """Send to every other member of a group at once.
+
+    The i-th send (from 0) goes to member c + 1 + i.
 
     Parameters
     ----------

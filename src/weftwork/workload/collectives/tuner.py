@@ -1,9 +1,9 @@
-"""Which method NCCL takes at a size: what its tuner expects of each, or what the tuner of a network's plugin says.
+"""NCCL's choice of method by size.
 
-NCCL expects latency + bytes / bandwidth of every method and takes the least. It can be wrong, and the curves of
-nccl-tests show it: an all-gather on AWS p5 dips where the tuner leaves LL128 for Simple too early. So the choice is
-NCCL's, and what the method then takes is `closed_form`'s. On EFA the plugin aws-ofi-nccl overrides it for all-reduces
-of three servers or more (regions.toml).
+Its tuner estimates each method, or the tuner of a network's plugin decides. NCCL expects latency + bytes / bandwidth of
+every method and takes the least. It can be wrong, and the curves of nccl-tests show it: an all-gather on AWS p5 dips
+where the tuner leaves LL128 for Simple too early. So the choice is NCCL's, and what the method then takes is
+`closed_form`'s. On EFA the plugin aws-ofi-nccl overrides it for all-reduces of three servers or more (regions.toml).
 Source: NVIDIA/nccl, src/graph/tuning.cc, ncclTopoTuneModel and ncclTopoGetAlgoTime; aws/aws-ofi-nccl, src/tuner.
 Leaves out: CollNet, since no network here reduces; trees inside one server; the search for channels, of which there is
 one for each GPU of a domain between domains and 12 inside one, with 0.96 of the NIC's rate (48 of 50 GB/s, 24 of 25).
@@ -59,7 +59,7 @@ def chosen(
     network_efficiency: float = 1.0,
     latency_scale: float = 1.0,
 ) -> Alone:
-    """The method that NCCL takes at a size, and what it takes alone.
+    """The method that NCCL takes at a size, and the method's time alone.
 
     Parameters
     ----------
@@ -79,7 +79,9 @@ def chosen(
 def chosen_method(
     operation: str, group: GroupShape, size_bytes: float, figures: CollectiveFigures, *, protocol: str | None = None
 ) -> Method:
-    """The method that NCCL takes at a size; of equals the first of `methods`.
+    """The method that NCCL takes at a size.
+
+    Of equal methods it is the first of `methods`.
 
     Parameters
     ----------
@@ -105,7 +107,7 @@ def chosen_method(
 def estimate_ps(
     operation: str, method: Method, group: GroupShape, size_bytes: float, figures: CollectiveFigures
 ) -> float:
-    """What NCCL's tuner expects of a method: latency + bytes / bandwidth.
+    """Time that NCCL's tuner expects of a method: latency + bytes / bandwidth.
 
     Parameters
     ----------
@@ -118,7 +120,7 @@ def estimate_ps(
 
 
 def _of_region(operation: str, group: GroupShape, size_bytes: float, figures: CollectiveFigures) -> Method | None:
-    """What the tuner of AWS's plugin says; None where it leaves the choice to NCCL."""
+    """The choice of AWS's tuner plugin; None if it leaves it to NCCL."""
     if figures.network != "efa-v2" or operation != "all-reduce" or group.per_domain != 8 or group.domains < 3:
         return None
     rows = sorted(REGIONS.values(), key=lambda row: int(row.value("gpus")))
@@ -137,7 +139,10 @@ def _of_region(operation: str, group: GroupShape, size_bytes: float, figures: Co
 
 
 def _on_line(rows: list[Row], key: str, members: int) -> float:
-    """A bound between two rows, on a line in the logarithms of GPUs and bytes; below the first row as there."""
+    """A bound between two rows, interpolated in logarithms.
+
+    The logarithms are those of GPUs and bytes. Below the first row it is the first row's bound.
+    """
     for low, high in pairwise(rows):
         first, last = int(low.value("gpus")), int(high.value("gpus"))
         if members <= last:
@@ -149,7 +154,7 @@ def _on_line(rows: list[Row], key: str, members: int) -> float:
 def _bandwidth_bps(
     operation: str, method: Method, group: GroupShape, size_bytes: float, figures: CollectiveFigures
 ) -> float:
-    """Bytes of the buffer by time, without latencies, as NCCL expects it."""
+    """Buffer bytes per time that NCCL expects, without latencies."""
     row = TUNER.get(figures.name, TUNER["h100"])
     scale = 1 if group.domains == 1 else 2 if group.domains == 2 else 4
     channels = CHANNELS_INSIDE if group.domains == 1 else group.per_domain
@@ -192,13 +197,16 @@ def _bandwidth_bps(
 
 @cache
 def _rates_bps(name: str) -> tuple[int, int]:
-    """Of NVLink, and of the NICs of a GPU, of a server of the catalogue."""
+    """Rates of NVLink and of a GPU's NICs in a catalogue server."""
     server, port_bps = node(name).server, int(SERVERS[name].value("nic_port_rate_bps"))
     return server.nvlink_rate_bps, port_bps * server.nic_ports // server.gpus
 
 
 def _ring_bps(group: GroupShape, figures: CollectiveFigures) -> float:
-    """Of all rings together: NVLink in one domain, else the NICs of a domain, or its NVLink where that is slower."""
+    """Rate of all rings together.
+
+    It is that of NVLink in one domain, else of the NICs of a domain, or of its NVLink if that is slower.
+    """
     if group.domains == 1:
         return float(figures.nvlink_rate_bps)
     nics_bps = SEARCH_SHARE * figures.network_rate_bps * group.per_domain

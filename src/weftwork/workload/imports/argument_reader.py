@@ -1,4 +1,4 @@
-"""Values of arguments by kind; what is wrong with them is kept, and reading goes on.
+"""Read argument values by kind, and collect mistakes.
 
 Leaves out: what an argument means for a scenario (`weftwork.workload.imports.megatron`).
 """
@@ -33,7 +33,7 @@ _SHOWN: Final = 60  # chosen: letters of a wrong value that a message repeats
 
 @dataclass(kw_only=True)
 class ArgumentReader:
-    """Arguments that are read one by one.
+    """Reader of arguments, one by one.
 
     Parameters
     ----------
@@ -78,7 +78,10 @@ class ArgumentReader:
 
     @property
     def hint(self) -> str:
-        """Where what is missing may be: in a variable that holds words of the command, and that has no value."""
+        """Hint at a variable that may hold the missing argument.
+
+        The variable holds words of the command, and has no value.
+        """
         names = [name[1:] for name in self.unknown if name.startswith("$") and name[1:].isidentifier()]
         if not names:
             return ""
@@ -93,8 +96,8 @@ class ArgumentReader:
             self.ignored[one.argument] = "found with several values"
             return
         if old is not None and old.values != one.values and (old.is_conditional or one.is_conditional):
-            found = f"found '{_shown(old)}' in line {old.line} and '{_shown(one)}' here, one of them under a condition"
-            self.wrong(one.argument, f"{found}; wanted one, since the script is not run", line=one.line)
+            found = f"found '{_shown(old)}' in line {old.line} and '{_shown(one)}' here, one value under a condition"
+            self.wrong(one.argument, f"{found}; wanted one value, since the script is not run", line=one.line)
         self.given[one.argument] = one
 
     def _not_known(self, one: Given) -> None:
@@ -114,7 +117,7 @@ class ArgumentReader:
         self.mistakes.append(Mistake(path=argument, text=text, line=line, fix=fix))
 
     def has(self, *arguments: str) -> bool:
-        """Whether one of them is given."""
+        """Whether one of the arguments is given."""
         return any(argument in self.given for argument in arguments)
 
     def flag(self, argument: str) -> bool:
@@ -124,11 +127,11 @@ class ArgumentReader:
             return False
         values = [value for value in one.values if not without_value(value)]
         if values:
-            self.wrong(argument, f"found '{values[0][:_SHOWN]}' behind it, wanted nothing: it is a switch")
+            self.wrong(argument, f"found '{values[0][:_SHOWN]}' after it, wanted nothing: the argument is a switch")
         return True
 
     def whole(self, argument: str, default: int | None = None, *, low: int = 1) -> int | None:
-        """A whole number, or ``default`` where the argument is not given or is wrong."""
+        """A whole number; ``default`` if the argument is missing or wrong."""
         text = self.word(argument)
         if text is None:
             return default
@@ -138,7 +141,10 @@ class ArgumentReader:
         return int(text)
 
     def needed(self, argument: str, instead: int = 1) -> int:
-        """A whole number that must be there; ``instead`` where it is not, so that reading can go on."""
+        """A required whole number; ``instead`` if it is missing.
+
+        Reading then goes on.
+        """
         if argument not in self.given:
             self.wrong(argument, f"missing, wanted a whole number{self.hint}")
         return self.whole(argument, instead) or instead
@@ -158,7 +164,7 @@ class ArgumentReader:
         return value
 
     def word(self, argument: str, choices: tuple[str, ...] = ()) -> str | None:
-        """The one value of an argument, or None where it is not given or is wrong."""
+        """The single value of an argument; None if missing or wrong."""
         one = self.given.get(argument)
         if one is None:
             return None

@@ -1,7 +1,8 @@
-"""Arguments of Megatron-LM as keys of a scenario, with what was read, assumed, ignored and not known.
+"""Arguments of Megatron-LM as keys of a scenario.
 
-Defaults of Megatron-LM that differ from those of a scenario are applied and told: without ``--sequence-parallel``
-nothing is split along the sequence, without ``--overlap-grad-reduce`` no gradients hide behind computation.
+The result reports arguments that were read, assumed, ignored and not known. Defaults of Megatron-LM that differ from
+those of a scenario are applied and told: without ``--sequence-parallel`` nothing is split along the sequence, without
+``--overlap-grad-reduce`` no gradients hide behind computation.
 Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (commit 000c4ac2), for defaults and ``validate_args``.
 Leaves out: the fabric, of which arguments say nothing but the number of GPUs.
 """
@@ -47,7 +48,7 @@ _YAML: Final = (".yaml", ".yml")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MegatronImport:
-    """What arguments of Megatron-LM say to a scenario.
+    """Result of an import of Megatron-LM's arguments.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class MegatronImport:
 def read_megatron_file(
     path: Path, *, gpus: int | None = None, variables: Mapping[str, str] | None = None
 ) -> MegatronImport:
-    """Read a shell script that starts Megatron-LM, or a YAML file of its arguments.
+    """Read a shell script that starts Megatron-LM, or a YAML file.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ def read_megatron(
     gpus: int | None = None,
     is_whole: bool = True,
 ) -> MegatronImport:
-    """Read arguments of Megatron-LM as they stand on a command line.
+    """Read arguments of Megatron-LM from a command line.
 
     Parameters
     ----------
@@ -186,10 +187,10 @@ def _order(keys: _ScenarioKeys, reader: ArgumentReader) -> list[str]:
 
 @dataclass(kw_only=True)
 class _ScenarioKeys(ScenarioKeys):
-    """Keys of a scenario as arguments become them, one method for what belongs together."""
+    """Scenario keys made from arguments, with one method per subject."""
 
     def servers(self, launch: Launch, *, is_given: bool) -> None:
-        """How many GPUs take part, as far as the launcher says."""
+        """Read the number of GPUs, as far as the launcher states it."""
         for one in (launch.nodes, launch.gpus_per_node):
             if one is None:
                 continue
@@ -201,10 +202,10 @@ class _ScenarioKeys(ScenarioKeys):
             else:
                 missing = [name for value in one.values for name in without_value(value)]
                 found = f"'{missing[0]}' has no value without running the script" if missing else "found no number"
-                self.reader.ignored[one.argument] = f"{found}, so that the number of GPUs is open"
+                self.reader.ignored[one.argument] = f"{found}, so the number of GPUs is unknown"
 
     def degrees(self) -> int:
-        """Into how many ranks a model is split; returns the tensor degree."""
+        """Read the parallel degrees of a model; returns the tensor degree."""
         found = {}
         for key, argument in (
             ("tensor", "--tensor-model-parallel-size"),
@@ -231,7 +232,7 @@ class _ScenarioKeys(ScenarioKeys):
         return tensor
 
     def model(self, found: ModelFound) -> None:
-        """Which model is trained."""
+        """Read the model."""
         name = found.model.name if found.config is None else f"./{found.model.name}.json"
         self.values["training.model"] = name
         for argument, size in MODEL_ARGUMENTS.items():
@@ -250,7 +251,7 @@ class _ScenarioKeys(ScenarioKeys):
         self.assumed |= found.assumed
 
     def stages(self, layers: int | None) -> None:
-        """How layers are given to pipeline stages."""
+        """Read the assignment of layers to pipeline stages."""
         stages = self.reader.whole("--pipeline-model-parallel-size", 1) or 1
         each = self.reader.whole("--num-layers-per-virtual-pipeline-stage")
         virtual = self.reader.whole("--num-virtual-stages-per-pipeline-rank")
@@ -284,7 +285,7 @@ class _ScenarioKeys(ScenarioKeys):
             self.read[argument] = "nothing: training.balanced_ends counts both ends or neither"
 
     def batch(self) -> None:
-        """Sequences of an iteration, and their length."""
+        """Read the sequences per iteration, and their length."""
         is_whole = self.reader.is_whole
         micro = self.reader.needed("--micro-batch-size") if is_whole else self.reader.whole("--micro-batch-size", 1)
         self.put("training.micro_batch", micro or 1, "--micro-batch-size")
@@ -307,7 +308,7 @@ class _ScenarioKeys(ScenarioKeys):
         degrees = ("--tensor-model-parallel-size", "--context-parallel-size", "--pipeline-model-parallel-size")
         ranks = prod(self.reader.whole(argument, 1) or 1 for argument in degrees)
         if self.gpus is None or self.gpus % ranks:
-            text = "missing, and nobody says how many GPUs there are, wanted a whole number"
+            text = "missing, and the number of GPUs is unknown; wanted a whole number"
             self.reader.wrong("--global-batch-size", text)
             return
         copies = self.gpus // ranks
@@ -315,7 +316,7 @@ class _ScenarioKeys(ScenarioKeys):
         self.put("training.global_batch", micro * copies, "--global-batch-size", reason=reason)
 
     def sharding(self) -> None:
-        """What data parallel ranks share, and what is computed again."""
+        """Read sharding over data parallel ranks, and recomputation."""
         strategy = self.reader.word("--data-parallel-sharding-strategy", tuple(_SHARDING))
         has_fsdp = max(self.reader.flag(argument) for argument in _FSDP)
         has_torch = self.reader.flag("--use-torch-fsdp2")
@@ -332,7 +333,7 @@ class _ScenarioKeys(ScenarioKeys):
         read_recomputation(self)
 
     def precision(self) -> None:
-        """Numbers that matrices are multiplied in, and those in which gradients are summed."""
+        """Read number formats of matrix products and of gradient sums."""
         has_bf16, has_fp16 = self.reader.flag("--bf16"), self.reader.flag("--fp16")
         if has_bf16 and has_fp16:
             self.reader.wrong("--fp16", "found beside --bf16, wanted one of the two")
@@ -351,9 +352,9 @@ class _ScenarioKeys(ScenarioKeys):
         read_bf16_layers(self, is_delayed=eight is not None and four is None and recipe in {None, "delayed"})
         for argument, name in (("--bf16", "BF16"), ("--fp16", "FP16")):
             if self.reader.has(argument) and precision != "bf16":
-                self.read[argument] = f"what is not in {precision} is in {name}, as a scenario has it"
+                self.read[argument] = f"numbers that are not in {precision} are in {name}, as in a scenario"
         if has_fp16 and precision == "bf16":
-            self.read["--fp16"] = "training.precision: bf16, whose numbers are as wide"
+            self.read["--fp16"] = "training.precision: bf16, which is as wide"
         is_wide = self.reader.flag("--accumulate-allreduce-grads-in-fp32")
         is_narrow = self.reader.flag("--grad-reduce-in-bf16") or (has_fp16 and not is_wide)
         arguments = ["--grad-reduce-in-bf16", "--accumulate-allreduce-grads-in-fp32"]
@@ -365,7 +366,7 @@ class _ScenarioKeys(ScenarioKeys):
         )
 
     def overlap(self) -> None:
-        """What hides behind computation."""
+        """Read the communication that hides behind computation."""
         has_tensor = self.reader.flag("--tp-comm-overlap")
         self.put("training.overlap.tensor", TENSOR_OVERLAP if has_tensor else 0.0, "--tp-comm-overlap")
         sends = self.reader.flag("--overlap-grad-reduce")
@@ -392,7 +393,10 @@ def _size_text(model: Model, size: str) -> str:
 
 
 def _once(mistakes: list[Mistake]) -> list[Mistake]:
-    """An argument that is read twice has its mistake once."""
+    """Mistakes without repetitions.
+
+    An argument that is read twice has its mistake once.
+    """
     return list(dict.fromkeys(mistakes))
 
 

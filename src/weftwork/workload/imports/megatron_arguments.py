@@ -1,4 +1,4 @@
-"""The arguments of Megatron-LM: those that a scenario has keys for, and why the others say nothing to it.
+"""The arguments of Megatron-LM: keys of a scenario, or reasons for none.
 
 Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (commit 000c4ac2), for names, kinds and defaults; arguments
 of earlier releases that scripts still have are among them.

@@ -1,4 +1,4 @@
-"""Keys of a scenario, as arguments of Megatron-LM become them, with what was read and what is assumed.
+"""Scenario keys from Megatron-LM's arguments, with read and assumed values.
 
 Leaves out: what an argument means (`weftwork.workload.imports.megatron`, `weftwork.workload.imports.megatron_modules`).
 """
@@ -53,7 +53,7 @@ USUAL: Final[Mapping[str, KeyValue]] = MappingProxyType(
 
 @dataclass(kw_only=True)
 class ScenarioKeys:
-    """Keys of a scenario as arguments become them.
+    """Scenario keys made from arguments.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class ScenarioKeys:
     assumed: dict[str, str] = field(default_factory=dict)
 
     def put(self, key: str, value: KeyValue, *arguments: str, reason: str = "Megatron-LM's default") -> None:
-        """Set a key; the ``arguments`` that are given became it, and without any of them it is assumed."""
+        """Set a key from the given ``arguments``; without any it is assumed."""
         given = [argument for argument in arguments if self.reader.has(argument)]
         if not given and not self.reader.is_whole:
             return
@@ -83,13 +83,13 @@ class ScenarioKeys:
             self.assumed[key] = f"{value_text(value)}: {reason} without {arguments[0]}"
 
     def note(self, argument: str, text: str) -> None:
-        """Say more about an argument that was read."""
+        """Add a note about an argument that was read."""
         before = f"{self.read[argument]}; " if argument in self.read else ""
         self.read[argument] = before + text
 
 
 def value_text(value: KeyValue) -> str:
-    """A value as a user reads it."""
+    """Format a value for users."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):

@@ -1,5 +1,6 @@
-"""The sizes of a model in arguments of Megatron-LM, as a model of the catalogue or a ``config.json``; and back.
+"""Model sizes in arguments of Megatron-LM, as a model; and back.
 
+The model is one of the catalogue, or a ``config.json``.
 Source: NVIDIA/Megatron-LM, megatron/training/arguments.py, ``validate_args`` for what follows from other arguments;
 huggingface/transformers, src/transformers/models, for the keys of a ``config.json``.
 Leaves out: the padding of a vocabulary, less than 1 % of most models, and models that no ``config.json`` describes.
@@ -86,7 +87,7 @@ _TOKENIZERS: Final = {
     "Llama2Tokenizer": 32_000,  # Touvron et al., arXiv:2307.09288, section 2.2
 }
 _USUAL_TOKENIZER: Final = "GPT2BPETokenizer"  # NVIDIA/Megatron-LM, pretrain_gpt.py: args_defaults
-_USUAL_TEXT: Final = f"that of {_USUAL_TOKENIZER}, which pretrain_gpt.py takes where no tokenizer is named"
+_USUAL_TEXT: Final = f"that of {_USUAL_TOKENIZER}, which pretrain_gpt.py takes if no tokenizer is named"
 _VOCABULARY_FILES: Final = frozenset({"--vocab-file", "--merge-file"})  # those that this tokenizer reads
 
 
@@ -107,7 +108,9 @@ class ModelFound:
 
 
 def find_model(reader: ArgumentReader, *, name: str, tensor: int) -> ModelFound | None:
-    """Find the model; None where its sizes are wrong or missing, which the reader then knows.
+    """Find the model.
+
+    None if its sizes are wrong or missing; the reader has the mistakes.
 
     Parameters
     ----------
@@ -142,7 +145,7 @@ def find_model(reader: ArgumentReader, *, name: str, tensor: int) -> ModelFound 
         assumed.pop("model.ffn", None)  # no layer has that width
     if known is not None:
         if words is None:
-            assumed["model.vocabulary"] = f"{known.vocabulary:,}: that of {known.name}, whose other sizes are these"
+            assumed["model.vocabulary"] = f"{known.vocabulary:,}: that of {known.name}, which has the same other sizes"
         elif words != known.vocabulary and "model.vocabulary" in assumed:
             assumed["model.vocabulary"] += f", padded to {known.vocabulary:,}"
         return ModelFound(model=known, config=None, assumed=assumed)
@@ -157,7 +160,7 @@ def find_model(reader: ArgumentReader, *, name: str, tensor: int) -> ModelFound 
 
 
 def _config(reader: ArgumentReader, assumed: dict[str, str]) -> dict[str, Any]:
-    """All but the vocabulary, in the form that can hold it."""
+    """The configuration without vocabulary, in the form that can hold it."""
     layers, hidden, heads = (reader.needed(argument) for argument in _REQUIRED)
     if layers > _MOST_LAYERS:
         reader.wrong("--num-layers", f"found {layers:,}, wanted at most {_MOST_LAYERS:,}")
@@ -190,7 +193,7 @@ def _config(reader: ArgumentReader, assumed: dict[str, str]) -> dict[str, Any]:
 
 
 def _kind(reader: ArgumentReader, config: dict[str, Any], assumed: dict[str, str], *, is_gated: bool) -> dict[str, Any]:
-    """What makes a model more than a row of equal layers, and the architecture that has all of it."""
+    """Features beyond equal layers, and an architecture with all of them."""
     experts = reader.whole("--num-experts", 0, low=0) or 0
     layers, ffn = config["num_hidden_layers"], config["intermediate_size"]
     pattern = reader.word("--hybrid-override-pattern")
@@ -205,7 +208,7 @@ def _kind(reader: ArgumentReader, config: dict[str, Any], assumed: dict[str, str
         for argument in filter(reader.has, ("--mtp-use-repeated-layer", "--mtp-hybrid-override-pattern")):
             reader.wrong(argument, "a config.json has it with --hybrid-override-pattern alone")
     if windows and (pattern or is_latent or (extras and (mixtures < layers or extras["shared"]))):
-        reader.wrong("--window-size", "no config.json has windows together with what else this model has")
+        reader.wrong("--window-size", "no config.json has windows together with the other features of this model")
     if pattern is not None:
         if is_gated:
             reader.wrong("--hybrid-override-pattern", "is read without --swiglu alone: such a config.json has no gates")
@@ -305,7 +308,7 @@ def _expert_layers(reader: ArgumentReader, layers: int) -> int:
 
 
 def _windows(reader: ArgumentReader, layers: int) -> tuple[int, int]:
-    """Tokens of a window, and layers that have one."""
+    """Tokens of an attention window, and layers with a window."""
     text = reader.word("--window-size")
     if text is None:
         return 0, 0
@@ -322,7 +325,7 @@ def _windows(reader: ArgumentReader, layers: int) -> tuple[int, int]:
 
 
 def _ones(reader: ArgumentReader, argument: str, text: str, layers: int) -> int:
-    """How many layers of a pattern such as ``([0]*1+[1]*60)`` are 1."""
+    """Number of layers that are 1 in a pattern such as ``([0]*1+[1]*60)``."""
     try:
         pattern = _pattern(ast.parse(text.strip(), mode="eval").body, layers)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -334,7 +337,10 @@ def _ones(reader: ArgumentReader, argument: str, text: str, layers: int) -> int:
 
 
 def _pattern(node: ast.expr, most: int) -> list[int] | None:
-    """Lists of zeros and ones, their sums and their multiples; None for anything else and for more than ``most``."""
+    """Parse lists of zeros and ones, their sums and their multiples.
+
+    None for other text, and for more than ``most`` items.
+    """
     match node:
         case ast.List(elts=items):
             found = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, int)]
@@ -349,7 +355,7 @@ def _pattern(node: ast.expr, most: int) -> list[int] | None:
 
 
 def _vocabulary(reader: ArgumentReader, assumed: dict[str, str]) -> int | None:
-    """Words of the vocabulary, or None where only a tokenizer's file says it."""
+    """Size of the vocabulary; None if only a tokenizer file states it."""
     given = reader.whole("--padded-vocab-size") or reader.whole("--vocab-size")
     reader.whole("--make-vocab-size-divisible-by")
     tokenizer = reader.word("--tokenizer-type")
@@ -370,9 +376,10 @@ def _padded(reader: ArgumentReader, words: int | None, tensor: int) -> int:
 
 
 def _of_the_catalogue(described: Model, words: int | None, padded: int) -> list[Model]:
-    """Models of the catalogue that have the same layers, and the same vocabulary, padded or not, where it is known.
+    """Models of the catalogue with the same layers and vocabulary.
 
-    Where it is not known, and several models differ in it, those that were made for as many tokens come alone.
+    The vocabulary counts where it is known, padded or not. Where it is not known, and several models differ in it,
+    those that were made for as many tokens come alone.
     """
     sizes = {"name", "sequence", "vocabulary"}
     alike = [
@@ -438,9 +445,7 @@ def model_arguments(model: Model) -> tuple[list[str], dict[str, str]]:
     if model.expert_hidden:
         left_out["expert_hidden"] = "Megatron-LM has no argument for experts of another width than the model's"
     if model.delta is not None:
-        left_out["delta"] = (
-            "gated delta nets are not written as arguments: what is written has attention in their place"
-        )
+        left_out["delta"] = "gated delta nets are not written as arguments: attention is written in their place"
     if model.has_gated_attention:
         left_out["has_gated_attention"] = "gates of attention are not written as arguments"
     return words, left_out

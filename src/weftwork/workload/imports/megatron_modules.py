@@ -1,5 +1,6 @@
-"""What arguments of Megatron-LM say of single modules and layers: recomputation, layouts, numbers, graphs, experts.
+"""Arguments of Megatron-LM about single modules and layers.
 
+They set recomputation, layouts, numbers, graphs and experts.
 Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (commit 000c4ac2) and, for what is newer,
 megatron/core/transformer/transformer_config.py (commit 002526d8), for names, words and defaults.
 Leaves out: graphs of a whole mixture of experts, which need a fixed number of tokens for each expert.
@@ -45,7 +46,7 @@ _DEEPEP: Final = "--moe-enable-deepep"
 
 
 def read_recomputation(keys: ScenarioKeys) -> None:
-    """What a backward pass computes again."""
+    """Read the modules that a backward pass recomputes."""
     reader = keys.reader
     granularity = reader.word("--recompute-granularity", ("full", "selective"))
     if reader.flag("--recompute-activations"):
@@ -67,7 +68,7 @@ def _no_key(words: tuple[str, ...]) -> str:
 
 
 def _words(keys: ScenarioKeys, argument: str, choices: tuple[str, ...]) -> tuple[str, ...]:
-    """Words behind an argument, each once; also as one word with commas."""
+    """Distinct words of an argument; commas separate words too."""
     given = keys.reader.given.get(argument)
     if given is None:
         return ()
@@ -84,7 +85,7 @@ def _words(keys: ScenarioKeys, argument: str, choices: tuple[str, ...]) -> tuple
 
 
 def read_layout(keys: ScenarioKeys, stages: int, *, has_others: bool) -> int | None:
-    """The layout by hand; how many virtual stages it has, or None without one.
+    """Read a manual layout; return its virtual stages, or None without one.
 
     Parameters
     ----------
@@ -112,7 +113,9 @@ def read_layout(keys: ScenarioKeys, stages: int, *, has_others: bool) -> int | N
 
 
 def read_bf16_layers(keys: ScenarioKeys, *, is_delayed: bool) -> None:
-    """Layers at both ends that stay in BF16: one each, unless it is said how many.
+    """Read the layers at both ends that stay in BF16.
+
+    It is one layer at each end unless arguments say otherwise.
 
     Parameters
     ----------
@@ -137,7 +140,7 @@ def read_bf16_layers(keys: ScenarioKeys, *, is_delayed: bool) -> None:
 
 
 def read_software(keys: ScenarioKeys) -> None:
-    """Kernels that a scenario knows by name, and what launches them."""
+    """Read the kernels with names in a scenario, and how they are launched."""
     backend = keys.reader.word("--attention-backend", ("flash", "fused", "unfused", "local", "auto"))
     is_flash = backend not in {"unfused", "local"}
     keys.put("training.software.flash_attention", is_flash, "--attention-backend")
@@ -176,7 +179,7 @@ def _read_graphs(keys: ScenarioKeys, *, has_experts: bool) -> None:
 
 
 def _read_experts(keys: ScenarioKeys) -> None:
-    """How many kernels the experts of a GPU are, and its router."""
+    """Read the kernels of a GPU's experts and of its router."""
     reader = keys.reader
     is_grouped, is_legacy = reader.flag("--moe-grouped-gemm"), reader.flag("--moe-use-legacy-grouped-gemm")
     streams = 1 if not is_grouped else 0 if is_legacy else EXPERT_STREAMS
@@ -185,7 +188,7 @@ def _read_experts(keys: ScenarioKeys) -> None:
 
 
 def _read_dispatcher(keys: ScenarioKeys) -> None:
-    """How tokens come to experts, and what of a GPU that takes."""
+    """Read how tokens reach experts, and the GPU resources it takes."""
     reader = keys.reader
     kind = reader.word(_DISPATCHER, ("allgather", "alltoall", "flex"))
     backend = reader.word(_BACKEND, _BACKENDS)

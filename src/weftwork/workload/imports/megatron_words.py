@@ -1,5 +1,6 @@
-"""The arguments of Megatron-LM in a command line, a shell script or a YAML file, each with its line.
+"""Find Megatron-LM's arguments in a command line, script or YAML file.
 
+Each argument has its line.
 Source: NVIDIA/Megatron-LM, examples and tests/functional_tests/test_cases (``model_config.yaml``), for the forms;
 PyTorch, torch/distributed/run.py, for ``--nnodes`` and ``--nproc-per-node``; Slurm, sbatch(1), for ``#SBATCH``.
 Leaves out: what an argument means (`weftwork.workload.imports.megatron`).
@@ -54,7 +55,10 @@ _PROGRAM: Final = re.compile(r"\.py$")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
-    """One argument: its values, its line, and whether it stands below a condition of the script."""
+    """One argument: values, line, and whether it is conditional.
+
+    A conditional argument stands below a condition of the script.
+    """
 
     argument: str
     values: tuple[str, ...]
@@ -64,7 +68,7 @@ class Given:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
-    """What a file starts.
+    """The launch command of a file.
 
     Attributes
     ----------
@@ -80,7 +84,7 @@ class Launch:
 
     @property
     def gpus(self) -> int | None:
-        """All GPUs, where the launcher says both numbers."""
+        """All GPUs, if the launcher states both numbers."""
         counts = [_count(one) for one in (self.nodes, self.gpus_per_node)]
         return None if None in counts else (counts[0] or 0) * (counts[1] or 0)
 
@@ -88,7 +92,7 @@ class Launch:
 def launch_in_script(
     text: str, known: Container[str], variables: Mapping[str, str] | None = None
 ) -> tuple[Launch, list[Mistake]]:
-    """Find the arguments in a shell script, or in a command line.
+    """Find the arguments in a shell script or a command line.
 
     Parameters
     ----------
@@ -122,7 +126,9 @@ def launch_in_script(
 
 
 def launch_in_yaml(text: str) -> tuple[Launch, list[Mistake]]:
-    """Find the arguments in a YAML file, at any depth: ``--num-layers: 32`` and ``num_layers: 32`` are one.
+    """Find the arguments in a YAML file, at any depth.
+
+    ``--num-layers: 32`` and ``num_layers: 32`` are the same.
 
     Returns
     -------
@@ -144,7 +150,7 @@ def launch_in_yaml(text: str) -> tuple[Launch, list[Mistake]]:
 def _starts(
     words: Sequence[ShellWord], variables: Mapping[str, str] | None
 ) -> Iterator[tuple[Sequence[ShellWord], Sequence[ShellWord]]]:
-    """What stands in front of a program of Python and what stands behind it, also inside ``sh -c "..."``."""
+    """Words before and after a Python program, also inside ``sh -c "..."``."""
     for place, word in enumerate(words):
         if _PROGRAM.search(word.text):
             yield words[:place], words[place + 1 :]
@@ -161,7 +167,10 @@ def _starts(
 
 
 def _loose(script: ShellScript, known: Container[str]) -> Iterator[tuple[Sequence[ShellWord], Sequence[ShellWord]]]:
-    """Arguments in variables of a script that starts nothing itself, such as one that others source."""
+    """Arguments in variables of a script that starts nothing.
+
+    Other scripts may source such a script.
+    """
     words = [
         ShellWord(text=text, line=word.line, is_conditional=word.is_conditional)
         for held in script.variables.values()
@@ -178,7 +187,7 @@ def _has_known(words: Sequence[ShellWord], known: Container[str]) -> bool:
 
 
 def _parted(words: Sequence[ShellWord]) -> tuple[list[Given], list[ShellWord]]:
-    """Arguments with their values, and the words in front of the first argument."""
+    """Arguments with their values, and the words before the first argument."""
     given: list[Given] = []
     strays: list[ShellWord] = []
     for word in words:
@@ -203,7 +212,10 @@ def _parted(words: Sequence[ShellWord]) -> tuple[list[Given], list[ShellWord]]:
 
 
 def _is_bare(text: str) -> bool:
-    """Whether a word is nothing but what has no value, so that it may stand for any number of words."""
+    """Whether a word is nothing but a variable without a value.
+
+    It may stand for any number of words.
+    """
     return re.fullmatch("(\0[^\1]*\1)+", text) is not None
 
 
@@ -236,7 +248,7 @@ def _leaves(node: YamlMapping) -> Iterator[tuple[str, Scalar | YamlSequence]]:
 
 
 def _trainer(key: str, node: Scalar | YamlSequence, given: list[Given]) -> dict[str, Given]:
-    """Add what a key says to ``given``; or return it where it is about servers."""
+    """Add the argument of a key to ``given``, or return a key about servers."""
     values = _texts(node)
     line = node.line
     plain = key.lstrip("-").replace("-", "_")

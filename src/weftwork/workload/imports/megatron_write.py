@@ -1,5 +1,6 @@
-"""A training section of a scenario as arguments of Megatron-LM; `weftwork.workload.imports.megatron` reads them back.
+"""A training section of a scenario as arguments of Megatron-LM.
 
+`weftwork.workload.imports.megatron` reads them back.
 Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (commit 000c4ac2).
 Leaves out: data, learning rate and paths, of which a scenario knows nothing.
 """
@@ -226,7 +227,10 @@ def _experts(fields: Mapping[str, object]) -> list[str]:
 
 
 def _dispatcher(fields: Mapping[str, object]) -> list[str] | None:
-    """Words for how tokens come to experts; None where no dispatcher of Megatron-LM is as fast as the fields say."""
+    """Arguments of the token dispatcher; None if Megatron-LM has no match.
+
+    None of its dispatchers is then as fast as the fields say.
+    """
     count, share = fields.get("exchange_multiprocessors", 0), fields.get("exchange_efficiency")
     if not fields.get("has_deduplicated_experts"):
         return [] if count == 0 and share in {None, 1.0} else None

@@ -1,7 +1,8 @@
-"""Shell scripts read without being run: what plain assignments put into the words of each command.
+"""Read shell scripts without running them.
 
-A script that starts a training job is mostly assignments, arrays and one command at the end. Those are followed;
-whatever would have to be run, such as ``$(nvidia-smi -L)``, has no value, and a word that needs it says so.
+Plain assignments are put into the words of each command. A script that starts a training job is mostly assignments,
+arrays and one command at the end. Those are followed; whatever would have to be run, such as ``$(nvidia-smi -L)``, has
+no value, and a word that needs it says so.
 Source: POSIX.1-2017, Shell Command Language, section 2.6; ``NAME+=( ... )`` as in the GNU Bash manual, section 6.7.
 Leaves out: loops, functions and tests. An assignment below ``if`` counts as if it were reached, and its words know it.
 """
@@ -47,14 +48,19 @@ class ShellWord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShellScript:
-    """What a script runs, command by command, and the variables that it leaves, in the order of the script."""
+    """Commands of a script, and its final variables.
+
+    Both are in the order of the script.
+    """
 
     commands: tuple[tuple[ShellWord, ...], ...]
     variables: Mapping[str, tuple[ShellWord, ...]]
 
 
 def without_value(text: str) -> tuple[str, ...]:
-    """Name what has no value in a word: variables, commands, and variables that differ from branch to branch.
+    """Name the parts of a word that have no value.
+
+    They are variables, commands, and variables that differ from branch to branch.
 
     Examples
     --------
@@ -66,7 +72,7 @@ def without_value(text: str) -> tuple[str, ...]:
 
 
 def read_shell(text: str, variables: Mapping[str, str] | None = None) -> ShellScript:
-    r"""Read a script; nothing of it is run.
+    r"""Read a script without running it.
 
     Parameters
     ----------
@@ -97,7 +103,7 @@ class _Shell:
     depth: int = 0
 
     def command(self, raw: RawCommand) -> tuple[ShellWord, ...]:
-        """Obey the assignments of a command, and return its other words."""
+        """Apply the assignments of a command, and return its other words."""
         words = self._without_keywords(raw.words)
         is_conditional = self.depth > 0 or raw.joint in {"&&", "||"}
         first = 0
@@ -141,7 +147,10 @@ class _Shell:
         self.held[name] = (ShellWord(text=value, line=word.line, is_conditional=is_conditional),)
 
     def _expand(self, word: RawWord, *, is_conditional: bool, is_whole: bool = False) -> Iterator[ShellWord]:
-        """Words that a word stands for; one, blanks included, where ``is_whole``."""
+        """Expand a word into words; a single one if ``is_whole``.
+
+        The single word keeps its blanks.
+        """
         found: list[ShellWord] = []
         open_word: ShellWord | None = None
         for piece in word.pieces:
@@ -163,7 +172,7 @@ class _Shell:
             yield ShellWord(text=one.text[:_MOST_LETTERS], line=one.line, is_conditional=flag)
 
     def _values(self, piece: Piece, line: int, depth: int = 0) -> list[ShellWord]:
-        """What a piece stands for: a word, or those of an array."""
+        """Values of a piece: one word, or the words of an array."""
         if piece.kind == "text":
             return [ShellWord(text=piece.text, line=line)]
         if piece.kind == "arithmetic":
@@ -190,7 +199,7 @@ class _Shell:
         return list(held if every else held[:1])
 
     def _number(self, text: str) -> str:
-        """Value of an expression, or a mark where it has none."""
+        """Value of an expression, or a mark without a value."""
         named = re.sub(r"\$\{?([A-Za-z_]\w*)\}?", r"\1", text).replace("/", "//").strip()
         try:
             value = self._evaluate(ast.parse(named, mode="eval").body)
@@ -212,7 +221,10 @@ class _Shell:
 
 
 def _mark(name: str) -> str:
-    """What stands in a word in place of something without a value; no blank, so that it stays one word."""
+    """Placeholder for a part without a value.
+
+    It has no blank, so that the word stays a single word.
+    """
     return "\0" + re.sub(r"\s", "\2", re.sub("[\0\1]", "", name)) + "\1"
 
 
@@ -232,12 +244,15 @@ def _calculated(operator: ast.operator, first: int, second: int) -> int | None:
 
 
 def _names(word: RawWord, name: str) -> bool:
-    """Whether a word holds a variable, as in ``A="$A --more"``, which adds to it."""
+    """Whether a word contains a variable, as in ``A="$A --more"``.
+
+    Such a word adds to the variable.
+    """
     return any(piece.kind == "variable" and piece.text == name for piece in word.pieces)
 
 
 def _plain(word: RawWord) -> str:
-    """The text at the beginning of a word, as far as it is written out and not quoted."""
+    """Leading text of a word that is literal and not quoted."""
     found = ""
     for piece in word.pieces:
         if piece.kind != "text" or piece.is_quoted:
@@ -247,7 +262,7 @@ def _plain(word: RawWord) -> str:
 
 
 def _behind(pieces: list[Piece], letters: int) -> list[Piece]:
-    """The pieces without the first letters, which are plain text."""
+    """The pieces without a literal prefix."""
     for index, piece in enumerate(pieces):
         if letters < len(piece.text):
             return [Piece(kind=piece.kind, text=piece.text[letters:], is_quoted=piece.is_quoted), *pieces[index + 1 :]]
@@ -258,7 +273,7 @@ def _behind(pieces: list[Piece], letters: int) -> list[Piece]:
 
 
 def _split(values: list[ShellWord]) -> Iterator[tuple[ShellWord, bool]]:
-    """Words that blanks part; and whether each continues what stands in front of it."""
+    """Split words at blanks, and note which continue the previous piece."""
     for index, value in enumerate(values):
         for place, text in enumerate(value.text.split()):
             joins = index == 0 and place == 0 and not value.text[0].isspace()

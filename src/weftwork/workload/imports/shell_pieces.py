@@ -1,5 +1,6 @@
-"""The words of a shell script as pieces, each with its line: text, variables, arithmetic, commands inside a word.
+"""The words of a shell script as pieces, each with its line.
 
+A piece is text, a variable, arithmetic, or a command inside a word.
 Source: POSIX.1-2017, Shell Command Language, sections 2.2, 2.3 and 2.6; arrays as in the GNU Bash manual, section 6.7.
 Leaves out: what the pieces stand for (`weftwork.workload.imports.shell`), and process substitution.
 """
@@ -34,7 +35,10 @@ class Piece:
 
 @dataclass(kw_only=True, slots=True)
 class RawWord:
-    """A word before anything is put in the place of its variables; ``array`` holds the items of ``NAME=( ... )``."""
+    """A word before variables are expanded.
+
+    ``array`` holds the items of ``NAME=( ... )``.
+    """
 
     line: int
     pieces: list[Piece] = field(default_factory=list)
@@ -43,14 +47,17 @@ class RawWord:
 
 @dataclass(kw_only=True, slots=True)
 class RawCommand:
-    """Words up to the end of a command; ``joint`` is what stands in front of it, such as ``&&``."""
+    """Words up to the end of a command.
+
+    ``joint`` is the text in front of it, such as ``&&``.
+    """
 
     words: list[RawWord]
     joint: str
 
 
 def split_commands(text: str) -> list[RawCommand]:
-    """Part a script into commands.
+    """Split a script into commands.
 
     Parameters
     ----------
@@ -60,7 +67,10 @@ def split_commands(text: str) -> list[RawCommand]:
 
 
 def pieces_of(text: str, *, is_quoted: bool) -> list[Piece]:
-    """The pieces of what stands behind ``:-`` in a variable, in which blanks belong to the word."""
+    """Pieces of the text after ``:-`` in a variable.
+
+    Blanks belong to the word there.
+    """
     lexer = _Lexer(text=text)
     word = RawWord(line=1)
     while lexer.at < len(text):
@@ -90,7 +100,7 @@ class _Lexer:
         return found
 
     def _joint(self) -> str:
-        """Step over what ends a command."""
+        """Step over the separator that ends a command."""
         if self.at >= len(self.text):
             return ""
         two = self.text[self.at : self.at + 2]
@@ -101,7 +111,10 @@ class _Lexer:
         return joint
 
     def _words(self, until: str | None) -> list[RawWord]:
-        """Words up to the end of a command, or of an array where ``until`` is its bracket."""
+        """Words up to the end of a command, or of an array.
+
+        ``until`` is the bracket of the array.
+        """
         words: list[RawWord] = []
         is_target = False  # of a redirection: the next word is a file
         while self.at < len(self.text):
@@ -127,7 +140,7 @@ class _Lexer:
         return self.text[self.at : self.at + 2] == "&>"
 
     def _redirection(self, words: list[RawWord]) -> bool:
-        """Step over ``>``, ``2>&1`` or ``<<EOF``; whether a file follows."""
+        """Step over ``>``, ``2>&1`` or ``<<EOF``; return whether a file follows."""
         before = self.text[self.at - 1 : self.at]
         if words and before.isdigit() and words[-1].pieces and words[-1].pieces[-1].text.isdigit():
             words.pop()  # the number of the stream
@@ -228,7 +241,7 @@ class _Lexer:
         self._step(stop + end - self.at)
 
     def _closing(self, start: int, opens: str, closes: str) -> int:
-        """Where the bracket closes that opened before ``start``."""
+        """Position of the bracket that closes the bracket before ``start``."""
         depth = 1
         for at in range(start, len(self.text)):
             depth += (self.text[at] == opens) - (self.text[at] == closes)

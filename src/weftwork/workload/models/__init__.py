@@ -1,1 +1,1 @@
-"""Models by name or from a Hugging Face configuration, and how large they are."""
+"""Models by name or Hugging Face configuration, and their sizes."""

@@ -1,7 +1,7 @@
-"""The catalogue of models: records of `weftwork.spec.training.Model` by name, each figure with its source.
+"""The catalogue of models by name, each figure with its source.
 
-Models of published recipes that have layers which are none of that record are in a catalogue of their own, `ABSENT`,
-with what they have.
+The records are `weftwork.spec.training.Model`. Models of published recipes that have layers which are none of that
+record are in a catalogue of their own, `ABSENT`, with what they have.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["ABSENT", "MODELS", "AbsentModel", "AbsentModels", "model", "model_ca
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AbsentModel:
-    """A model that people train and Weftwork does not know.
+    """A well-known model that Weftwork does not have.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class AbsentModel:
 
 
 class AbsentModels(Mapping[str, AbsentModel]):
-    """Absent models by name, read from ``path`` when first needed."""
+    """Absent models by name, read from ``path`` at first use."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -99,7 +99,7 @@ def model(name: str, *, path: str = "training.model") -> Model:
     """
     absent = ABSENT.get(name)
     if absent is not None:
-        text = f"found '{name}', a model that has what Weftwork does not know: {absent.missing}"
+        text = f"found '{name}', a model with features that Weftwork does not know: {absent.missing}"
         raise ConfigError(path, [Mistake(path=path, text=text, fix=absent.nearest)])
     row = MODELS.find(name, path=path)
     values = {key: figure.value for key, figure in row.figures.items()}
@@ -116,7 +116,10 @@ def model(name: str, *, path: str = "training.model") -> Model:
 
 
 def model_caveats(name: str) -> dict[str, Caveat]:
-    """What is unverified or chosen about the shapes of a model, by ``name.key``; empty for an unknown name."""
+    """Caveats of a model's shapes, by ``name.key``.
+
+    They are unverified or chosen figures; empty for an unknown name.
+    """
     row = MODELS.get(name)
     if row is None:
         return {}

@@ -1,7 +1,7 @@
-"""A model from the ``config.json`` that Hugging Face Transformers keeps beside its weights.
+"""Read a model from a ``config.json`` of Hugging Face Transformers.
 
-Every mistake of a file is told at once. Architectures that are not listed are refused: a shape that is only half
-understood gives numbers that nobody can trust.
+Transformers keeps the file beside the weights. Every mistake of a file is told at once. Architectures that are not
+listed are refused: a shape that is only half understood gives numbers that nobody can trust.
 Source: huggingface/transformers, src/transformers/models/*/configuration_*.py, for the keys and their defaults.
 Leaves out: parts for images and sound, quantisation of stored weights, and the order of layers of different kinds.
 """
@@ -37,7 +37,7 @@ _GEMMA3: Final = {
 
 
 def model_of(choice: str, *, path: str = "training.model") -> Model:
-    """The model that a scenario names: one of the catalogue, or a ``config.json``.
+    """The model that a scenario names: a catalogue model, or a ``config.json``.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def read_config(file: Path) -> Model:
 
 
 def _own_name(tree: Mapping[str, Any], place: str) -> str:
-    """What a model is called by its file; ``place`` is where it was found."""
+    """Name of a model in its file; ``place`` is the file's path."""
     own = tree.get("_name_or_path")
     last = own.replace("\\", "/").rstrip("/").rpartition("/")[2].strip() if isinstance(own, str) else ""
     if last.strip(".") and last.isprintable() and len(last) <= _LONGEST_NAME:
@@ -87,7 +87,7 @@ def _own_name(tree: Mapping[str, Any], place: str) -> str:
 
 
 def model_from_config(tree: Mapping[str, Any], *, name: str, source: str = "config.json") -> Model:
-    """The record of a configuration.
+    """The model of a configuration.
 
     Parameters
     ----------
@@ -123,13 +123,19 @@ def model_from_config(tree: Mapping[str, Any], *, name: str, source: str = "conf
 
 @dataclass(kw_only=True)
 class _Keys:
-    """A configuration that is read key by key; what is wrong is kept and reading goes on."""
+    """Reader of a configuration, key by key.
+
+    Mistakes are kept and reading goes on.
+    """
 
     tree: Mapping[str, Any]
     mistakes: list[Mistake] = field(default_factory=list)
 
     def whole(self, *names: str, default: int | None = None, low: int = 1, high: int = _MOST) -> int:
-        """A whole number under the first of the names that is there; null counts as absent."""
+        """A whole number under the first present name.
+
+        Null counts as absent.
+        """
         name = next((one for one in names if self.tree.get(one) is not None), names[0])
         value = self.tree.get(name)
         if value is None and default is not None:
@@ -150,7 +156,7 @@ class _Keys:
         return value
 
     def texts(self, name: str) -> list[str]:
-        """A list of words, empty where it is absent."""
+        """A list of words; empty if absent."""
         value = self.tree.get(name) or []
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
             self.mistakes.append(Mistake(path=name, text="is no list of words"))
@@ -158,7 +164,7 @@ class _Keys:
         return value
 
     def share(self, name: str) -> float:
-        """A probability, 0 where it is absent."""
+        """A probability; 0 if absent."""
         value = self.tree.get(name) or 0.0
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             self.mistakes.append(
@@ -168,7 +174,10 @@ class _Keys:
         return float(value)
 
     def sequence(self) -> int:
-        """Tokens it was made for: those before the context was stretched, where that is said."""
+        """Tokens of the original context, before it was stretched.
+
+        The configuration may state the original context.
+        """
         scaling = self.tree.get("rope_scaling") or self.tree.get("rope_parameters")
         stretched = scaling.get("original_max_position_embeddings") if isinstance(scaling, dict) else None
         if isinstance(stretched, int) and not isinstance(stretched, bool) and 0 < stretched <= _MOST:
@@ -177,7 +186,7 @@ class _Keys:
 
 
 def _body(keys: _Keys, *, is_gated: bool, is_tied: bool) -> dict[str, Any]:
-    """What all architectures say, under the names that most use."""
+    """Common keys of all architectures, under the usual names."""
     hidden = keys.whole("hidden_size", "n_embd")
     heads = keys.whole("num_attention_heads", "n_head")
     is_sound = not keys.mistakes
@@ -227,14 +236,20 @@ def _all_windows(keys: _Keys, layers: int) -> dict[str, Any]:
 
 
 def _phi3(keys: _Keys) -> dict[str, Any]:
-    """As Mistral: its one matrix for query, key and value, and its one for gate and up, have the same parameters."""
+    """As Mistral, with merged matrices of the same parameters.
+
+    One matrix has query, key and value, one has gate and up.
+    """
     body = _mistral(keys)
     stretched = keys.whole("original_max_position_embeddings", default=body["sequence"])
     return {**body, "sequence": min(body["sequence"], stretched)}
 
 
 def _gemma3(keys: _Keys) -> dict[str, Any]:
-    """A window in all layers but each sixth; ``query_pre_attn_scalar`` scales scores and changes no shape."""
+    """Windows in all layers except each sixth.
+
+    ``query_pre_attn_scalar`` scales scores and changes no shape.
+    """
     filled = {key: value for key, value in keys.tree.items() if value is not None}
     keys.tree = {**_GEMMA3, **filled}
     body = {**_body(keys, is_gated=True, is_tied=True), "ffn": keys.whole("intermediate_size")}
@@ -246,7 +261,7 @@ def _gemma3(keys: _Keys) -> dict[str, Any]:
 
 
 def _layer_types(keys: _Keys, layers: int) -> list[str]:
-    """What each layer is, where the file says it layer by layer."""
+    """Kinds of layers, if the file lists them."""
     kinds = keys.texts("layer_types")
     if kinds and len(kinds) != layers:
         text = f"names {plural(len(kinds), 'layer')}, wanted {layers}, as num_hidden_layers says"
@@ -386,7 +401,9 @@ def _nemotron(keys: _Keys) -> dict[str, Any]:
     predictions = keys.whole("num_nextn_predict_layers", default=0, low=0)
     inside = keys.tree.get("mtp_hybrid_override_pattern", PREDICTION_PATTERN)
     if predictions and inside != PREDICTION_PATTERN:
-        text = f"found {inside!r}, wanted {PREDICTION_PATTERN!r}: a module of attention and experts, the one kind known"
+        text = (
+            f"found {inside!r}, wanted {PREDICTION_PATTERN!r}: a module of attention and experts, the only known kind"
+        )
         keys.mistakes.append(Mistake(path="mtp_hybrid_override_pattern", text=text))
     found |= {
         "prediction_layers": predictions,

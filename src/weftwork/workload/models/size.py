@@ -1,4 +1,4 @@
-"""How large a model is: its parameters part by part, what a token touches of them, and the FLOPs of training on it.
+"""Size of a model: parameters by part, active parameters, training FLOPs.
 
 Model FLOPs count forward and backward passes once and no recomputation: 6 for each parameter of a matrix that a token
 meets, and attention. Norms, biases and learned positions are left out: below 0.5 % of any model of the catalogue.
@@ -31,7 +31,7 @@ DELTA_FLOPS: Final = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayerKind:
-    """What one layer does: how tokens see each other, and what each goes through alone."""
+    """Kind of one layer: its token mixing, and its MLP."""
 
     mixer: Literal["attention", "window", "state-space", "delta", "none"]
     mlp: Literal["dense", "experts", "none"]
@@ -39,9 +39,10 @@ class LayerKind:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameters:
-    """Parameters by part of a model. ``head`` is 0 where it is the embedding's matrix.
+    """Parameters by part of a model.
 
-    ``prediction`` are those of multi-token prediction, which published counts leave out and `total` too.
+    ``head`` is 0 if it is the embedding's matrix. ``prediction`` are those of multi-token prediction, which published
+    counts leave out and `total` too.
     """
 
     embedding: int
@@ -57,7 +58,7 @@ class Parameters:
 
     @property
     def total(self) -> int:
-        """All but multi-token prediction."""
+        """All parameters except multi-token prediction."""
         return sum(int(getattr(self, field.name)) for field in fields(self)) - self.prediction
 
 
@@ -91,7 +92,10 @@ def parameters(model: Model) -> Parameters:
 
 
 def active_parameters(model: Model) -> int:
-    """Parameters that one token meets, embedding and head included, multi-token prediction not."""
+    """Active parameters of one token.
+
+    Embedding and head are included, multi-token prediction is not.
+    """
     counted = parameters(model)
     share = model.experts_per_token / model.experts if model.experts else 0.0
     return counted.total - counted.experts + round(counted.experts * share)
@@ -112,7 +116,10 @@ def attention_parameters(model: Model) -> int:
 
 
 def mlp_parameters(model: Model, width: int, hidden: int = 0) -> int:
-    """Parameters of an MLP of a width; ``hidden`` what it takes and gives, the model's where it is 0."""
+    """Parameters of an MLP of a width.
+
+    ``hidden`` is the width of its input and output; 0 means the model's.
+    """
     return (3 if model.is_gated else 2) * (hidden or model.hidden) * width
 
 
@@ -122,7 +129,7 @@ def expert_parameters(model: Model) -> int:
 
 
 def state_space_parameters(model: Model) -> int:
-    """Parameters of a Mamba-2 layer; 0 for a model that has none."""
+    """Parameters of a Mamba-2 layer; 0 for a model without such layers."""
     space = model.state_space
     if space is None:
         return 0
@@ -131,7 +138,10 @@ def state_space_parameters(model: Model) -> int:
 
 
 def delta_parameters(model: Model) -> int:
-    """Parameters of a gated delta net: queries, keys, values, gate, two numbers a head; convolution; the way out."""
+    """Parameters of a gated delta net.
+
+    They are queries, keys, values, gate, two numbers a head, convolution, and the output.
+    """
     delta = model.delta
     if delta is None:
         return 0
@@ -141,12 +151,18 @@ def delta_parameters(model: Model) -> int:
 
 
 def _latent_experts(model: Model) -> int:
-    """Matrices to and from the width of routed experts, of one layer."""
+    """Parameters of one layer's matrices around its routed experts.
+
+    The matrices go to and from the width of routed experts.
+    """
     return 2 * model.hidden * model.expert_hidden
 
 
 def _prediction_parameters(model: Model, experts: int) -> int:
-    """One module of multi-token prediction: a layer as the last one, and a matrix from two hidden vectors to one."""
+    """Parameters of a multi-token prediction module: a layer and a matrix.
+
+    The layer is like the last one; the matrix goes from two hidden vectors to one.
+    """
     mixture = model.hidden * model.experts + mlp_parameters(model, model.shared_ffn) + _latent_experts(model)
     mixture += experts * expert_parameters(model)
     mlp = mixture if model.experts else mlp_parameters(model, model.ffn)
@@ -154,24 +170,27 @@ def _prediction_parameters(model: Model, experts: int) -> int:
 
 
 def prediction_kind(model: Model) -> LayerKind:
-    """The layer inside a module of multi-token prediction: attention to all tokens, and the model's MLP of late layers.
+    """Kind of the layer inside a multi-token prediction module.
 
-    A hybrid whose layers are one thing each has two of them there, attention and experts (``*E``), which are the two
-    halves of one layer. Source: NVIDIA-NeMo/Megatron-Bridge, models/nemotronh/nemotron_h_provider.py,
-    ``mtp_hybrid_override_pattern``; DeepSeek-V3, arXiv:2412.19437, section 2.2.
+    It has attention to all tokens, and the model's MLP of late layers. A hybrid whose layers are one thing each has two
+    of them there, attention and experts (``*E``), which are the two halves of one layer. Source:
+    NVIDIA-NeMo/Megatron-Bridge, models/nemotronh/nemotron_h_provider.py, ``mtp_hybrid_override_pattern``; DeepSeek-V3,
+    arXiv:2412.19437, section 2.2.
     """
     return LayerKind(mixer="attention", mlp="experts" if model.expert_layers else "dense")
 
 
 def prediction_share(model: Model) -> float:
-    """Of the parameters of a module of multi-token prediction, those that one of its uses brings."""
+    """Share of a prediction module's parameters that each use adds."""
     return 1 / max(1, model.prediction_layers) if model.has_shared_predictions else 1.0
 
 
 def model_flops_per_token(
     model: Model, sequence: int = 0, *, causal: bool = True, has_frozen_weights: bool = False
 ) -> float:
-    """FLOPs of training on one token: forward and backward, nothing done twice.
+    """FLOPs of training on one token, forward and backward.
+
+    Nothing is done twice.
 
     Parameters
     ----------
@@ -198,7 +217,9 @@ def model_flops_per_token(
 
 
 def iteration_flops(model: Model, plan: Parallelism) -> float:
-    """FLOPs of one iteration on all GPUs, nothing done twice: weights that stand still need no gradient of their own.
+    """FLOPs of one iteration on all GPUs.
+
+    Nothing is done twice. Weights that stand still need no gradient of their own.
 
     Parameters
     ----------
@@ -209,7 +230,10 @@ def iteration_flops(model: Model, plan: Parallelism) -> float:
 
 
 def attended_tokens(model: Model, kind: LayerKind, sequence: int, *, causal: bool = True) -> float:
-    """Tokens that a token of a layer attends to, in the mean; 0 where the layer has no attention."""
+    """Tokens that a token attends to in a layer, on average.
+
+    It is 0 if the layer has no attention.
+    """
     if kind.mixer not in {"attention", "window"}:
         return 0.0
     if kind.mixer == "window" and model.attention_window < sequence:
@@ -220,7 +244,7 @@ def attended_tokens(model: Model, kind: LayerKind, sequence: int, *, causal: boo
 
 @lru_cache(maxsize=64)
 def layer_kinds(model: Model) -> tuple[LayerKind, ...]:
-    """What each layer does, the first layer first.
+    """Kind of each layer, from the first to the last.
 
     Dense layers come first; kinds that are mixed are spread evenly. Models publish their own order of layers, which
     differs from it by a layer at a place and never in the number of each kind.
@@ -243,7 +267,10 @@ def layer_kinds(model: Model) -> tuple[LayerKind, ...]:
 
 
 def _hybrid_kinds(model: Model) -> tuple[LayerKind, ...]:
-    """Each layer is one thing: the kind that lags most behind its share comes next."""
+    """Kinds of hybrid layers, one kind per layer.
+
+    The kind that lags most behind its share comes next.
+    """
     attentions = model.attention_layers or 0
     counts = {
         LayerKind(mixer="state-space", mlp="none"): model.state_space_layers,
@@ -264,12 +291,18 @@ def _hybrid_kinds(model: Model) -> tuple[LayerKind, ...]:
 
 
 def _is_chosen(layer: int, chosen: int, layers: int) -> bool:
-    """Whether a layer is one of ``chosen`` that are spread evenly over all, the first one among them."""
+    """Whether a layer is one of ``chosen`` evenly spread layers.
+
+    The first layer is one of them.
+    """
     return -(-(layer + 1) * chosen // layers) > -(-layer * chosen // layers)
 
 
 def _attention_widths(model: Model) -> int:
-    """Widths of a query and of a value over all heads: the FLOPs of a pair of tokens, halved."""
+    """Width of query plus value over all heads.
+
+    It is half of the FLOPs of a pair of tokens.
+    """
     latent = model.latent_attention
     if latent is None:
         return 2 * model.heads * model.head_dim

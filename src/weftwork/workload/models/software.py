@@ -1,6 +1,7 @@
-"""The catalogue of software generations: `weftwork.spec.training.Software` by name, each figure with its source.
+"""The catalogue of software generations, each figure with its source.
 
-What a recipe turns on for one model alone, such as overlap, is part of a plan and not of a generation.
+The records are `weftwork.spec.training.Software`, by name. What a recipe turns on for one model alone, such as overlap,
+is part of a plan and not of a generation.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ def software(name: str, *, path: str = "training.software") -> Software:
 
 
 def software_caveats(name: str) -> dict[str, Caveat]:
-    """What is unverified or chosen about a generation, by ``name.key``; empty for an unknown name."""
+    """Caveats of a generation, by ``name.key``.
+
+    They are unverified or chosen figures; empty for an unknown name.
+    """
     if name not in SOFTWARE:
         return {}
     return {**SOFTWARE["plain"].caveats(), **SOFTWARE[name].caveats()}

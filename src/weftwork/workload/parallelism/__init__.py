@@ -1,1 +1,1 @@
-"""How a model is spread over GPUs: groups of ranks."""
+"""Spread of a model over GPUs: groups of ranks."""

@@ -1,8 +1,9 @@
-"""Groups of ranks of a parallel plan: who shares tensors, context, experts, gradients and a pipeline.
+"""Groups of ranks of a parallel plan.
 
-Ranks are numbered as Megatron-LM numbers them: tensor changes fastest, then context, then data and pipeline in the
-order that the plan names. Experts are spread over the ranks of a stage in that same order: ranks that share an expert
-first (``expert_tensor``), then ``expert``, then the copies.
+A group shares tensors, context, experts, gradients or a pipeline. Ranks are numbered as Megatron-LM numbers them:
+tensor changes fastest, then context, then data and pipeline in the order that the plan names. Experts are spread over
+the ranks of a stage in that same order: ranks that share an expert first (``expert_tensor``), then ``expert``, then the
+copies.
 Source: NVIDIA/Megatron-LM, megatron/core/parallel_state.py, RankGenerator.
 Leaves out: groups that are not a product of digits of the rank.
 """
@@ -26,7 +27,7 @@ Axes = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Groups:
-    """Groups of a plan.
+    """The groups of a plan.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class Groups:
 
 
 def groups(plan: Parallelism) -> Groups:
-    """Groups of a plan.
+    """Make the groups of a plan.
 
     Raises
     ------
@@ -84,7 +85,7 @@ def groups(plan: Parallelism) -> Groups:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Spread:
-    """What groups follow from."""
+    """Inputs from which groups follow."""
 
     tensor: int
     context: int
@@ -134,7 +135,7 @@ def members_of(grid: Grid, rank: int) -> NDArray[np.int64]:
 
 
 def _joined(axes: Axes) -> Axes:
-    """The same groups with axes that follow each other made one, and axes of one rank left out."""
+    """The same groups with adjacent axes merged and one-rank axes removed."""
     found: list[tuple[int, int]] = []
     for stride, size in axes:
         if size == 1:
@@ -147,7 +148,10 @@ def _joined(axes: Axes) -> Axes:
 
 
 def _slice(axes: Axes, first: int, size: int) -> Axes:
-    """Digit ``(n // first) mod size`` of the number n that the digits ``axes`` make, the first changing fastest."""
+    """Digit ``(n // first) mod size`` of a number n.
+
+    The digits ``axes`` make the number, the first changing fastest.
+    """
     found: list[tuple[int, int]] = []
     for stride, radix in axes:
         skipped = np.gcd(first, radix)

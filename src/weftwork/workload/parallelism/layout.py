@@ -1,8 +1,9 @@
-"""Which layers a stage of a pipeline holds: units in the order of the model, cut into parts.
+"""Layers of each pipeline stage: units of the model, cut into parts.
 
-Part ``c p + s`` is virtual stage c of stage s. Where layers do not divide, parts differ by one and the fullest stage
-paces the pipeline. With balanced ends the embedding, the loss head and modules that predict further tokens count as
-layers, as recipes for models whose layers and two are a round number have it (Llama 3, arXiv:2407.21783,
+Units are in the order of the model. Part ``c p + s`` is virtual stage c of stage s. Where layers do not divide, parts
+differ by one and the fullest stage paces the pipeline. With balanced ends the embedding, the loss head and modules that
+predict further tokens count as layers, as recipes for models whose layers and two are a round number have it (Llama 3,
+arXiv:2407.21783,
 section 3.3.2).
 With DualPipe stage s also holds the part of stage p - 1 - s, as its virtual stage 1. A layout by hand
 (`layout_text`) says what each part holds.
@@ -32,7 +33,7 @@ Part = Literal["embedding", "layer", "prediction", "head"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unit:
-    """A piece of a model that one stage holds.
+    """A piece of a model within one stage.
 
     Attributes
     ----------
@@ -47,7 +48,9 @@ class Unit:
 
 
 def virtual_stages_of(model: Model, plan: Parallelism) -> tuple[tuple[tuple[Unit, ...], ...], ...]:
-    """Units of every stage, by virtual stage: ``virtual_stages_of(...)[stage][virtual_stage]``.
+    """Units of every stage, by virtual stage.
+
+    The index is ``virtual_stages_of(...)[stage][virtual_stage]``.
 
     Parameters
     ----------
@@ -69,7 +72,7 @@ def virtual_stages_of(model: Model, plan: Parallelism) -> tuple[tuple[tuple[Unit
 
 
 def counted_units(model: Model, plan: Parallelism) -> tuple[tuple[Counter[Unit], ...], ...]:
-    """How many of each unit there are: as `virtual_stages_of`, without their order.
+    """Number of each unit, as `virtual_stages_of` without the order.
 
     The counters are shared: nobody may change them.
     """
@@ -77,18 +80,24 @@ def counted_units(model: Model, plan: Parallelism) -> tuple[tuple[Counter[Unit],
 
 
 def held_units(model: Model, plan: Parallelism) -> tuple[Counter[Unit], ...]:
-    """How many of each unit every stage has, in all of its virtual stages; shared as `counted_units`."""
+    """Number of each unit in every stage, over all its virtual stages.
+
+    The result is shared as that of `counted_units`.
+    """
     return _held(_Cut.of(model, plan))
 
 
 def alike_stages(model: Model, plan: Parallelism) -> tuple[tuple[int, ...], ...]:
-    """Stages whose virtual stages have as many of each unit, those together; each group in order."""
+    """Groups of stages with equal units, each group in order.
+
+    Their virtual stages have as many of each unit.
+    """
     return _alike(_Cut.of(model, plan))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Cut:
-    """What decides where a model is cut."""
+    """Inputs that decide where a model is cut."""
 
     model: Model
     stages: int
@@ -117,7 +126,7 @@ class _Cut:
 
     @property
     def units(self) -> tuple[tuple[Unit, ...], ...]:
-        """Those in front of the layers, the layers, and those behind them."""
+        """Units before the layers, the layers, and units after them."""
         kinds = layer_kinds(self.model)
         outer = range(self.bf16_first_layers, self.model.layers - self.bf16_last_layers)
         layers = (
@@ -157,7 +166,7 @@ def _by_stage(cut: _Cut, made: Sequence[tuple[Unit, ...]]) -> tuple[tuple[tuple[
 
 
 def _laid_out(cut: _Cut, units: tuple[Unit, ...], parts: int) -> list[tuple[Unit, ...]]:
-    """Cut as the layout says."""
+    """Units of each part, cut by the layout."""
     mistakes = layout_mistakes(cut.layout, cut.model, parts)
     if mistakes:
         raise ConfigError("training", [Mistake(path="training.layout", text=text) for text in mistakes])
@@ -184,6 +193,9 @@ def _alike(cut: _Cut) -> tuple[tuple[int, ...], ...]:
 
 
 def _near_equal(units: tuple[Unit, ...], parts: int) -> list[tuple[Unit, ...]]:
-    """Cut into parts whose lengths differ by at most one, the longer ones spread evenly."""
+    """Cut into parts of nearly equal length.
+
+    Lengths differ by at most one; the longer parts are spread evenly.
+    """
     edges = [part * len(units) // parts for part in range(parts + 1)]
     return [units[low:high] for low, high in pairwise(edges)]

@@ -1,8 +1,8 @@
-"""A pipeline layout by hand, in the words of Megatron-LM: ``Et*4|(t*4|)*14tmL``.
+"""A manual pipeline layout in the syntax of Megatron-LM.
 
-``E`` is the embedding, ``t`` a layer, ``m`` a module that predicts a further token, ``L`` the loss head; ``|`` ends a
-part of the pipeline. ``x*n`` repeats a letter or an end and ``(...)*n`` a group. Part ``c p + s`` is virtual stage c of
-stage s.
+For example ``Et*4|(t*4|)*14tmL``. ``E`` is the embedding, ``t`` a layer, ``m`` a module that predicts a further token,
+``L`` the loss head; ``|`` ends a part of the pipeline. ``x*n`` repeats a letter or an end and ``(...)*n`` a group. Part
+``c p + s`` is virtual stage c of stage s.
 Source: NVIDIA/Megatron-LM, megatron/core/transformer/pipeline_parallel_layer_layout.py.
 Leaves out: letters of its own for kinds of layers; the model says which layer is what.
 """
@@ -53,7 +53,7 @@ def layout_parts(text: str) -> tuple[str, ...]:
 
 
 def layout_mistakes(text: str, model: Model, parts: int) -> list[str]:
-    """What keeps a layout from being one of a model's.
+    """Mistakes of a layout for a model.
 
     Parameters
     ----------

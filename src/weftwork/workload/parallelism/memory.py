@@ -1,4 +1,4 @@
-"""Bytes that training keeps on a GPU, item by item, for the GPUs of each stage of a pipeline.
+"""Training memory of a GPU, item by item, for each pipeline stage.
 
 Weights, gradients and Adam's state follow ZeRO; activations follow the published count of what a backward pass reads,
 written for any width, grouped heads, gates and experts, times the micro batches that the schedule keeps in flight.
@@ -54,7 +54,10 @@ RESERVED_BYTES: Final = 3 * 10**9  # chosen: CUDA context, buffers of NCCL, work
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """Bytes on a GPU of one stage, by item. What belongs to matrices that are gathered for a while is ``gathered``."""
+    """Bytes on a GPU of one stage, by item.
+
+    Bytes of matrices that are gathered for a while are ``gathered``.
+    """
 
     stage: int
     weights_bytes: int
@@ -69,12 +72,12 @@ class Memory:
 
     @property
     def total_bytes(self) -> int:
-        """All items."""
+        """Bytes of all items."""
         return sum(self.items.values())
 
     @property
     def items(self) -> dict[str, int]:
-        """Bytes by name of the item, those of none left out."""
+        """Bytes by name of the item, without empty items."""
         found = {field.name: int(getattr(self, field.name)) for field in fields(self) if field.name != "stage"}
         return {name.removesuffix("_bytes"): size for name, size in found.items() if size}
 
@@ -85,7 +88,7 @@ class Memory:
 
 
 def fullest_stage(model: Model, plan: Parallelism, *, has_flash_attention: bool = True) -> Memory:
-    """What the GPUs keep that keep most.
+    """Memory of the fullest pipeline stage.
 
     Parameters
     ----------
@@ -110,13 +113,13 @@ def fullest_stage(model: Model, plan: Parallelism, *, has_flash_attention: bool 
 
 
 def stage_memory(model: Model, plan: Parallelism, stage: int, *, has_flash_attention: bool = True) -> Memory:
-    """What a GPU of a stage keeps; parameters as for `fullest_stage`."""
+    """Memory of a GPU of one stage; parameters as for `fullest_stage`."""
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
     return _stage_memory(shape, (stage,))
 
 
 def _stage_memory(shape: _GpuShare, stages: Sequence[int]) -> Memory:
-    """Of stages with the same units, that of the fullest."""
+    """Memory of the fullest stage among stages with the same units."""
     virtual_stages = counted_units(shape.model, shape.plan)[stages[0]]
     units = held_units(shape.model, shape.plan)[stages[0]]
     stage, activations_bytes = _activations_bytes(shape, stages, virtual_stages)
@@ -165,12 +168,12 @@ def _stage_memory(shape: _GpuShare, stages: Sequence[int]) -> Memory:
 
 
 def adam_bytes(plan: Parallelism) -> int:
-    """Of a parameter: its copy in FP32 and Adam's two moments."""
+    """Bytes of a parameter's FP32 copy and Adam's two moments."""
     return MASTER_BYTES + 2 * plan.moment_bytes
 
 
 def _kept_weight_bytes(plan: Parallelism) -> float:
-    """Of a parameter that is sharded or gathered."""
+    """Bytes of a sharded or gathered parameter."""
     copies = QUANTISED_BYTES[plan.precision]
     if plan.has_quantised_weights and copies:
         return copies / 2  # by row alone, the copy by column is made where it is gathered
@@ -178,7 +181,10 @@ def _kept_weight_bytes(plan: Parallelism) -> float:
 
 
 def activation_bytes(model: Model, plan: Parallelism, kind: LayerKind, *, has_flash_attention: bool = True) -> float:
-    """What a layer keeps of one micro batch until its backward pass, on one GPU, with the plan's recomputation."""
+    """Activation bytes of one layer and micro batch on one GPU.
+
+    They are kept until the backward pass, with the plan's recomputation.
+    """
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
     return shape.kept_bytes(Unit(part="layer", layer=kind))
 
@@ -186,7 +192,10 @@ def activation_bytes(model: Model, plan: Parallelism, kind: LayerKind, *, has_fl
 def _activations_bytes(
     shape: _GpuShare, stages: Sequence[int], virtual_stages: tuple[Counter[Unit], ...]
 ) -> tuple[int, float]:
-    """Of stages with these units the one that keeps most activations at a time, and how many bytes these are."""
+    """Stage with the most activations at a time, and their bytes.
+
+    The stages have these units.
+    """
     plan = shape.plan
     share = _stayed(plan, virtual_stages)
     kept = [
@@ -215,13 +224,16 @@ def _activations_bytes(
 
 
 def _stayed(plan: Parallelism, virtual_stages: tuple[Counter[Unit], ...]) -> float:
-    """Of the activations of layers, those that are not moved to the host: two layers are always here."""
+    """Share of activations that are not offloaded to the host.
+
+    Two layers are always on the GPU.
+    """
     layers = sum(many for held in virtual_stages for unit, many in held.items() if unit.layer)
     return max(layers - plan.offloaded_layers, min(layers, _TURNING_LAYERS)) / layers if layers else 1.0
 
 
 def _split_in_flight(plan: Parallelism, stage: int) -> list[tuple[tuple[int, int], ...]]:
-    """Moments at which a stage whose backward passes are split may keep most.
+    """Moments of possible peak memory for split backward passes.
 
     Of each virtual stage: passes before their gradients of inputs, and those between these and gradients of weights.
     """
@@ -238,7 +250,10 @@ def _split_in_flight(plan: Parallelism, stage: int) -> list[tuple[tuple[int, int
 
 
 def _in_flight(plan: Parallelism, stage: int) -> list[int]:
-    """Passes of each virtual stage of a stage whose activations are kept at a time, at most."""
+    """Passes in flight of each virtual stage, at most.
+
+    Their activations are kept at a time.
+    """
     total = plan.micro_batches * plan.virtual_stages
     behind = plan.pipeline - stage - 1
     warm = behind if plan.virtual_stages == 1 else 2 * behind + (plan.virtual_stages - 1) * plan.pipeline
@@ -258,7 +273,7 @@ class _GpuShare:
     has_flash_attention: bool
 
     def of(self, unit: Unit) -> _GpuShare:
-        """The same, in the numbers of a unit that has its own."""
+        """The same share, in the number format of a unit."""
         if unit.precision is None:
             return self
         return replace(self, plan=self.plan.model_copy(update={"precision": unit.precision}))
@@ -266,7 +281,7 @@ class _GpuShare:
     # Parameters
 
     def dense_parameters(self, unit: Unit) -> float:
-        """All but routed experts."""
+        """All parameters except routed experts."""
         model, plan = self.model, self.plan
         if unit.part in {"embedding", "head"}:
             is_shared = unit.part == "head" and model.has_tied_embeddings and plan.has_both_ends
@@ -277,7 +292,7 @@ class _GpuShare:
         return prediction_share(model) * ((split + 2 * model.hidden * model.hidden) / plan.tensor + whole)
 
     def expert_parameters(self, unit: Unit) -> float:
-        """Routed experts of this GPU."""
+        """Parameters of this GPU's routed experts."""
         if unit.layer is None or unit.layer.mlp != "experts":
             return 0.0
         local = self.model.experts / self.plan.expert
@@ -285,14 +300,20 @@ class _GpuShare:
         return share * local * expert_parameters(self.model) / self.plan.expert_tensor
 
     def quantised_parameters(self, unit: Unit) -> float:
-        """Those whose products may be in fewer bits: of layers, not of the ends nor of routers."""
+        """Parameters whose products may use fewer bits.
+
+        They are those of layers, not of the ends nor of routers.
+        """
         if unit.layer is None:
             return 0.0
         share = prediction_share(self.model) if unit.part == "prediction" else 1.0
         return share * self._layer_parameters(unit.layer)[0] / self.plan.tensor + self.expert_parameters(unit)
 
     def adapter_parameters(self, unit: Unit) -> float:
-        """Two thin matrices beside each matrix of attention and of a dense MLP."""
+        """Parameters of two thin matrices beside each matrix (LoRA).
+
+        The matrices are those of attention and of a dense MLP.
+        """
         if unit.layer is None:
             return 0.0
         model, sides = self.model, 0
@@ -303,7 +324,7 @@ class _GpuShare:
         return LORA_RANK * sides / self.plan.tensor
 
     def _layer_parameters(self, kind: LayerKind) -> tuple[float, float]:
-        """Those that tensor ranks split, and those that each has whole."""
+        """Parameters split by tensor ranks, and parameters that each has whole."""
         model = self.model
         split, whole = 0, 0
         if kind.mixer in {"attention", "window"}:
@@ -322,13 +343,18 @@ class _GpuShare:
     # Activations
 
     def delayed_bytes(self, unit: Unit) -> float:
-        """Of a unit, from its gradients of inputs to those of weights: what was computed again, gradients of logits."""
+        """Bytes of a unit kept between input and weight gradients.
+
+        They are what was computed again, and gradients of logits.
+        """
         has_logits = unit.part in {"head", "prediction"}
         logits = self.plan.tokens * self.model.vocabulary / self.plan.tensor if has_logits else 0.0
         return self.kept_bytes(unit, has_inside=True) + LOGIT_GRADIENT_BYTES * logits
 
     def kept_bytes(self, unit: Unit, *, has_inside: bool = False) -> float:
-        """Of a unit, from its forward to its backward pass, under the plan's recomputation.
+        """Bytes of a unit kept from forward to backward pass.
+
+        The plan's recomputation decides.
 
         Parameters
         ----------
@@ -348,7 +374,7 @@ class _GpuShare:
         return self._layer_bytes(_layer(unit), self._again) + extra
 
     def recomputed_bytes(self, unit: Unit) -> float:
-        """What is there once more while a unit is computed again."""
+        """Extra bytes while a unit is recomputed."""
         if unit.layer is None:
             return 0.0
         kept = 0.0 if self.plan.recompute == "full" else self._layer_bytes(unit.layer, self._again)
@@ -356,16 +382,19 @@ class _GpuShare:
 
     @property
     def _again(self) -> frozenset[RecomputeModule]:
-        """Parts of a layer that are computed again one by one."""
+        """Parts of a layer that are recomputed one by one."""
         return frozenset(self.plan.recompute_modules if self.plan.recompute == "selective" else ())
 
     def logit_bytes(self) -> float:
-        """Logits of one micro batch and their softmax, of the model and of each token that it predicts beside."""
+        """Bytes of one micro batch's logits and their softmax.
+
+        They are those of the model and of each further token that it predicts.
+        """
         each = LOGIT_BYTES + _SOFTMAX_BYTES * self.model.prediction_layers
         return each * self.plan.tokens * self.model.vocabulary / self.plan.tensor
 
     def _layer_bytes(self, kind: LayerKind, again: frozenset[RecomputeModule] = frozenset()) -> float:
-        """Of a layer, less what is computed again."""
+        """Bytes of a layer, without recomputed activations."""
         halves = ((kind.mixer != "none") + (kind.mlp != "none")) * self._edge_bytes(again)
         if kind.mixer in {"attention", "window"}:
             halves += self._attention_bytes(again)
@@ -381,13 +410,16 @@ class _GpuShare:
         return halves
 
     def _edge_bytes(self, again: frozenset[RecomputeModule]) -> float:
-        """Around the matrices of half a layer: input of the norm, input of the first product, mask of the dropout."""
+        """Bytes around the matrices of half a layer.
+
+        They are the input of the norm, the input of the first product, and the mask of the dropout.
+        """
         given = 0.0 if "layernorm" in again else INPUT_BYTES[self.plan.precision]
         element = 2 + given + (1 if self.model.has_dropout else 0)
         return element * self.plan.own_tokens * self.model.hidden
 
     def _attention_bytes(self, again: frozenset[RecomputeModule]) -> float:
-        """Queries, keys, values, and the input of the product behind the core."""
+        """Bytes of queries, keys, values, and the input of the output product."""
         model, given = self.model, INPUT_BYTES[self.plan.precision]
         latent = model.latent_attention
         if latent is None:
@@ -404,7 +436,7 @@ class _GpuShare:
         return self.plan.own_tokens * low + self.plan.tokens * width / self.plan.tensor
 
     def _score_bytes(self, kind: LayerKind) -> float:
-        """The square of scores: softmax, and with dropout its mask and its output."""
+        """Bytes of the score square: softmax, and with dropout mask and output."""
         if self.has_flash_attention:
             return 0.0
         model, plan = self.model, self.plan
@@ -412,11 +444,17 @@ class _GpuShare:
         return (5 if model.has_dropout else 2) * model.heads * seen * self.plan.tokens / plan.tensor
 
     def _dense_bytes(self) -> float:
-        """Input of the activation, two of them where it is gated, and input of the last product."""
+        """Bytes of the activation's input and the last product's input.
+
+        A gated activation has two inputs.
+        """
         return self.plan.tokens * self._mlp_element() * self.model.ffn / self.plan.tensor
 
     def _experts_bytes(self, again: frozenset[RecomputeModule]) -> float:
-        """Tokens that were sent here and their results, the inside of experts, the shared expert, the router."""
+        """Bytes of expert layers: tokens, results, experts, shared expert, router.
+
+        The tokens are those sent here.
+        """
         model, own = self.model, self.plan.own_tokens
         moved = (2 + INPUT_BYTES[self.plan.precision]) * (model.expert_hidden or model.hidden)
         inside = self._mlp_element() - (INPUT_BYTES[self.plan.precision] if "moe_act" in again else 0.0)
@@ -427,7 +465,10 @@ class _GpuShare:
         return routed + shared + latent + own * 4 * model.experts
 
     def _state_space_bytes(self) -> float:
-        """What goes into the convolution, what comes out of it, what the scan gives and what the last product gets."""
+        """Bytes of a state space: convolution, scan and last product.
+
+        They are the input and output of the convolution, the output of the scan, and the input of the last product.
+        """
         space = self.model.state_space
         if space is None:
             return 0.0
@@ -436,7 +477,7 @@ class _GpuShare:
         return self.plan.tokens * (width + INPUT_BYTES[self.plan.precision] * inner) / self.plan.tensor
 
     def _delta_bytes(self) -> float:
-        """Into the convolution and out of it, the gate, what the recurrence gives, what the last product gets.
+        """Bytes of a delta net: convolution, gate, recurrence, last product.
 
         Of each head two numbers in FP32, and the inverse of its block of 64 tokens (fla-org/flash-linear-attention,
         fla/ops/gated_delta_rule/chunk.py).

@@ -1,7 +1,8 @@
-"""Plans that cannot be are refused before anything runs: all reasons at once, and the nearest plan that can.
+"""Refuse infeasible plans before anything runs.
 
-The nearest plan is looked for step by step, the smallest change first: a degree goes to its next value, recomputation
-or ZeRO goes up by one, the batch to the next that divides. The model and the number of GPUs stay.
+All reasons are given at once, with the nearest feasible plan. The nearest plan is looked for step by step, the smallest
+change first: a degree goes to its next value, recomputation or ZeRO goes up by one, the batch to the next that divides.
+The model and the number of GPUs stay.
 Leaves out: what is allowed and slow, such as tensor parallelism between servers.
 """
 
@@ -58,7 +59,7 @@ _REMEDIES: Final[dict[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """Why a plan cannot be: the key of the plan that stands in the way, and a sentence."""
+    """Reason why a plan is infeasible: the responsible key, and a sentence."""
 
     key: str
     text: str
@@ -74,7 +75,7 @@ def refuse(
     has_flash_attention: bool = True,
     path: str = "training",
 ) -> None:
-    """Do nothing for a plan that can be.
+    """Refuse an infeasible plan; do nothing for a feasible plan.
 
     Parameters
     ----------
@@ -103,13 +104,13 @@ def refuse(
 
 
 def settings(plan: Parallelism, other: Parallelism, *, path: str = "training") -> str:
-    """The ``--set`` that make ``other`` of ``plan``."""
+    """The ``--set`` options that change ``plan`` into ``other``."""
     changed = [key for key in Parallelism.model_fields if getattr(plan, key) != getattr(other, key)]
     return " ".join(f"--set {path}.{_KEYS.get(key, key)}={_shown(getattr(other, key))}" for key in changed)
 
 
 def _shown(value: object) -> str:
-    """A value as YAML has it on the command line."""
+    """A value as written in YAML on the command line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -121,7 +122,7 @@ def _shown(value: object) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanLimits:
-    """What a plan is for; parameters of `refuse`."""
+    """Context of a plan; parameters of `refuse`."""
 
     model: Model
     gpus: int
@@ -131,19 +132,22 @@ class PlanLimits:
 
     @property
     def limit_bytes(self) -> int | None:
-        """Memory of a GPU that may be used; None where nobody knows."""
+        """Usable memory of a GPU; None if unknown."""
         if self.memory_bytes is not None or self.gpu is None:
             return self.memory_bytes
         return self.gpu.memory_bytes
 
 
 def reasons(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
-    """Every reason why a plan cannot be; memory is judged where the shapes fit."""
+    """Every reason why a plan is infeasible.
+
+    Memory is judged if the shapes fit.
+    """
     return misfits(given, plan) or _memory(given, plan)
 
 
 def misfits(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
-    """Every reason why a plan cannot be, but for memory."""
+    """Every reason except memory why a plan is infeasible."""
     return [
         *_gpus(given, plan),
         *_tensor(given.model, plan),
@@ -213,7 +217,7 @@ def _pipeline(model: Model, plan: Parallelism) -> Iterator[Refusal]:
     except ConfigError as error:
         yield from (Refusal(key=one.path.rpartition(".")[2], text=one.text) for one in error.mistakes)
     if plan.layout and plan.has_balanced_ends:
-        yield Refusal(key="layout", text="found beside balanced_ends, wanted one of them: both say where layers go")
+        yield Refusal(key="layout", text="found with balanced_ends, wanted one of the two: both place the layers")
     if plan.layout and plan.has_mirror:
         yield Refusal(key="layout", text="found with schedule dualpipe, wanted 1f1b, gpipe or zb-h1: stages mirror")
     if plan.virtual_stages > 1 and plan.pipeline == 1:
@@ -282,7 +286,7 @@ def _precision(gpu: Gpu | None, plan: Parallelism) -> Iterator[Refusal]:
 
 
 def _modules(model: Model, plan: Parallelism) -> Iterator[Refusal]:
-    """Modules that are named and that the model does not have."""
+    """Named modules that the model does not have."""
     kinds = layer_kinds(model)
     has_attention = any(kind.mixer in {"attention", "window"} for kind in kinds)
     has_experts = any(kind.mlp == "experts" for kind in kinds)
@@ -336,7 +340,10 @@ def _memory(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
 
 
 def nearest_plan(given: PlanLimits, plan: Parallelism) -> Parallelism | None:
-    """The plan that can be which differs least; None where none of the first `MOST_PLANS` can."""
+    """The feasible plan nearest to the one asked for, or None.
+
+    None means that none of the first `MOST_PLANS` plans is feasible.
+    """
     if _is_too_large(given, plan):
         return None
     order = count()
@@ -358,7 +365,10 @@ def nearest_plan(given: PlanLimits, plan: Parallelism) -> Parallelism | None:
 
 
 def _is_too_large(given: PlanLimits, plan: Parallelism) -> bool:
-    """Whether weights, gradients and Adam's state do not fit even where all GPUs share them."""
+    """Whether the training state exceeds the memory of all GPUs together.
+
+    The state is weights, gradients and Adam's state.
+    """
     counted = parameters(given.model)
     size = WEIGHT_BYTES + (0 if plan.has_lora else plan.gradient_bytes + adam_bytes(plan))
     each = size * (counted.total + counted.prediction) / given.gpus + RESERVED_BYTES
@@ -370,13 +380,13 @@ def _identity(plan: Parallelism) -> tuple[Any, ...]:
 
 
 def _on_all_gpus(given: PlanLimits, plan: Parallelism) -> Parallelism:
-    """With copies of the model on what is left, if that comes out."""
+    """The plan with its model copies on the remaining GPUs, if they divide."""
     product = plan.tensor * plan.context * plan.pipeline
     return plan if given.gpus % product else plan.model_copy(update={"data": given.gpus // product})
 
 
 def _neighbours(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[float, Parallelism]]:
-    """Plans one step away that may mend what stands in the way at ``key``, each with what the step costs."""
+    """Plans one step away that may mend ``key``, each with its cost."""
     for remedy in _REMEDIES[key]:
         old = getattr(plan, remedy)
         for cost, new in _steps(given, plan, remedy):
@@ -385,7 +395,7 @@ def _neighbours(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tupl
 
 
 def _steps(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[float, Any]]:
-    """The next values of one key, with what each costs."""
+    """The next values of one key, each with its cost."""
     model, ranks = given.model, plan.tensor * plan.context * plan.data
     values: list[int] = []
     match key:
@@ -423,7 +433,7 @@ def _steps(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[flo
 
 
 def _batches(plan: Parallelism) -> tuple[int, int]:
-    """The global batches below and above that the schedule can split."""
+    """The next global batches, below and above, that the schedule can split."""
     at_once = plan.data * plan.micro_batch
     if plan.has_mirror:
         below = max(plan.global_batch // (2 * at_once), plan.pipeline) * 2 * at_once
@@ -439,7 +449,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def _beside(value: int, values: list[int]) -> Iterator[int]:
-    """The next smaller and the next larger one."""
+    """The next smaller and the next larger value."""
     smaller = [one for one in values if one < value]
     larger = [one for one in values if one > value]
     yield from smaller[-1:]

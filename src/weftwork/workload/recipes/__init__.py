@@ -1,1 +1,1 @@
-"""Public recipes of training: how a release of a framework runs a model on a GPU."""
+"""Public training recipes: how a framework release runs a model on a GPU."""

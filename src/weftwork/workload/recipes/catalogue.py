@@ -1,7 +1,8 @@
-"""Public recipes of training: what a release of Megatron-Bridge sets for a model, a GPU and a precision.
+"""Public training recipes of Megatron-Bridge.
 
-Each row is what a recipe comes to with its base recipe, the launcher's overrides and its environment; what nobody sets
-has the default of Megatron-LM. A release has a tag, and recipes that did not change have several.
+A release sets them for a model, a GPU and a precision. Each row is what a recipe comes to with its base recipe, the
+launcher's overrides and its environment; what nobody sets has the default of Megatron-LM. A release has a tag, and
+recipes that did not change have several.
 Source: NVIDIA-NeMo/Megatron-Bridge, each row with tag, file and name; Apache-2.0.
 Leaves out: variants that the launcher takes only when they are named; GPUs that Weftwork has no figures of; what no
 model of Weftwork obeys, such as the formats of optimizer states.
@@ -68,7 +69,7 @@ _EXCHANGE: Final = {
 
 
 def exchange_share(dispatcher: str, multiprocessors: int) -> float:
-    """Share of what messages get of NVLink that a dispatcher of tokens gets.
+    """Share of the NVLink message rate that a token dispatcher gets.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def exchange_share(dispatcher: str, multiprocessors: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """What one recipe sets.
+    """Settings of one recipe.
 
     Attributes
     ----------
@@ -160,22 +161,22 @@ class Recipe:
 
     @property
     def recompute_modules(self) -> tuple[RecomputeModule, ...]:
-        """Modules that a backward pass computes again, where it is not whole layers."""
+        """Modules that a backward pass recomputes, unless it recomputes whole layers."""
         return tuple(module for module in get_args(RecomputeModule) if module in self.recompute.split("+"))
 
     @property
     def offloaded_layers(self) -> int:
-        """Layers of a GPU whose activations wait in the memory of its host."""
+        """Layers of a GPU with activations in the host's memory."""
         return int(self.offload.removesuffix(" layers")) if self.offload.endswith(" layers") else 0
 
     @property
     def modules(self) -> ModulePrecision:
-        """Modules in other numbers than their layer."""
+        """Modules with a different number format than their layer."""
         return ModulePrecision.model_validate(dict(part.split(":") for part in self.module_precision.split()))
 
     @property
     def overlap(self) -> Overlap:
-        """What hides behind computing."""
+        """Communication that hides behind computing."""
         hides_data = self.hides_gradients and self.hides_parameters
         return Overlap(
             tensor=_HIDDEN_TENSOR if self.hides_tensor else 0.0,
@@ -185,10 +186,10 @@ class Recipe:
         )
 
     def plan(self, model: Model) -> Parallelism:
-        """The plan of the recipe for a model, which decides whether a format of prediction layers means anything.
+        """The plan of the recipe for a model.
 
-        Recomputation of some layers, and layouts that only say how many layers the ends have, are no plan of
-        Weftwork's: `unplanned` names them.
+        The model decides whether a format of prediction layers means anything. Recomputation of some layers, and
+        layouts that only say how many layers the ends have, are no plan of Weftwork's: `unplanned` names them.
         """
         modules = self.modules if model.prediction_layers else self.modules.model_copy(update={"prediction": None})
         return Parallelism(
@@ -222,7 +223,7 @@ class Recipe:
 
     @property
     def unplanned(self) -> tuple[str, ...]:
-        """What of the recipe its `plan` leaves out, in words."""
+        """Parts of the recipe that its `plan` leaves out, in words."""
         return tuple(
             words
             for words, is_there in (
@@ -240,7 +241,7 @@ class Recipe:
 
     @property
     def exchange_efficiency(self) -> float:
-        """Share of NVLink's rate that the dispatcher gets with its multiprocessors."""
+        """Share of NVLink's rate for the dispatcher with its multiprocessors."""
         return exchange_share(self.dispatcher, self.dispatcher_multiprocessors)
 
     def software(self, release: str) -> Software:

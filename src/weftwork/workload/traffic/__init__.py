@@ -1,1 +1,4 @@
-"""Traffic between hosts: patterns, each a file that makes a `weftwork.spec.job.Job`, and what they share."""
+"""Traffic between hosts: patterns and their common parts.
+
+Each pattern is a file that makes a `weftwork.spec.job.Job`.
+"""

@@ -1,5 +1,6 @@
-"""Flows that arrive as one Poisson process among random pairs of hosts: who, when, how much.
+"""Flows of a Poisson process among random pairs of hosts.
 
+It draws the pair, the instant and the size of each flow.
 Source: the set-up of Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192.
 Leaves out: pairs that prefer near hosts, arrivals in bursts.
 """
@@ -41,7 +42,7 @@ class Arriving:
     channel: NDArray[np.int64]
 
     def posted(self, ranks: NDArray[np.int64], priority: int) -> dict[int, Arrivals]:
-        """What each rank posts; ranks that post nothing are left out.
+        """Messages posted by each rank; idle ranks are left out.
 
         Parameters
         ----------
@@ -104,7 +105,10 @@ def arriving(
 
 
 def _arrivals_ps(flow: NDArray[np.int64], seed: int, mean_gap_ps: float) -> NDArray[np.float64]:
-    """When each flow arrives. The logarithm is the C library's: NumPy's differs by processor in the last bit."""
+    """Arrival instants of the flows.
+
+    The logarithm is the C library's: NumPy's differs by processor in the last bit.
+    """
     left = 1.0 - uniforms(draws(seed, Stream.ARRIVAL, flow, 0, 0))
     logarithm = np.fromiter(map(math.log, left.tolist()), np.float64, len(flow))
     with np.errstate(over="ignore"):  # infinitely late is late
@@ -112,7 +116,7 @@ def _arrivals_ps(flow: NDArray[np.int64], seed: int, mean_gap_ps: float) -> NDAr
 
 
 def _place_in_group(group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many of the same group there are before each."""
+    """Number of earlier members of the same group, for each member."""
     order = np.argsort(group, kind="stable")
     _, first, count = np.unique(group[order], return_index=True, return_counts=True)
     place = np.empty(len(group), np.int64)

@@ -1,6 +1,7 @@
-"""What patterns share: keys of sized flows, messages one after the other over several queue pairs, random starts.
+"""Common parts of patterns: flow keys, message sequences, random starts.
 
-A sender posts its next message when the last one is acknowledged whole; message k travels on channel k mod queue pairs.
+The messages go over several queue pairs. A sender posts its next message when the last one is acknowledged whole;
+message k travels on channel k mod queue pairs.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ class SizedFlows(Record):
         "repeat",
         Whole(low=1, high=1_000_000, unit="messages"),
         default=1,
-        text="Messages of each flow, one after the other.",
+        text="Messages of each flow, in sequence.",
         source="chosen: one",
     )
 
 
 def sized(keys: SizedFlows, given: PatternInput) -> dict[str, int]:
-    """The arguments that every builder of sized flows takes, besides those of its own."""
+    """The common arguments of all builders of sized flows."""
     return {
         "hosts": given.hosts,
         "seed": given.seed,
@@ -58,7 +59,7 @@ def sized(keys: SizedFlows, given: PatternInput) -> dict[str, int]:
 
 
 def sized_size(keys: SizedFlows, given: PatternInput, pairs: int) -> TrafficSize:
-    """How much so many pairs of hosts send."""
+    """Traffic of a number of host pairs."""
     messages_ = pairs * keys.repeat
     return TrafficSize(
         messages=messages_,
@@ -75,7 +76,7 @@ def sized_words(keys: SizedFlows, job: Job, *, with_hosts: bool = True) -> str:
 
 
 def messages(peer: Peer, *, size_bytes: int, repeat: int, queue_pairs: int, priority: int) -> tuple[Operation, ...]:
-    """Operations that send ``repeat`` messages of ``size_bytes`` to a peer, one after the other."""
+    """Operations that send ``repeat`` messages of ``size_bytes`` to a peer, in sequence."""
 
     def on(channels: int) -> tuple[Operation, ...]:
         size = Size(total_bytes=size_bytes)
@@ -91,14 +92,18 @@ def messages(peer: Peer, *, size_bytes: int, repeat: int, queue_pairs: int, prio
 
 
 def start_ps(seed: int, flow: int, start_jitter_ps: int) -> int:
-    """Instant from 0 to ``start_jitter_ps`` at which a flow starts, by the identity of the flow."""
+    """Random start of a flow, from 0 to ``start_jitter_ps``.
+
+    It follows from the identity of the flow.
+    """
     return draw(seed, Stream.START, flow, 0, 0) * (start_jitter_ps + 1) >> 64
 
 
 def refuse(also: Sequence[Mistake] = (), **wanted: tuple[int, int, int | None]) -> None:
-    """Raise one ConfigError for all arguments out of range, given as ``name=(found, least, most or None)``.
+    """Raise one ConfigError for all arguments out of range.
 
-    ``hosts`` is always among them: a pattern needs two. ``also`` are mistakes that were found elsewhere.
+    An argument is given as ``name=(found, least, most or None)``. ``hosts`` is always among them: a pattern needs two.
+    ``also`` are mistakes that were found elsewhere.
     """
     hosts = wanted.pop("hosts")[0]
     mistakes = [Mistake(path="traffic", text=LONELY)] if hosts < 2 else list(also)

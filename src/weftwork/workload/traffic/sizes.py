@@ -1,8 +1,8 @@
-"""Distributions of flow sizes: published ones, or a user's file of two columns.
+"""Distributions of flow sizes: published or from a user's file.
 
-A file has the header ``size_bytes,cumulative_percent`` and a row per corner of the cumulative distribution, which is
-linear between corners, starts at 0 % and ends at 100 %. Published tables and their sources are in
-`weftwork.data.published`.
+A user's file has two columns. A file has the header ``size_bytes,cumulative_percent`` and a row per corner of the
+cumulative distribution, which is linear between corners, starts at 0 % and ends at 100 %. Published tables and their
+sources are in `weftwork.data.published`.
 Leaves out: sizes that depend on the pair of hosts or on time.
 """
 
@@ -49,12 +49,15 @@ class SizeDistribution:
 
     @property
     def mean_bytes(self) -> float:
-        """Mean size: each segment is uniform, so that its mean is its middle."""
+        """Mean size.
+
+        Each segment is uniform, so that its mean is its middle.
+        """
         pairs = zip(self.size_bytes, self.size_bytes[1:], self.share, self.share[1:], strict=False)
         return math.fsum((high - low) * (left + right) / 2 for left, right, low, high in pairs)
 
     def quantiles(self, share: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Sizes below which these shares of the flows lie, at least one byte.
+        """Quantiles of the sizes at these shares, at least one byte.
 
         Parameters
         ----------
@@ -80,7 +83,7 @@ class SizeDistribution:
 
 
 def published_sizes() -> tuple[str, ...]:
-    """Names of the distributions that come with Weftwork."""
+    """Names of the distributions shipped with Weftwork."""
     folder = files("weftwork") / "data" / "published"
     names = (entry.name for entry in folder.iterdir())
     return tuple(
@@ -93,7 +96,7 @@ def published_sizes() -> tuple[str, ...]:
 
 
 def load_sizes(name_or_path: str | Path) -> SizeDistribution:
-    """Load a published distribution by its name, or a file that ends in ``.csv``.
+    """Load a published distribution by name, or a ``.csv`` file.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""One iteration of training as programs: how long each part computes, and what is sent in between."""
+"""One iteration of training as programs of computing and communication."""

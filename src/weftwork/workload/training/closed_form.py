@@ -1,10 +1,11 @@
-"""How long an iteration takes when nobody shares a link: a sum over the passes of a plan, without an engine.
+"""Closed-form iteration time of a plan, without contention.
 
-A unit's pass is what its operations take one after the other, each collective alone on its links; a stage's pass is the
-sum over its units. The pipeline is filled and drained once and paced by its slowest stage between: m micro batches take
-sum (F_s + B_s) / v + (m - 1 / v) max (F_s + B_s) with v virtual stages. Where the schedule splits backward passes, they
-are followed one by one (`weftwork.workload.training.followed_pipeline`). Gradients and parameters that hide do so
-behind the last backward and the first forward pass; what is left of them follows, and stages that end early wait.
+It is a sum over the passes of a plan, without an engine. A unit's pass is what its operations take one after the other,
+each collective alone on its links; a stage's pass is the sum over its units. The pipeline is filled and drained once
+and paced by its slowest stage between: m micro batches take sum (F_s + B_s) / v + (m - 1 / v) max (F_s + B_s) with v
+virtual stages. Where the schedule splits backward passes, they are followed one by one
+(`weftwork.workload.training.followed_pipeline`). Gradients and parameters that hide do so behind the last backward and
+the first forward pass; what is left of them follows, and stages that end early wait.
 Source: Narayanan et al., arXiv:2104.04473, sections 2.2 and 3 (bubble, interleaving).
 Leaves out: links that several groups share, queues of packets, jitter; the flow engine has the first of these.
 """
@@ -34,7 +35,7 @@ Memo = dict[tuple[object, ...], int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IterationTime:
-    """One iteration, in ps.
+    """Times of one iteration, in ps.
 
     Attributes
     ----------
@@ -52,7 +53,9 @@ class IterationTime:
 
 @dataclass(frozen=True, kw_only=True)
 class ClosedForms:
-    """Times of many plans of one model on one machine; what plans have in common is worked out once.
+    """Times of many plans of one model on one machine.
+
+    Work that plans have in common is done once.
 
     Attributes
     ----------
@@ -69,7 +72,7 @@ class ClosedForms:
     _answers: Answers = field(default_factory=Answers, init=False)
 
     def iteration(self, plan: Parallelism, *, follows: bool = False) -> IterationTime:
-        """Say how long an iteration of a plan takes.
+        """Return the iteration time of a plan.
 
         Parameters
         ----------
@@ -108,13 +111,16 @@ class ClosedForms:
 
 
 def _messages_ps(plan: Parallelism, calls: Communication) -> list[int]:
-    """Messages from each stage to the next, and from the last one to the first."""
+    """Message time from each stage to the next, and from last to first."""
     at = [calls.groups.rank_at(stage) for stage in range(plan.pipeline)]
     return [calls.message_ps(rank, other) for rank, other in pairwise([*at, at[0]])]
 
 
 def _alike(plan: Parallelism, calls: Communication) -> tuple[object, ...]:
-    """What the pass of a unit depends on; plans that are equal in it share its time."""
+    """Inputs of the pass of a unit.
+
+    Plans with equal inputs share its time.
+    """
     groups = calls.groups
     return (
         plan.micro_batch,
@@ -192,22 +198,25 @@ class _StageTimes:
 
     @property
     def units(self) -> Counter[Unit]:
-        """How many of each unit it has."""
+        """Number of each unit in the stage."""
         return self.stage.held
 
     @cached_property
     def forward_ps(self) -> int:
-        """One micro batch forward through all virtual stages."""
+        """Time of one micro batch forward through all virtual stages."""
         return self._sum_ps("forward", self.units)
 
     @cached_property
     def backward_ps(self) -> int:
-        """One micro batch backward through all virtual stages."""
+        """Time of one micro batch backward through all virtual stages."""
         return self._sum_ps("backward", self.units)
 
     @cached_property
     def pass_times(self) -> tuple[PassTimes, ...]:
-        """One micro batch through each virtual stage, by the kinds of passes of a schedule that splits them."""
+        """Times of one micro batch in each virtual stage, by kind of pass.
+
+        The kinds are those of a schedule that splits backward passes.
+        """
         return tuple(
             PassTimes(
                 forward_ps=self._sum_ps("forward", units),
@@ -223,7 +232,10 @@ class _StageTimes:
 
     @cached_property
     def end_ps(self) -> int:
-        """Behind the last pass: what is left of adding gradients, the optimizer, what is left of gathering."""
+        """Time behind the last pass.
+
+        It is the rest of adding gradients, the optimizer, and the rest of gathering.
+        """
         hidden = self.stage.plan.overlap.data
         end_ps = _elapsed_ps(self.stage.end(), self.calls) + self.stage.exchange_ps
         if hidden <= 0 or self._is_sharded:
@@ -234,10 +246,11 @@ class _StageTimes:
 
     @property
     def _behind(self) -> float:
-        """Passes of one micro batch behind which gradients of the last one hide, or parameters for the first one.
+        """Passes of one micro batch that hide data communication.
 
-        The first unit has to end before its gradients can go. Between the last passes of two virtual stages there are
-        those of as many micro batches as there are stages.
+        Gradients of the last micro batch hide behind them, or parameters of the first one. The first unit has to end
+        before its gradients can go. Between the last passes of two virtual stages there are those of as many micro
+        batches as there are stages.
         """
         plan = self.stage.plan
         count = max(1, self.units.total())
@@ -247,7 +260,7 @@ class _StageTimes:
         return others * min(plan.pipeline, plan.micro_batches) + max(0.0, 1 - others - 1 / count)
 
     def _data_ps(self, which: int) -> int:
-        """All parameters gathered (0), or all gradients added (1), once."""
+        """Time of gathering all parameters (0), or adding all gradients (1), once."""
         return sum(many * _alone_ps(self.stage.data_calls(unit)[which]) for unit, many in self.units.items())
 
     @property
@@ -271,7 +284,7 @@ class _StageTimes:
 
 
 def _operations(units: UnitOperations, unit: Unit, kind: Kind) -> Sequence[Operation]:
-    """What a pass of this kind does."""
+    """Operations of a pass of this kind."""
     if kind == "forward":
         return units.forward(unit)
     return units.weights(unit) if kind == "weights" else units.backward(unit, has_weights=kind == "backward")
@@ -282,7 +295,10 @@ def _alone_ps(calls: Iterable[TimedCollective]) -> int:
 
 
 def _elapsed_ps(operations: Iterable[Operation], calls: Communication, *, exchange: Sequence[Operation] = ()) -> int:
-    """What one stream takes from its first to its last operation; ``exchange`` runs beside it where it is told to."""
+    """Time of one stream, from its first to its last operation.
+
+    ``exchange`` runs beside it from the operation that starts it.
+    """
     now_ps = exchanged_at_ps = 0
     free_at_ps: dict[int, int] = {}  # by channel: one collective after the other on each
     for operation in operations:
@@ -304,5 +320,8 @@ def _elapsed_ps(operations: Iterable[Operation], calls: Communication, *, exchan
 
 
 def _is_of_beside(operation: Operation) -> bool:
-    """Whether it waits for a stream beside it, of which `_StageTimes.end_ps` counts what is left."""
+    """Whether an operation waits for a parallel stream.
+
+    `_StageTimes.end_ps` counts the rest of that stream.
+    """
     return isinstance(operation, Await) and operation.token != EXPERT_DONE

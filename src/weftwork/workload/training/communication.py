@@ -1,4 +1,4 @@
-"""What the ranks of a plan send each other, as operations of a program with what each of them costs.
+"""Communication of a plan's ranks: operations of a program, with costs.
 
 Sizes of one micro batch of b sequences of s tokens, h hidden, t tensor ranks, c context ranks, n = b s / c tokens:
 tensor: all-reduce of 2 n h bytes for each half of a layer and pass, or all-gather and reduce-scatter of them with
@@ -40,13 +40,13 @@ TENSOR, CONTEXT, EXPERT, EXPERT_HIDDEN, GRADIENTS, PARAMETERS, EXPERT_GRADIENTS,
 
 
 def label(name: str) -> int:
-    """Number of a label of training jobs."""
+    """Number of a label in training jobs."""
     return LABELS.index(name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuCluster:
-    """What computing and collectives must know of the machine.
+    """The machine, as computing and collectives see it.
 
     Attributes
     ----------
@@ -60,16 +60,20 @@ class GpuCluster:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimedCollective:
-    """One collective operation, what it takes alone, and the latency of its path, which engines add to each part."""
+    """One collective operation, its time alone, and its path's latency.
+
+    Engines add the latency to each part.
+    """
 
     collect: Collect
     alone_ps: int
     path_ps: int
 
     def share(self, share: float, *, overhead_share: float | None = None) -> Collect:
-        """The part of it that is ``share`` of its bytes, and of its latencies if nothing else is said.
+        """A part of the operation: ``share`` of its bytes and latencies.
 
-        A part has the latency of the path too, so that its overhead is less by what the other parts have of that.
+        The share of latencies may be given separately. A part has the latency of the path too, so that its overhead is
+        less by what the other parts have of that.
         """
         whole = self.collect
         of_latencies = share if overhead_share is None else overhead_share
@@ -83,7 +87,7 @@ class TimedCollective:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What was worked out once.
+    """Cached results.
 
     Attributes
     ----------
@@ -99,7 +103,10 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Communication:
-    """Calls of a plan on a machine; ``answers`` may be shared by plans of one placement, machine and software."""
+    """Communication of a plan on a machine.
+
+    ``answers`` may be shared by plans of one placement, machine and software.
+    """
 
     model: Model
     plan: Parallelism
@@ -110,38 +117,47 @@ class Communication:
 
     @cached_property
     def groups(self) -> Groups:
-        """Who belongs with whom."""
+        """Groups of the plan."""
         return groups(self.plan)
 
     @property
     def tokens(self) -> int:
-        """Of a micro batch on one context rank."""
+        """Tokens of a micro batch on one context rank."""
         return self.plan.micro_batch * self.plan.sequence // self.plan.context
 
     @property
     def stream_bytes(self) -> int:
-        """The residual stream of a micro batch."""
+        """Bytes of a micro batch's residual stream."""
         return VALUE_BYTES * self.tokens * self.model.hidden
 
     @property
     def message_bytes(self) -> int:
-        """From one stage to the next, by each rank: its part, with sequence parallelism or without (SC 2021, 4.1)."""
+        """Bytes from one stage to the next, per rank (SC 2021, 4.1).
+
+        A rank sends its part, with sequence parallelism or without.
+        """
         return self.stream_bytes // self.plan.tensor
 
     def before(self, kind: LayerKind, half: str) -> tuple[TimedCollective, ...]:
-        """Calls of tensor parallelism in front of half a layer; the gradient is gathered as the activation was."""
+        """Calls of tensor parallelism before half a layer.
+
+        The gradient is gathered as the activation was.
+        """
         if not self._has_tensor(kind, half) or not self.plan.is_sequence_parallel:
             return ()
         return (self._tensor("all-gather"),)
 
     def after(self, kind: LayerKind, half: str) -> tuple[TimedCollective, ...]:
-        """Calls of tensor parallelism behind half a layer."""
+        """Calls of tensor parallelism after half a layer."""
         if not self._has_tensor(kind, half):
             return ()
         return (self._tensor("reduce-scatter" if self.plan.is_sequence_parallel else "all-reduce"),)
 
     def context(self, *, backward: bool) -> tuple[TimedCollective, ...]:
-        """Keys and values beside attention; backward they are gathered again and their gradients added."""
+        """Calls that exchange keys and values beside attention.
+
+        In the backward pass they are gathered again and their gradients added.
+        """
         plan, model = self.plan, self.model
         if plan.context == 1:
             return ()
@@ -156,7 +172,10 @@ class Communication:
 
     @cached_property
     def exchange(self) -> tuple[TimedCollective, ...]:
-        """Tokens to their experts; the way back is the same."""
+        """Calls that bring tokens to their experts.
+
+        The way back is the same.
+        """
         plan, model = self.plan, self.model
         width = model.expert_hidden or model.hidden
         size = VALUE_BYTES * self.tokens * model.experts_per_token * width // plan.tensor
@@ -170,21 +189,24 @@ class Communication:
 
     @cached_property
     def embedding(self) -> tuple[TimedCollective, ...]:
-        """Rows of the table are spread over tensor ranks."""
+        """Calls of the embedding, whose rows are spread over tensor ranks."""
         if self.plan.tensor == 1:
             return ()
         return (self._tensor("reduce-scatter" if self.plan.is_sequence_parallel else "all-reduce"),)
 
     @cached_property
     def embedding_backward(self) -> tuple[TimedCollective, ...]:
-        """With sequence parallelism every rank needs the gradients of all tokens."""
+        """Calls of the embedding's backward pass.
+
+        With sequence parallelism every rank needs the gradients of all tokens.
+        """
         if self.plan.tensor == 1 or not self.plan.is_sequence_parallel:
             return ()
         return (self._tensor("all-gather"),)
 
     @cached_property
     def head(self) -> tuple[TimedCollective, ...]:
-        """The loss over a vocabulary that is spread over tensor ranks."""
+        """Calls of the loss over a vocabulary spread over tensor ranks."""
         if self.plan.tensor == 1:
             return ()
         loss = self.call("all-reduce", self.groups.tensor, TENSOR, 4 * self.tokens, "tensor")
@@ -193,26 +215,32 @@ class Communication:
 
     @cached_property
     def head_backward(self) -> tuple[TimedCollective, ...]:
-        """The gradient of what the head took."""
+        """Calls for the gradient of the head's input."""
         if self.plan.tensor == 1:
             return ()
         return (self._tensor("reduce-scatter" if self.plan.is_sequence_parallel else "all-reduce"),)
 
     @cached_property
     def arrival(self) -> tuple[TimedCollective, ...]:
-        """Parts of an activation that came from another stage are put together inside the server (SC 2021, 4.1)."""
+        """Calls that reassemble an activation from another stage (SC 2021, 4.1).
+
+        Its parts are put together inside the server.
+        """
         if self.plan.tensor == 1 or self.plan.is_sequence_parallel:
             return ()
         return (self.call("all-gather", self.groups.tensor, TENSOR, self.stream_bytes, "pipeline"),)
 
     def gradients(self, parameters: float, experts: float) -> tuple[TimedCollective, ...]:
-        """Add gradients of so many parameters, of experts apart: whole, or the shard of each rank."""
+        """Calls that add the gradients of parameters, experts apart.
+
+        Gradients are added whole, or as the shard of each rank.
+        """
         operation = "all-reduce" if self.plan.zero == 0 else "reduce-scatter"
         bytes_each = self.plan.gradient_bytes
         return self._data(operation, parameters * bytes_each, experts * bytes_each, GRADIENTS, EXPERT_GRADIENTS)
 
     def parameters(self, parameters: float, experts: float) -> tuple[TimedCollective, ...]:
-        """Gather so many parameters from the ranks that keep them."""
+        """Calls that gather parameters from the ranks that keep them."""
         sizes = parameters * VALUE_BYTES, experts * VALUE_BYTES
         return self._data("all-gather", *sizes, PARAMETERS, EXPERT_PARAMETERS)
 
@@ -275,13 +303,13 @@ class Communication:
         )
 
     def part_ps(self, collect: Collect) -> int:
-        """What a part of one of the calls takes when nobody else uses its links."""
+        """Time of a part of a call with its links to itself."""
         per_domain, _ = self._spread(collect.group)
         domains = -(-collect.group.size // per_domain)
         return self._alone_ps(collect, per_domain, domains) + self._paths_ps[collect.group.axes]
 
     def message_ps(self, rank: int, other: int, *, size_bytes: int | None = None) -> int:
-        """What a message takes from one rank to another, alone; by default one between stages."""
+        """Time of a single message between two ranks, by default between stages."""
         size = self.message_bytes if size_bytes is None else size_bytes
         far = self.is_far(rank, other)
         figures = self.cluster.figures
@@ -289,7 +317,9 @@ class Communication:
         return self.message_latency_ps(far=far) + whole_ps(size * 8 / rate_bps * 1e12)
 
     def message_latency_ps(self, *, far: bool) -> int:
-        """What software takes of a message between two ranks: a launch and a step of NCCL's Simple, with the NIC's.
+        """Software latency of a message between two ranks.
+
+        It is a launch and a step of NCCL's Simple, with the NIC's.
 
         Parameters
         ----------
@@ -316,9 +346,10 @@ class Communication:
         return host * (int(gpu.max(initial=0)) // size + 1) + gpu // size
 
     def _spread(self, group: Grid) -> tuple[int, int]:
-        """Members of one group in an NVLink domain: where most are, and where fewest of a group that is not in one.
+        """Members of a group per NVLink domain: the most and the fewest.
 
-        Groups may differ, as where a domain is no multiple of a group; the one that is spread most stands for all.
+        The fewest are those of a group that spans several domains. Groups may differ, as where a domain is no multiple
+        of a group; the one that is spread most stands for all.
         """
         if group.axes not in self.answers.spreads:
             rank = np.arange(len(self._domain))
@@ -332,11 +363,11 @@ class Communication:
 
     @cached_property
     def _paths_ps(self) -> dict[tuple[tuple[int, int], ...], int]:
-        """Latency of the path of a call, by the axes of its groups."""
+        """Latency of a call's path, by the axes of its groups."""
         return {}
 
     def _alone_ps(self, collect: Collect, per_domain: int, domains: int) -> int:
-        """What a collective takes when nobody else uses its links, but for the latency of its path."""
+        """Time of a collective with its links to itself, without path latency."""
         figures = self.cluster.figures
         local_bps = figures.nvlink_rate_bps * collect.local_efficiency
         network_bps = figures.network_rate_bps * figures.payload_share * collect.network_efficiency

@@ -1,8 +1,9 @@
-"""How many bytes tokens bring to their experts: as copies for each expert, or as one copy for each rank and domain.
+"""Bytes that tokens bring to their experts.
 
-NCCL's all-to-all sends a token to each of its k experts. DeepEP and HybridEP send it once to each rank that has one of
-them: over NVLink in the sender's own domain, and once to each other domain by a NIC, from where it goes on over NVLink.
-Experts are chosen evenly, so that a given one of n ranks has one of a token's k experts with probability
+A token is copied for each expert, or once for each rank and domain. NCCL's all-to-all sends a token to each of its k
+experts. DeepEP and HybridEP send it once to each rank that has one of them: over NVLink in the sender's own domain, and
+once to each other domain by a NIC, from where it goes on over NVLink. Experts are chosen evenly, so that a given one of
+n ranks has one of a token's k experts with probability
 1 - (1 - 1 / n)^k.
 Source: deepseek-ai/DeepEP, README.md (forwarding from the NVLink domain to the RDMA domain); its branch hybrid-ep.
 Leaves out: routing that limits the domains of a token; experts of a token that differ for sure, which k of many are.
@@ -17,14 +18,17 @@ __all__ = ["ExchangeShares", "deduplicated"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExchangeShares:
-    """Bytes that cross NVLink and NICs, over those of an all-to-all that copies a token for each expert."""
+    """Bytes over NVLink and NICs, relative to a copying all-to-all.
+
+    The all-to-all copies a token for each expert.
+    """
 
     local: float = 1.0
     network: float = 1.0
 
 
 def deduplicated(*, members: int, per_domain: int, smallest_domain: int, chosen: int) -> ExchangeShares:
-    """Shares where a token goes once to each rank, and once to each other domain.
+    """Shares if a token is copied once per rank and remote domain.
 
     Parameters
     ----------

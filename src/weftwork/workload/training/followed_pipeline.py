@@ -1,8 +1,9 @@
-"""When the stages of a pipeline end, pass by pass: for schedules that split backward passes, and for unequal chunks.
+"""End times of pipeline stages, computed pass by pass.
 
-Passes of each stage run in the order of `weftwork.workload.training.schedule`, each as soon as the one before it has
-ended and what it waits for has come. Once a pipeline is full, every further micro batch takes about as long as the one
-before: exactly so where stages are alike. So the first few for each stage are followed one by one, the others counted.
+It is for schedules that split backward passes, and for unequal chunks. Passes of each stage run in the order of
+`weftwork.workload.training.schedule`, each as soon as the one before it has ended and what it waits for has come. Once
+a pipeline is full, every further micro batch takes about as long as the one before: exactly so where stages are alike.
+So the first few for each stage are followed one by one, the others counted.
 Source: Qi et al., arXiv:2401.10241; DeepSeek-V3, arXiv:2412.19437, section 3.2.1; Narayanan et al., arXiv:2104.04473.
 Leaves out: messages that wait for each other.
 """
@@ -24,7 +25,7 @@ KINDS: Final = ("forward", "backward", "input", "weights")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassTimes:
-    """What one micro batch takes on one virtual stage, in ps.
+    """Times of one micro batch on one virtual stage, in ps.
 
     Attributes
     ----------
@@ -39,7 +40,7 @@ class PassTimes:
 
     @property
     def by_kind(self) -> tuple[int, int, int, int]:
-        """In the order of `KINDS`."""
+        """Times in the order of `KINDS`."""
         return self.forward_ps, self.backward_ps, self.input_ps, self.weights_ps
 
 
@@ -63,7 +64,7 @@ class FollowedPipeline:
     blocking: float
 
     def ends_ps(self) -> tuple[int, ...]:
-        """When each stage has ended its last pass, from the begin of the iteration."""
+        """End of each stage's last pass, from the start of the iteration."""
         stages = len(self.times)
         step = 1  # micro batches that a full pipeline takes at a time
         if self.schedule == "dualpipe":
@@ -122,7 +123,7 @@ _Block = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
 
 @lru_cache(maxsize=64)  # chosen: a search asks for tens of lengths, each for many plans
 def _orders(schedule: PipelineSchedule, stages: int, virtual_stages: int, count: int) -> tuple[tuple[_Block, ...], ...]:
-    """What each stage does, block by block."""
+    """Passes of each stage, block by block."""
     has_mirror = schedule == "dualpipe"
     plan = Parallelism(
         pipeline=stages,
@@ -153,17 +154,17 @@ class _StagePlace:
 
     @property
     def parts(self) -> int:
-        """Of the model, one after the other."""
+        """Number of model parts, one after the other."""
         return self.stages if self.has_mirror else self.stages * self.virtual_stages
 
     def part(self, virtual_stage: int) -> int:
-        """Which of them a virtual stage is."""
+        """Model part of a virtual stage."""
         if self.has_mirror:
             return self.stages - 1 - self.stage if virtual_stage else self.stage
         return virtual_stage * self.stages + self.stage
 
     def link(self, virtual_stage: int, towards: int) -> int:
-        """Which message goes to the next part, or to the one before."""
+        """Message to the next part, or to the previous part."""
         other = self.stage + (-towards if self.has_mirror and virtual_stage else towards)
         if not 0 <= other < self.stages:
             return self.stages - 1  # between the last stage and the first

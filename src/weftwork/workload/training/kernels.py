@@ -1,4 +1,4 @@
-"""Times of single kernels on one GPU, by their shapes.
+"""Times of single kernels on one GPU, by shape.
 
 A matrix product C[m, n] = A[m, k] B[k, n] takes 2 m n k / R (1 + 64 / m) (1 + 64 / n) (1 + 128 / k), or as long as
 its operands need from memory, and a tail in which the GPU drains. R is the peak of the precision, times the share of it
@@ -34,7 +34,10 @@ BACKWARD_SHARE: Final = 0.78  # of the forward rate: NVIDIA/cudnn-frontend, benc
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernels:
-    """A GPU and its software as a stop watch. All times are seconds."""
+    """Times of kernels on a GPU with its software.
+
+    All times are seconds.
+    """
 
     gpu: Gpu
     software: Software
@@ -42,7 +45,7 @@ class Kernels:
 
     @property
     def tail_s(self) -> float:
-        """What every kernel takes beyond its work."""
+        """Time of every kernel beyond its work."""
         return self.software.kernel_tail_ps * 1e-12
 
     def matmul_flops(self, precision: Precision) -> float:
@@ -84,11 +87,14 @@ class Kernels:
         return max(work_s, size / self._bytes_per_s) + self.tail_s
 
     def memory_s(self, size_bytes: float, kernels: int = 1) -> float:
-        """Time of kernels that move so many bytes, reads and writes together."""
+        """Time of kernels that move this many bytes, reads plus writes."""
         return size_bytes / self._bytes_per_s + kernels * self.tail_s
 
     def scan_s(self, flops: float, *, backward: bool = False) -> float:
-        """Time of the scan of a state space, forward or backward, from the FLOP of the forward pass."""
+        """Time of a state-space scan, from the FLOP of its forward pass.
+
+        It is forward or backward.
+        """
         forward_s = flops / self.gpu.scan_flops
         if backward:
             return BACKWARD_WORK * forward_s / BACKWARD_SHARE + 2 * self.tail_s

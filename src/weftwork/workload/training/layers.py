@@ -1,9 +1,9 @@
-"""How long a unit of a model computes for one micro batch on one GPU, and how many parameters that GPU holds of it.
+"""Computing time of a unit for one micro batch on one GPU.
 
-A layer has two halves, the mixer of tokens (attention or a state space) and the MLP (dense or experts), each with
-matrix products, a core (attention proper) and kernels bound by memory: norms, residual adds, activations, casts to
-smaller formats, permutations of tokens. Backward passes have two products for each forward one, or one where weights
-have no gradient (LoRA).
+It also counts the parameters that this GPU holds of the unit. A layer has two halves, the mixer of tokens (attention or
+a state space) and the MLP (dense or experts), each with matrix products, a core (attention proper) and kernels bound by
+memory: norms, residual adds, activations, casts to smaller formats, permutations of tokens. Backward passes have two
+products for each forward one, or one where weights have no gradient (LoRA).
 Source: Korthikanti et al., arXiv:2205.05198 (what a layer consists of); Dao, arXiv:2307.08691 (flash attention);
 Dao and Gu, arXiv:2405.21060, section 6 (state spaces in blocks); Yang et al., arXiv:2412.06464, section 3.3, and
 fla-org/flash-linear-attention, fla/ops/gated_delta_rule (gated delta nets in blocks).
@@ -110,7 +110,7 @@ GATE_BYTES: Final = 6  # of an element that attention gives: read with its gate,
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Half:
-    """Seconds of computing of half a layer, by what can hide behind what."""
+    """Computing times of half a layer in seconds, by kind of work."""
 
     matmul_s: float = 0.0
     core_s: float = 0.0
@@ -123,16 +123,16 @@ class Half:
 
     @property
     def forward_s(self) -> float:
-        """All of the forward pass."""
+        """Time of the forward pass."""
         return self.matmul_s + self.core_s + self.memory_s
 
     @property
     def backward_s(self) -> float:
-        """All of the backward pass, recomputation not."""
+        """Time of the backward pass, without recomputation."""
         return self.matmul_backward_s + self.core_backward_s + self.memory_backward_s
 
     def recomputed_s(self, modules: Collection[RecomputeModule]) -> float:
-        """What computing these modules once more takes; a module that is all of the half has the others inside."""
+        """Time to recompute these modules; a whole-half module includes the others."""
         found = {module: taken_s for module, taken_s in self.again_s if module in modules}
         whole = [taken_s for module, taken_s in found.items() if module in WHOLE_HALVES]
         return sum(whole) if whole else sum(found.values())
@@ -140,7 +140,7 @@ class Half:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnitWork:
-    """What a unit costs on one GPU.
+    """Costs of a unit on one GPU.
 
     Attributes
     ----------
@@ -159,25 +159,25 @@ class UnitWork:
 
     @property
     def forward_s(self) -> float:
-        """Computing of the forward pass."""
+        """Computing time of the forward pass."""
         return sum(half.forward_s for _, half in self.halves)
 
     @property
     def backward_s(self) -> float:
-        """Computing of the backward pass, recomputation not."""
+        """Computing time of the backward pass, without recomputation."""
         return sum(half.backward_s for _, half in self.halves)
 
     @property
     def weights_s(self) -> float:
-        """Gradients of weights, a part of the backward pass."""
+        """Time of weight gradients, a part of the backward pass."""
         return sum(half.weights_s for _, half in self.halves)
 
     def again_s(self, modules: Collection[RecomputeModule]) -> float:
-        """What computing these modules once more takes, without what experts exchange."""
+        """Time to recompute these modules, without expert exchange."""
         return sum(half.recomputed_s(modules) for _, half in self.halves)
 
     def launched_s(self, graphs: Collection[GraphModule], launch_s: float) -> tuple[float, float]:
-        """CPU time of launches, forward and backward, that no CUDA graph replays.
+        """CPU time of launches, forward and backward, without CUDA graphs.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class UnitWork:
 
 
 def unit_work(unit: Unit, model: Model, plan: Parallelism, kernels: Kernels) -> UnitWork:
-    """What a unit of a model costs under a plan.
+    """Costs of a unit of a model under a plan.
 
     Parameters
     ----------
@@ -217,7 +217,10 @@ def unit_work(unit: Unit, model: Model, plan: Parallelism, kernels: Kernels) -> 
 
 
 def scan_flops_per_token(space: StateSpace) -> float:
-    """FLOP of a state space's scan in blocks, forward, of one token and layer (arXiv:2405.21060, section 6)."""
+    """FLOP of a state space's block scan, forward (arXiv:2405.21060, section 6).
+
+    It counts one token and layer.
+    """
     of_head = 2 * SCAN_BLOCK * space.head_dim + 4 * space.state * space.head_dim
     of_group = 2 * SCAN_BLOCK * space.state
     return float(space.heads * of_head + space.groups * of_group)
@@ -269,13 +272,13 @@ class _Shapes:
         return self.model.experts / self.plan.expert
 
     def _operations(self, base: tuple[int, int], products: int) -> tuple[float, float]:
-        """Operations of a module with so many matrix products, forward and backward."""
+        """Operations of a module by its matrix products, forward and backward."""
         cast = CAST_OPERATIONS[self.plan.precision]
         forward, backward = (products * (PRODUCT_OPERATIONS[way] + cast[way]) for way in (0, 1))
         return base[0] + forward, base[1] + backward
 
     def _expert_operations(self) -> list[tuple[GraphModule | None, float, float]]:
-        """Of a mixture of experts; the shared expert is captured with the router (the same source, section 2.3)."""
+        """Operations of a mixture of experts (the same source, section 2.3)."""
         software = self.kernels.software
         router = float(ROUTER_OPERATIONS[software.has_fused_router])
         before = float(PREPROCESS_OPERATIONS[software.has_deduplicated_experts])
@@ -293,7 +296,7 @@ class _Shapes:
         return KERNEL_LAUNCH_S * forward * self._local_experts, KERNEL_LAUNCH_S * backward * self._local_experts
 
     def _mixer(self, kind: LayerKind) -> tuple[Half, int]:
-        """What mixes tokens, and its parameters."""
+        """The token mixer, and its parameters."""
         if kind.mixer == "state-space":
             return self._state_space(), state_space_parameters(self.model)
         if kind.mixer == "delta":
@@ -301,14 +304,14 @@ class _Shapes:
         return self._attention(kind), attention_parameters(self.model)
 
     def _products_of(self, kind: LayerKind) -> int:
-        """Matrix products of what mixes tokens, core and scan not."""
+        """Matrix products of the token mixer, without core and scan."""
         latent = self.model.latent_attention
         if kind.mixer in {"state-space", "delta"} or latent is None:
             return 2
         return 5 if latent.query_rank else 4
 
     def prediction(self, layer: UnitWork) -> UnitWork:
-        """A module that predicts a further token: a layer, a product that joins two hidden vectors, a loss head."""
+        """A prediction module: a layer, a joining product, a loss head."""
         hidden, share = self.model.hidden, prediction_share(self.model)
         join = self._half([_Product(self.plan.own_tokens, hidden, 2 * hidden)], 0.0, 0.0, (2, 3))
         head = self.head()
@@ -321,7 +324,7 @@ class _Shapes:
         )
 
     def embedding(self) -> UnitWork:
-        """Looking tokens up; its gradient is added where they were."""
+        """Embedding lookup; its gradient is added in place."""
         model, plan = self.model, self.plan
         moved = EMBEDDING_BYTES * self.plan.tokens * model.hidden
         memory_s = self.kernels.memory_s(moved, 3)
@@ -331,7 +334,7 @@ class _Shapes:
         )
 
     def head(self) -> UnitWork:
-        """Logits and the loss. On one stage with the embedding a tied matrix counts once."""
+        """Logits and loss; a tied matrix beside the embedding counts once."""
         model, plan, kernels = self.model, self.plan, self.kernels
         width = model.vocabulary / plan.tensor
         logits = self.plan.tokens * width
@@ -348,7 +351,7 @@ class _Shapes:
 
     @property
     def _products(self) -> int:
-        """Backward products for each forward one."""
+        """Number of backward products for each forward product."""
         return 1 if self.plan.has_lora else 2
 
     def _attention(self, kind: LayerKind) -> Half:
@@ -411,7 +414,7 @@ class _Shapes:
         return forward_s, 2 * products_s + kernels.memory_s((6 + dropout + more[1]) * scores, 2 + steps[1])
 
     def _has_loose_softmax(self, kind: LayerKind) -> bool:
-        """Whether scores are in memory, and no kernel does all of their softmax."""
+        """Whether scores are in memory and their softmax is separate."""
         plan, model = self.plan, self.model
         if kind.mixer not in {"attention", "window"} or self.kernels.software.has_flash_attention:
             return False
@@ -419,7 +422,7 @@ class _Shapes:
         return not is_group or plan.sequence not in SOFTMAX_ROWS
 
     def _state_space(self) -> Half:
-        """Mamba-2: two products, a convolution, and a scan in blocks that is made of products."""
+        """Mamba-2: two products, a convolution, and a block scan of products."""
         space, plan = self.model.state_space, self.plan
         if space is None:
             return Half()
@@ -439,7 +442,7 @@ class _Shapes:
         return self._half(matrices, moved, 2 * moved, (9, 16), core=core)
 
     def _delta(self) -> Half:
-        """A gated delta net: two products, a convolution, and a recurrence in blocks that is made of products."""
+        """A gated delta net: two products, a convolution, and a block recurrence."""
         delta, plan = self.model.delta, self.plan
         if delta is None:
             return Half()
@@ -479,7 +482,7 @@ class _Shapes:
         return 2 if self.model.is_gated else 1
 
     def _experts(self) -> Half:
-        """Router, shared experts, and the experts of this GPU, on the tokens that come to them."""
+        """Router, shared experts, and this GPU's experts on their tokens."""
         model, plan, software = self.model, self.plan, self.kernels.software
         tokens, own = plan.tokens, plan.tokens / plan.tensor
         routed = own * plan.expert_tensor * model.experts_per_token  # rows of all experts of this GPU together
@@ -526,7 +529,7 @@ class _Shapes:
         core: tuple[float, float] = (0.0, 0.0),
         again: Sequence[tuple[RecomputeModule, float]] = (),
     ) -> Half:
-        """Add the norm and the residual add of every half to its own kernels."""
+        """Add norm and residual add to the kernels of half a layer."""
         kernels, model = self.kernels, self.model
         stream = self.plan.own_tokens * model.hidden
         cast_bytes = sum(CAST_BYTES[product.precision or self.plan.precision] * product.cast for product in matrices)
@@ -545,15 +548,15 @@ class _Shapes:
         )
 
     def _forward_s(self, product: _Product) -> float:
-        """Product of an input with a weight."""
+        """Time of the product of an input with a weight."""
         return self._product_s(product, product.rows, product.columns, product.inner)
 
     def _inputs_s(self, product: _Product) -> float:
-        """Gradient of the input."""
+        """Time of the input gradient."""
         return self._product_s(product, product.rows, product.inner, product.columns)
 
     def _weights_s(self, product: _Product) -> float:
-        """Gradient of the weight, which is added to that of the micro batches before it: read and written."""
+        """Time of the weight gradient, which is accumulated: read and written."""
         added = 2.0 * self.plan.gradient_bytes
         return self._product_s(product, product.inner, product.columns, product.rows, result_bytes=added)
 
@@ -568,7 +571,7 @@ class _Shapes:
 
 
 def _recomputable(half: Half, module: RecomputeModule) -> Half:
-    """A half that is a module of its own."""
+    """Half a layer that is a single module."""
     return replace(half, again_s=(*half.again_s, (module, half.forward_s)))
 
 

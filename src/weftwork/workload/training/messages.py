@@ -1,4 +1,4 @@
-"""Messages between the stages of a pipeline, as streams beside the one that computes.
+"""Messages between pipeline stages, as streams beside the computing stream.
 
 Activations go forward and their gradients backward, over a lane each; with DualPipe a second pair of lanes carries the
 micro batches that go up the pipeline. Where two stages hold the same weights, they send each other gradients: of a
@@ -29,7 +29,7 @@ MIRROR_GO, MIRROR_DONE = 20, 21
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PipelineLane:
-    """One way of messages between neighbours.
+    """One direction of messages between neighbours.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class PipelineLane:
 
     @property
     def arrived(self) -> int:
-        """Token: a message is here."""
+        """Token: a message has arrived."""
         return _FIRST_TOKEN[self.channel]
 
     @property
@@ -58,7 +58,10 @@ class PipelineLane:
 
     @property
     def sent(self) -> int:
-        """Token: the part of a message that a stage waits for is gone."""
+        """Token: the awaited part of a message is sent.
+
+        A stage waits for this part.
+        """
         return _FIRST_TOKEN[self.channel] + 2
 
 
@@ -84,14 +87,14 @@ def lane_of(plan: Parallelism, virtual_stage: int, *, is_forward: bool) -> Pipel
 
 @dataclass(frozen=True, kw_only=True)
 class StageMessages:
-    """What the ranks of one stage send to other stages and take from them."""
+    """Messages of one stage's ranks to and from other stages."""
 
     calls: Communication
     stage: int
 
     @property
     def plan(self) -> Parallelism:
-        """Whose stage it is."""
+        """The stage's plan."""
         return self.calls.plan
 
     @property
@@ -105,7 +108,10 @@ class StageMessages:
         )
 
     def gives(self, lane: PipelineLane, virtual_stage: int) -> bool:
-        """Whether a pass sends on: all but the last part of the model forward, all but the first one backward."""
+        """Whether a pass sends on.
+
+        All passes do except the last part of the model forward and the first part backward.
+        """
         if self.plan.pipeline == 1:
             return False
         part = self._part(virtual_stage)
@@ -119,7 +125,7 @@ class StageMessages:
         return part != (0 if lane.is_forward else self._last_part)
 
     def _part(self, virtual_stage: int) -> int:
-        """Which part of the model a virtual stage is, counted from its begin."""
+        """Part of the model in a virtual stage, counted from the start."""
         if self.plan.has_mirror:
             return self.plan.pipeline - 1 - self.stage if virtual_stage else self.stage
         return virtual_stage * self.plan.pipeline + self.stage
@@ -157,12 +163,18 @@ class StageMessages:
             yield (Loop(count=taken, body=(*[receive] * len(sizes), Wait(), arrived)),)
 
     def tied(self, size_bytes: int) -> tuple[Operation, ...]:
-        """The first and the last stage send each other all of it, which is what an all-reduce of two does."""
+        """Exchange of the whole tied table between first and last stage.
+
+        An all-reduce of two ranks does the same.
+        """
         towards = -1 if self.stage == 0 else 1
         return self._exchanged(size_bytes, towards, TIED, (TIED_GO, TIED_DONE))
 
     def mirrored(self, sizes_bytes: Sequence[int]) -> tuple[Operation, ...]:
-        """What a rank and its mirror send each other, one exchange after the other; each has its go and its end."""
+        """Exchanges of a rank with its mirror, one after the other.
+
+        Each has a start and an end.
+        """
         towards = self.plan.pipeline - 1 - 2 * self.stage
         return tuple(
             operation
@@ -184,13 +196,13 @@ class StageMessages:
         return Peer(rule="shift", group=self.calls.groups.pipeline, shift=towards)
 
     def _latency_ps(self, towards: int) -> int:
-        """What a message takes beyond its bytes: longer to another server than over NVLink."""
+        """Latency of a message: longer to another server than over NVLink."""
         other = self.calls.groups.rank_at((self.stage + towards) % self.plan.pipeline)
         far = self.calls.is_far(self.calls.groups.rank_at(self.stage), other)
         return self.calls.message_latency_ps(far=far)
 
 
 def _split(size_bytes: int, blocking: float) -> tuple[int, int]:
-    """Bytes of a message that a stage waits for, and the others."""
+    """Bytes of a message that a stage waits for, and the other bytes."""
     waited = round(size_bytes * blocking)
     return waited, size_bytes - waited

@@ -1,8 +1,9 @@
-"""A training job as programs: one for each stage of the pipeline, run by all ranks of that stage alike.
+"""A training job as programs, one per pipeline stage.
 
-Stream 0 of a stage computes; its time is the iteration's. Other streams carry what runs beside it: messages to and from
-neighbours, exchanges of tokens, gathering of parameters and reduction of gradients. Messages and their latency keep
-nobody busy; where a stage blocks in its sends, it waits for the share of them that does not overlap.
+All ranks of a stage run its program alike. Stream 0 of a stage computes; its time is the iteration's. Other streams
+carry what runs beside it: messages to and from neighbours, exchanges of tokens, gathering of parameters and reduction
+of gradients. Messages and their latency keep nobody busy; where a stage blocks in its sends, it waits for the share of
+them that does not overlap.
 Without ZeRO 3, gradients are added behind the last backward pass or, as far as they overlap, behind each unit of it;
 sharded parameters are gathered behind the update or, as far as they overlap, during the first forward passes of an
 iteration. With ZeRO 3 each unit's parameters are gathered before each of its passes and its gradients added after
@@ -76,7 +77,9 @@ OPTIMIZER_EXCHANGES: Final = 3  # small all-reduces: norm of the gradients, over
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extras:
-    """What a job does besides its iterations' own work. Durations hold up every stage.
+    """Extra work of a job besides its iterations.
+
+    Durations hold up every stage.
 
     Attributes
     ----------
@@ -92,13 +95,13 @@ class Extras:
     checkpoint_every: int = 0
 
     def has_checkpoint(self, iteration: int) -> bool:
-        """Whether one follows this iteration, counted from 0."""
+        """Whether a checkpoint follows this iteration, counted from 0."""
         return self.checkpoint_every > 0 and (iteration + 1) % self.checkpoint_every == 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingShape:
-    """What the milestones of a job mean.
+    """Meaning of a job's milestones.
 
     Attributes
     ----------
@@ -179,7 +182,10 @@ def stages_of(units: UnitOperations, extras: Extras | None = None) -> list[Stage
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A pass, as far as its operations depend on it: its first and last micro batch may do more than others."""
+    """A pass with the features that its operations depend on.
+
+    Its first and last micro batch may do more than others.
+    """
 
     kind: str
     virtual_stage: int
@@ -189,7 +195,7 @@ class _Step:
 
     @property
     def has_gradients(self) -> bool:
-        """Whether gradients of weights are there behind it."""
+        """Whether the pass produces weight gradients."""
         return self.kind in {"backward", "weights"}
 
 
@@ -204,32 +210,32 @@ class Stage:
 
     @property
     def plan(self) -> Parallelism:
-        """Whose stage this is."""
+        """The stage's plan."""
         return self.units.plan
 
     @property
     def calls(self) -> Communication:
-        """What its ranks send each other."""
+        """Communication of the stage's ranks."""
         return self.units.communication
 
     @property
     def counted(self) -> tuple[Counter[Unit], ...]:
-        """How many of each unit its virtual stages have."""
+        """Number of each unit in its virtual stages."""
         return counted_units(self.units.model, self.plan)[self.stage]
 
     @property
     def held(self) -> Counter[Unit]:
-        """How many of each unit it has."""
+        """Number of each unit in the stage."""
         return held_units(self.units.model, self.plan)[self.stage]
 
     @cached_property
     def passes(self) -> tuple[Pass, ...]:
-        """In order."""
+        """Passes of the stage in order."""
         return passes(self.plan, self.stage)
 
     @cached_property
     def steps(self) -> list[_Step]:
-        """The same, as far as operations differ."""
+        """Passes of the stage, as far as operations differ."""
         firsts = {0, self._batches_each} if self.plan.has_mirror else {0}
         lasts = {first + self._batches_each - 1 for first in firsts}
         return [
@@ -245,16 +251,19 @@ class Stage:
 
     @property
     def _batches_each(self) -> int:
-        """Micro batches that pass each virtual stage: of DualPipe's two directions one half each."""
+        """Micro batches of each virtual stage.
+
+        For DualPipe's two directions it is one half each.
+        """
         return self.plan.micro_batches // 2 if self.plan.has_mirror else self.plan.micro_batches
 
     @cached_property
     def messages(self) -> StageMessages:
-        """To other stages and from them."""
+        """Messages to and from other stages."""
         return StageMessages(calls=self.calls, stage=self.stage)
 
     def streams(self) -> tuple[tuple[Operation, ...], ...]:
-        """The stream that computes, and those that run beside it."""
+        """The computing stream, and the streams beside it."""
         beside = [
             *(stream for lane in self.messages.lanes for stream in self.messages.streams(lane)),
             self._exchange_stream(),
@@ -268,7 +277,7 @@ class Stage:
         return (self._main(), *repeated)
 
     def shape(self) -> NDArray[np.void]:
-        """What the milestones of the main stream begin."""
+        """Phases that the milestones of the main stream begin."""
         rows: list[tuple[int, int, int]] = []
         of_passes = [
             (PASSES.index(_NAMES.get(one.kind, one.kind)), one.micro_batch, one.virtual_stage) for one in self.passes
@@ -280,7 +289,10 @@ class Stage:
         return np.array(rows, PASS_DTYPE)
 
     def end(self) -> tuple[Operation, ...]:
-        """What a stage does alone behind its last pass, as far as it does not wait for a stream beside it."""
+        """Operations of a stage behind its last pass.
+
+        Operations that wait for a parallel stream are left out.
+        """
         return (*self._gradients(), *self._update())
 
     def data_calls(self, unit: Unit) -> tuple[tuple[TimedCollective, ...], tuple[TimedCollective, ...]]:
@@ -289,7 +301,10 @@ class Stage:
 
     @property
     def exchange_ps(self) -> int:
-        """What exchanges with the stage at the other end take alone: of a table that both hold, or with the mirror."""
+        """Time of exchanges with the opposite stage, alone.
+
+        They are those of a table that both hold, or with the mirror.
+        """
         sizes = [*([self._tied_bytes] if self._tied_bytes else []), *self._mirrored_bytes]
         own, other = (self.calls.groups.rank_at(one) for one in (self.stage, self.plan.pipeline - 1 - self.stage))
         return sum(self.calls.message_ps(own, other, size_bytes=size) for size in sizes)
@@ -321,7 +336,7 @@ class Stage:
         return (Milestone(name=0), Compute(duration_ps=self.extras.loading_ps, label=label("loading")))
 
     def _step(self, step: _Step) -> list[Operation]:
-        """One pass: what it waits for, the units of its virtual stage, what it passes on."""
+        """One pass: waiting, the units of its virtual stage, sending."""
         found: list[Operation] = [Milestone(name=0)]
         for lane, virtual_stage in self._arriving(step):
             if self.messages.takes(lane, virtual_stage):
@@ -335,14 +350,20 @@ class Stage:
         return found
 
     def _arriving(self, step: _Step) -> list[tuple[PipelineLane, int]]:
-        """Lanes that a pass takes from, with the virtual stages: the first of a pair takes for both."""
+        """Lanes from which a pass receives, with the virtual stages.
+
+        The first pass of a pair receives for both.
+        """
         if step.kind == "weights" or step.pair == "second":
             return []
         own = self._lane(step.virtual_stage, is_forward=step.kind == "forward")
         return [own, self._lane(1 - step.virtual_stage, is_forward=False)] if step.pair == "first" else [own]
 
     def _leaving(self, step: _Step) -> list[tuple[PipelineLane, int]]:
-        """Lanes that a pass gives to, with the virtual stages: the second of a pair gives for both."""
+        """Lanes to which a pass sends, with the virtual stages.
+
+        The second pass of a pair sends for both.
+        """
         if step.kind == "weights" or step.pair == "first":
             return []
         own = self._lane(step.virtual_stage, is_forward=step.kind == "forward")
@@ -418,7 +439,10 @@ class Stage:
         return self.calls.parameters(work.parameters, work.expert_parameters)
 
     def _gather_now(self, unit: Unit) -> list[Operation]:
-        """ZeRO 3: parameters before a pass; with prefetch those of the next unit begin to come as this one begins."""
+        """ZeRO 3: gather parameters before a pass.
+
+        With prefetch those of the next unit begin to arrive as this unit begins.
+        """
         calls = self._parameter_calls(unit)
         share = self._hidden if self._prefetches else 0.0
         found = in_turn(calls, 1 - share)
@@ -427,7 +451,7 @@ class Stage:
         return found
 
     def _parameter_stream(self) -> tuple[Operation, ...]:
-        """Gathers beside computing, in the order in which the main stream needs them."""
+        """Gathers beside computing, in the order of the main stream's needs."""
         share = self._hidden
         if self._prefetches:
 
@@ -454,7 +478,7 @@ class Stage:
         return [Await(token=PARAMETERS_GO), *in_turn(calls, share), Notify(token=PARAMETERS_DONE)]
 
     def _gradient_stream(self) -> tuple[Operation, ...]:
-        """Reductions beside computing, in the order in which backward passes end."""
+        """Reductions beside computing, in the order of ending backward passes."""
         share = self._hidden
         if share <= 0 or self.plan.has_lora:
             return ()
@@ -474,7 +498,7 @@ class Stage:
         return as_loops(steps, lambda step: as_loops(self._order(step), reduced))
 
     def _gradients(self) -> list[Operation]:
-        """What is left of reducing gradients when the last backward pass is done."""
+        """The rest of gradient reduction after the last backward pass."""
         found: list[Operation] = []
         if not self.plan.has_lora and not self._is_sharded:
             found += in_turn(self.calls.gradients(*self._held), 1 - self._hidden, overhead_share=1)
@@ -488,13 +512,13 @@ class Stage:
         return found + self._with_mirror(0)
 
     def _with_mirror(self, exchange: int) -> list[Operation]:
-        """Wait for one of the exchanges with the mirror: gradients, then weights."""
+        """Wait for an exchange with the mirror: gradients, then weights."""
         if exchange >= len(self._mirrored_bytes):
             return []
         return [Notify(token=MIRROR_GO), Await(token=MIRROR_DONE, label=label("data"))]
 
     def _update(self) -> list[Operation]:
-        """The optimizer, and the parameters that other ranks have updated."""
+        """The optimizer, and the parameters updated by other ranks."""
         dense, experts = self._held
         is_sharded = self.plan.zero > 0
         updated = self._shard(self.counted[:1] if is_sharded and self.plan.has_mirror else self.counted)
@@ -509,7 +533,7 @@ class Stage:
 
     @cached_property
     def _held(self) -> tuple[float, float]:
-        """Parameters that a rank trains, those of experts apart."""
+        """Trained parameters of a rank, experts apart."""
         return self._trained(self.counted)
 
     def _trained(self, virtual_stages: Sequence[Counter[Unit]]) -> tuple[float, float]:
@@ -520,7 +544,7 @@ class Stage:
         return dense, sum(many * work.expert_parameters for work, many in works)
 
     def _shard(self, virtual_stages: Sequence[Counter[Unit]]) -> float:
-        """Parameters of virtual stages that a rank updates."""
+        """Parameters of virtual stages updated by a rank."""
         dense, experts = self._trained(virtual_stages)
         groups = self.calls.groups
         is_sharded = self.plan.zero > 0
@@ -530,7 +554,10 @@ class Stage:
 
     @cached_property
     def _mirrored_bytes(self) -> tuple[int, ...]:
-        """What a rank sends its mirror: all gradients, or under ZeRO those that the mirror updates, then weights."""
+        """Bytes that a rank sends to its mirror.
+
+        It sends all gradients, or under ZeRO those that the mirror updates, then weights.
+        """
         if not self.plan.has_mirror:
             return ()
         if self.plan.zero == 0:
@@ -540,7 +567,7 @@ class Stage:
 
     @property
     def _tied_bytes(self) -> int:
-        """Gradients of a table that the first and the last stage both hold."""
+        """Gradient bytes of a table that first and last stage both hold."""
         model, plan = self.units.model, self.plan
         is_end = self.stage in {0, plan.pipeline - 1}
         if not model.has_tied_embeddings or plan.has_lora or plan.has_both_ends or not is_end:

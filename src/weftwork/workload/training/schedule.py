@@ -1,4 +1,4 @@
-"""The order in which a stage of a pipeline works, and how to write it as nested loops.
+"""The order of passes in a pipeline stage, and its nested loops.
 
 Every stage runs its forward passes in one order and its backward passes in one order: first some forward passes alone
 (warm-up), then one of each by turns, then the backward passes that are left. GPipe warms up with all of them, 1F1B with
@@ -94,7 +94,7 @@ def passes(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
 
 
 def _delayed(whole: Sequence[Pass], delay: int) -> tuple[Pass, ...]:
-    """Backward passes in halves, gradients of weights so many micro batches later."""
+    """Split backward passes, with weight gradients some micro batches later."""
     found: list[Pass] = []
     waiting: list[Pass] = []
     for one in whole:
@@ -152,7 +152,7 @@ def _dualpipe(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
 
 @dataclass(kw_only=True, slots=True)
 class _Turn:
-    """The passes of a rank of DualPipe so far.
+    """The passes of a DualPipe rank so far.
 
     Way 0 is the one whose micro batches enter the pipeline nearer to the rank: down in the first half of the ranks, up
     in the second one. Gradients of weights wait in the order in which they were put off.
@@ -166,23 +166,26 @@ class _Turn:
     backwards: list[int] = field(default_factory=lambda: [0, 0])
 
     def forward(self, way: int, pair: Literal["", "first"] = "") -> None:
-        """Add the next forward pass of a way."""
+        """Add the next forward pass of a direction."""
         self.found.append(self._next("forward", way, self.forwards, pair))
 
     def backward(self, way: int, pair: Literal["", "second"] = "", *, is_split: bool = False) -> None:
-        """Add the next backward pass of a way; split, the gradients of weights wait."""
+        """Add the next backward pass of a direction.
+
+        If it is split, the gradients of weights wait.
+        """
         one = self._next("input" if is_split else "backward", way, self.backwards, pair)
         self.found.append(one)
         if is_split:
             self.waiting.append(replace(one, kind="weights"))
 
     def both(self, forward: int, backward: int) -> None:
-        """Add a forward pass of one way and a backward pass of the other, which run as one."""
+        """Add a forward and a backward pass of opposite directions as one."""
         self.forward(forward, "first")
         self.backward(backward, "second")
 
     def weights(self) -> None:
-        """Add the gradients of weights that wait longest."""
+        """Add the weight gradients that have waited longest."""
         self.found.append(self.waiting.pop(0))
 
     def _next(self, kind: Kind, way: int, counts: list[int], pair: Literal["", "first", "second"]) -> Pass:
@@ -209,7 +212,7 @@ def _pass(kind: Literal["forward", "backward"], plan: Parallelism, index: int) -
 
 
 def as_loops(sequence: Sequence[T], body: Callable[[T], Sequence[Operation]]) -> tuple[Operation, ...]:
-    """Write a sequence as operations, with loops where it repeats itself.
+    """Write a sequence as operations, with loops for repetitions.
 
     Parameters
     ----------
@@ -239,14 +242,14 @@ def as_loops(sequence: Sequence[T], body: Callable[[T], Sequence[Operation]]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Block(Generic[T]):
-    """Items and blocks that follow each other ``count`` times."""
+    """Items and blocks that repeat ``count`` times in sequence."""
 
     count: int
     of: tuple[T | _Block[T], ...]
 
 
 def _folded(blocks: Sequence[_Block[T]], longest: int) -> list[_Block[T]]:
-    """Put what repeats itself into blocks, of up to ``longest`` of the given ones."""
+    """Fold repetitions into blocks of up to ``longest`` given blocks."""
     found: list[_Block[T]] = []
     numbers: dict[_Block[T], int] = {}
     numbered = [numbers.setdefault(block, len(numbers)) for block in blocks]  # numbers are quick to compare
@@ -265,7 +268,7 @@ def _folded(blocks: Sequence[_Block[T]], longest: int) -> list[_Block[T]]:
 
 
 def _best_length(blocks: Sequence[int], at: int, longest: int) -> tuple[int, int]:
-    """Length and count of the sequence of blocks at a place whose repetition spares most."""
+    """Length and count of the repetition that saves most at a place."""
     best, spared = (1, 1), 0
     for length in range(1, min(longest, (len(blocks) - at) // 2) + 1):
         if blocks[at] != blocks[at + length]:

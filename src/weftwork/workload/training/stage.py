@@ -1,9 +1,10 @@
-"""What one stage does for one unit of a model: computing, and the collectives before, beside and behind it.
+"""Work of one stage for one unit: computing and collectives.
 
-Of each kind of communication the share that `Overlap` names runs beside computing, where it contends for links with
-whatever else runs, and the rest runs alone. Tensor traffic hides behind nine tenths of the matrix products of its half
-of a layer, context traffic behind nine tenths of attention, expert traffic behind the whole layer, as if another micro
-batch computed meanwhile. A layer takes no less than the CPU needs to launch its operations.
+The collectives are before, beside and behind computing. Of each kind of communication the share that `Overlap` names
+runs beside computing, where it contends for links with whatever else runs, and the rest runs alone. Tensor traffic
+hides behind nine tenths of the matrix products of its half of a layer, context traffic behind nine tenths of attention,
+expert traffic behind the whole layer, as if another micro batch computed meanwhile. A layer takes no less than the CPU
+needs to launch its operations.
 Source: NVIDIA/Megatron-LM, user guide, tp_comm_overlap (matrix products in pieces); DeepSeek-V3, arXiv:2412.19437,
 section 3.2.1 (experts behind another micro batch).
 Where a schedule splits backward passes, all communication and recomputation goes with the gradients of inputs, also
@@ -35,14 +36,14 @@ EXPERT_GO, EXPERT_DONE = 0, 1  # tokens between the stream that computes and the
 
 
 def duration_ps(time_s: float) -> int:
-    """Seconds as simulated time, and no more than there is of it."""
+    """Seconds as simulated time, within its range."""
     return whole_ps(time_s * 1e12)
 
 
 def in_turn(
     calls: Iterable[TimedCollective], share: float = 1.0, *, overhead_share: float | None = None
 ) -> list[Operation]:
-    """Do a share of each call, one after the other, and wait for each.
+    """Do a share of each call in sequence, and wait for each.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def in_turn(
 
 @dataclass(frozen=True, kw_only=True)
 class UnitOperations:
-    """Operations of the units of a plan, each made once."""
+    """Operations of a plan's units, each made once."""
 
     model: Model
     plan: Parallelism
@@ -70,7 +71,7 @@ class UnitOperations:
 
     @cached_property
     def work(self) -> dict[Unit, UnitWork]:
-        """What each unit costs, as it is asked for."""
+        """Cost of each unit, computed on demand."""
         return _Works(self)
 
     def forward(self, unit: Unit) -> list[Operation]:
@@ -78,7 +79,7 @@ class UnitOperations:
         return self._forward(unit, "compute")
 
     def backward(self, unit: Unit, *, has_weights: bool = True) -> list[Operation]:
-        """The backward pass of a unit, with what it computes again.
+        """The backward pass of a unit, with its recomputation.
 
         Parameters
         ----------
@@ -102,14 +103,14 @@ class UnitOperations:
         return [*found, *self._launch(unit, "backward", share)]
 
     def weights(self, unit: Unit) -> list[Operation]:
-        """Gradients of the weights of a unit, which send nothing and wait for nobody."""
+        """Weight gradients of a unit, without communication."""
         time_ps = duration_ps(self.work[unit].weights_s)
         found: list[Operation] = [Compute(duration_ps=time_ps, label=label("compute"))] if time_ps else []
         return [*found, *self._launch(unit, "backward", self._weights_share(unit))]
 
     @property
     def hidden_exchange(self) -> list[Operation]:
-        """What the stream of the experts does for one layer and pass; empty where nothing hides."""
+        """Expert stream of one layer and pass; empty if nothing hides."""
         share = self.plan.overlap.expert
         calls = self.communication.exchange
         if share <= 0 or not calls:
@@ -118,7 +119,7 @@ class UnitOperations:
         return [Await(token=EXPERT_GO), *both, Notify(token=EXPERT_DONE)]
 
     def exchanges(self, unit: Unit) -> bool:
-        """Whether a unit sends tokens to experts."""
+        """Whether a unit sends tokens to its experts."""
         return unit.layer is not None and unit.layer.mlp == "experts" and bool(self.communication.exchange)
 
     def _forward(
@@ -132,7 +133,10 @@ class UnitOperations:
         return [*found, *(self._launch(unit, "forward") if about == "compute" else ())]
 
     def _again(self, unit: Unit, work: UnitWork) -> list[Operation]:
-        """What selective recomputation does; a mixture of experts exchanges its tokens once more."""
+        """Selective recomputation.
+
+        A mixture of experts exchanges its tokens once more.
+        """
         modules, exchanges = self.plan.recompute_modules, self._has_experts_again(unit)
         again_s = sum(half.recomputed_s(modules) for name, half in work.halves if not (exchanges and name == "mlp"))
         again_ps = duration_ps(again_s)
@@ -158,7 +162,7 @@ class UnitOperations:
         direction: Literal["forward", "backward"],
         about: Literal["compute", "recompute"],
     ) -> list[Operation]:
-        """Computing of half a layer with its communication around and beside it."""
+        """Computing of half a layer with its communication."""
         is_back = direction == "backward"
         matmul_s = half.matmul_backward_s if is_back else half.matmul_s
         core_s = half.core_backward_s if is_back else half.core_s
@@ -180,7 +184,7 @@ class UnitOperations:
     def _around(
         self, unit: Unit, name: str, *, backward: bool
     ) -> tuple[tuple[TimedCollective, ...], tuple[TimedCollective, ...]]:
-        """Calls of tensor parallelism before and behind half a unit."""
+        """Calls of tensor parallelism before and after half a unit."""
         calls = self.communication
         if name == "embedding":
             return ((), calls.embedding) if not backward else (calls.embedding_backward, ())
@@ -200,7 +204,10 @@ class UnitOperations:
         return [Notify(token=EXPERT_GO)] if self.exchanges(unit) and self.plan.overlap.expert > 0 else []
 
     def _done(self, unit: Unit, multiplied_s: float, about: Literal["compute", "recompute"]) -> list[Operation]:
-        """Wait for the exchange beside a pass, which has taken multiprocessors from its products."""
+        """Wait for the exchange beside a pass.
+
+        It has taken multiprocessors from the pass's products.
+        """
         if not self.exchanges(unit) or self.plan.overlap.expert <= 0:
             return []
         lost_ps = self._lost_ps(multiplied_s)
@@ -208,7 +215,7 @@ class UnitOperations:
         return [*found, Await(token=EXPERT_DONE, label=label("expert"))]
 
     def _lost_ps(self, multiplied_s: float) -> int:
-        """Time that matrix products and attention lose to a hidden exchange.
+        """Time that products and attention lose to a hidden exchange.
 
         Beside it they have the multiprocessors that it leaves, so that their work takes as much longer; no more of
         them is beside it than there is. Kernels bound by memory lose nothing.
@@ -223,12 +230,12 @@ class UnitOperations:
         return whole_ps(share * min(beside_ps, duration_ps(multiplied_s) / (1 - share)))
 
     def _weights_share(self, unit: Unit) -> float:
-        """Share of the computing of a backward pass that gradients of weights take."""
+        """Share of weight gradients in the computing of a backward pass."""
         work = self.work[unit]  # chosen: they take the same share of its launches
         return work.weights_s / work.backward_s if work.backward_s else 0.0
 
     def _launch(self, unit: Unit, direction: Literal["forward", "backward"], of_pass: float = 1.0) -> list[Operation]:
-        """Time that the CPU needs beyond what the GPU and its network take for the layer anyway.
+        """CPU time of a layer beyond the time of its GPU and network.
 
         Parameters
         ----------
@@ -247,7 +254,7 @@ class UnitOperations:
         return _Excesses(self)
 
     def excess_ps(self, unit: Unit) -> tuple[float, float]:
-        """CPU time of a unit beyond that of its GPU, forward and backward.
+        """CPU time of a unit beyond its GPU's time, forward and backward.
 
         The CPU runs ahead of the GPU, so that only a whole layer's time counts. A mixture of experts makes it wait in
         every forward pass for the number of tokens of each expert, unless one graph replays the whole iteration: then
@@ -275,7 +282,7 @@ class UnitOperations:
         return excess * cpu_ps[0] / sum(cpu_ps), excess * cpu_ps[1] / sum(cpu_ps)
 
     def _again_s(self, unit: Unit) -> float:
-        """Computing that a backward pass does once more."""
+        """Recomputation time of a backward pass."""
         work = self.work[unit]
         if self.plan.recompute == "full":
             return work.forward_s
@@ -284,7 +291,7 @@ class UnitOperations:
         return work.again_s(self.plan.recompute_modules)
 
     def _exposed_in_pass_ps(self, unit: Unit, *, backward: bool) -> float:
-        """Communication of a pass that is not hidden, each call alone on its links.
+        """Exposed communication of a pass, each call alone on its links.
 
         What may hide and lasts longer than the computing beside it is not hidden either.
         """
@@ -307,12 +314,12 @@ class UnitOperations:
 
 
 def _without_weights(half: Half) -> Half:
-    """The same with gradients of inputs alone in its backward pass."""
+    """The same unit with only input gradients in its backward pass."""
     return replace(half, matmul_backward_s=half.matmul_backward_s - half.weights_s, weights_s=0.0)
 
 
 class _Excesses(dict[Unit, tuple[float, float]]):
-    """Launches of units beyond their computing, each worked out when first asked for."""
+    """Excess CPU time of units' launches, computed at first use."""
 
     def __init__(self, units: UnitOperations) -> None:
         super().__init__()
@@ -324,7 +331,7 @@ class _Excesses(dict[Unit, tuple[float, float]]):
 
 
 class _Works(dict[Unit, UnitWork]):
-    """Costs of units, each worked out when first asked for."""
+    """Costs of units, computed at first use."""
 
     def __init__(self, units: UnitOperations) -> None:
         super().__init__()
@@ -336,7 +343,10 @@ class _Works(dict[Unit, UnitWork]):
 
 
 def _exposed(calls: Iterable[TimedCollective], share: float, beside_ps: float) -> float:
-    """Time of calls of which a share may hide behind so much computing: the rest, and what outlasts it."""
+    """Exposed time of calls with a share that may hide.
+
+    It is the rest of the calls, and the time by which the share outlasts computing.
+    """
     alone_ps = sum(call.alone_ps for call in calls)
     return (1 - share) * alone_ps + max(0.0, share * alone_ps - beside_ps)
 
@@ -348,7 +358,10 @@ def _hide(
     time_s: float,
     about: Literal["compute", "recompute"],
 ) -> float:
-    """Run a share of calls beside most of a time of computing; what is left of that time."""
+    """Hide a share of calls beside most of a computing time.
+
+    Returns the rest of that time.
+    """
     if share <= 0 or not calls:
         return time_s
     found.extend(call.share(share) for call in calls)
@@ -361,7 +374,7 @@ _OTHER_WAY: Final = {"all-gather": "reduce-scatter", "reduce-scatter": "all-gath
 
 
 def _inverse(calls: Sequence[TimedCollective]) -> list[TimedCollective]:
-    """The way back of tokens: the same bytes, in the opposite order and direction."""
+    """The return of tokens: the same bytes in opposite order and direction."""
     return [_turned(call) for call in reversed(calls)]
 
 

@@ -269,7 +269,7 @@ def test_pins_of_nobody_and_pins_of_one_pair_are_refused_together() -> None:
         packet_input_of(fabric, job, routing=Routing(paths=65, pins=pins))
     told = [(mistake.path, mistake.text) for mistake in caught.value.mistakes]
     assert told == [
-        ("fabric.paths", "found 65 paths, wanted 1 to 64, or 0 for all shortest ones"),
+        ("fabric.paths", "found 65 paths, wanted 1 to 64, or 0 for all shortest paths"),
         ("fabric.pinned.1", "pins the same queue pairs as fabric.pinned.0; each has one path"),
         ("fabric.pinned.2.from", "no rank of the job runs on 'host2'"),
         ("fabric.pinned.2.to", "no rank of the job runs on 'host3'"),

@@ -40,6 +40,7 @@ engine: {{seed: 5, record: {{ports: [leaf0]}}}}
 faults: [{{at: 30us, link: leaf0-spine1, event: down}}]
 """
 GAP_BYTES = 20  # IEEE 802.3
+NAMES = ("the first", "the second")
 
 
 class Pair(NamedTuple):
@@ -117,13 +118,14 @@ def test_the_keys_that_differ(pair: Pair, where: str) -> None:
     wanted = {key: (a.get(key), b.get(key)) for key in {*a, *b} if a.get(key) != b.get(key)}
     if where == "page":
         part = section(pair.page, "answer")
-        shown = rows(part, "key of the scenario")
-        found = {row["key of the scenario"]: (row["A"], row["B"]) for row in shown}
+        shown = rows(section(pair.page, "scenario"), "key of the scenario")
+        found = {row["key of the scenario"]: (row["the first"], row["the second"]) for row in shown}
         none = "\u2013"
         (count,) = told(part.text, "The scenarios differ in {} keys.")
         assert value_of(count) == len(wanted)
     else:
-        found = {row["scenario"]: (row["first"], row["second"]) for row in printed(pair.terminal, "scenario")}
+        listed = printed(pair.terminal, "scenario")
+        found = {row["scenario"]: (row["the first"], row["the second"]) for row in listed}
         none = "-"
     assert found == {key: tuple(none if text is None else text for text in texts) for key, texts in wanted.items()}
 
@@ -133,11 +135,12 @@ def test_the_numbers_that_changed(pair: Pair, where: str) -> None:
     a, b = numbers(pair.first), numbers(pair.second)
     part = section(pair.page, "numbers")
     if where == "page":
-        shown = {row["number"]: (row["A"], row["B"], row["change"]) for row in rows(part, "number")}
+        listed = rows(part, "number")
+        shown = {row["number"]: (row["the first"], row["the second"], row["change"]) for row in listed}
         text = part.text
     else:
         found = printed(pair.terminal, "number")
-        shown = {row["number"]: (row["first"], row["second"], row["change"]) for row in found}
+        shown = {row["number"]: (row["the first"], row["the second"], row["change"]) for row in found}
         text = pair.terminal
     wanted = {name: (a[name]["value"], b[name]["value"]) for name in a if a[name]["value"] != b[name]["value"]}
     assert list(shown) == [words(name) for name in wanted]
@@ -161,37 +164,37 @@ def test_the_headline_says_which_was_faster(pair: Pair, turned: Pair, where: str
     first, second = (numbers(run)["completion_ps"]["value"] for run in pair[:2])
     for one, before, after in ((pair, first, second), (turned, second, first)):
         text = section(one.page, "answer").text if where == "page" else one.terminal
-        who = "B" if where == "page" else "The second"
+        who, other = ("The second", "the first") if one is pair else ("The first", "the second")
         change = after / before - 1
         if change >= 1:
-            factor, now, then = told(text, f"{who} took {{}} times as long: {{}} against {{}}.")
+            factor, now, then = told(text, f"{who} takes {{}} times as long as {other} ({{}} against {{}}).")
             assert is_shown(factor, after / before)
         else:
             way = "more" if change > 0 else "less"
-            share, now, then = told(text, f"{who} took {{}} {way} time: {{}} against {{}}.")
+            share, now, then = told(text, f"{who} takes {{}} {way} time than {other} ({{}} against {{}}).")
             assert is_shown(share, abs(change))
         assert wrong([("now", now, after), ("then", then, before)]) == []
 
 
 def test_both_culprits_are_named(pair: Pair) -> None:
     lines = pair.terminal.splitlines()
-    for name, run in zip(("first", "second"), pair[:2], strict=True):
+    for name, run in zip(("the first", "the second"), pair[:2], strict=True):
         assert run.answer is not None
-        line = next(line for line in lines if line.startswith(f"to blame in the {name}: "))
+        line = next(line for line in lines if line.startswith(f"to blame in {name}: "))
         assert line.partition(": ")[2].startswith(run.answer.culprit.name)
     out = StringIO()
     with redirect_stdout(out), pytest.raises(SystemExit):
         main(["compare", str(pair.first.path), str(pair.second.path), "--json"])
     found = json.loads(out.getvalue())
-    for name, run in zip(("first", "second"), pair[:2], strict=True):
+    for place, run in enumerate(pair[:2]):
         known = json.loads((run.path / "summary.json").read_text())["answer"]["culprit"]
-        assert found[f"{name}_culprit"] == known
+        assert found["runs"][place]["answer_culprit"] == known
 
 
 def test_each_run_is_told_in_its_own_half(pair: Pair) -> None:
-    part = section(pair.page, "answer")
-    for name, run in zip("AB", pair[:2], strict=True):
-        (text,) = (one.text for one in part.all("figure") if one.text.startswith(f"{name} {run.path.name}"))
+    part = section(pair.page, "runs")
+    for name, run in zip(NAMES, pair[:2], strict=True):
+        (text,) = (one.text for one in part.all("figure") if one.text.startswith(name))
         lines = three_lines(next(one for one in part.all("figure") if one.text == text))
         took, goodput = told(lines["took"], "{}: ")[0], told(lines["took"], "of payload at {} in total")[0]
         assert run.answer is not None
@@ -203,7 +206,7 @@ def test_each_run_is_told_in_its_own_half(pair: Pair) -> None:
     origin = _origin(pair.page)
     for key in ("seed", "digest", "engine", "status"):
         assert origin[key] == tuple(str(run.provenance[key]) for run in pair[:2])
-    assert origin["run"] == tuple(str(run.path) for run in pair[:2])
+    assert origin["run"] == tuple(run.path.name for run in pair[:2])
     assert origin["wall, s"] == tuple(str(run.provenance["wall_s"]) for run in pair[:2])
     scenarios = [one.text for one in section(pair.page, "provenance").all("pre")]
     assert ["the first" in text for text in scenarios] == [True, False]
@@ -219,9 +222,8 @@ def test_the_distributions_of_both(pair: Pair) -> None:
     found = {chart.heading: chart for chart in charts(section(pair.page, "times"))}
     for heading, column in (("Completion time of flows", "fct_ps"), ("Slowdown of flows", "slowdown")):
         chart = found[heading]
-        for name, run in zip("AB", pair[:2], strict=True):
+        for line, run in zip(NAMES, pair[:2], strict=True):
             values = columns(run.path, "flows")[column].astype(float)
-            line = f"{name}: {run.path.name}"
             half, _, most = told(chart.label, f"{line}: p50 {{}}, p95 {{}}, p99 {{}}")
             at = np.quantile(values[~np.isnan(values)], [0.5, 0.99])
             assert wrong([("p50", half, at[0]), ("p99", most, at[1])]) == []
@@ -242,7 +244,10 @@ def test_the_links_that_changed_most(pair: Pair) -> None:
     ]
     for row in shown:
         name = row["links that changed most"]
-        assert wrong([(name, row["A in use"], used[0][name]), (name, row["B in use"], used[1][name])]) == []
+        assert (
+            wrong([(name, row["in use, the first"], used[0][name]), (name, row["in use, the second"], used[1][name])])
+            == []
+        )
         assert value_of(row["change"].removesuffix(" points")) / 100 == pytest.approx(change[name], abs=0.000501)
 
 
@@ -271,29 +276,37 @@ def over_time(run: Run) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
 
 
 def test_how_busy_the_links_of_both_were(pair: Pair) -> None:
+    """Both share an axis: the mean of each of its steps is that of the bytes which the run's own steps had in it."""
     both = [over_time(run) for run in pair[:2]]
-    is_common = max(edges[-1] for edges, _, _ in both) <= 4 * min(edges[-1] for edges, _, _ in both)
     found = {chart.heading: chart for chart in charts(section(pair.page, "links"))}
+    end = max(int(edges[-1]) for edges, _, _ in both)
+    steps = np.unique(np.linspace(0, end, 241).astype(np.int64))
     pairs: list[tuple[str, str, float | None]] = []
-    for name, (edges, shares, kinds) in zip("AB", both, strict=True):
+    for name, (edges, shares, kinds) in zip(NAMES, both, strict=True):
         for kind in sorted(set(kinds)):
-            own = shares[[place for place, one in enumerate(kinds) if one == kind]]
-            chart = found[f"{name}: {kind} {len(own)} links"]
-            until = [
-                *edges[1:],
-                *([both["BA".index(name)][0][-1]] if is_common and edges[-1] < max(e[-1] for e, _, _ in both) else []),
-            ]
-            pairs += [
-                (f"{name} {kind}", text.removeprefix("until "), float(at))
-                for text, at in zip(chart.until, until, strict=True)
-            ]
-            for line, values in (("mean of all links", own.mean(axis=0)), ("busiest at each time", own.max(axis=0))):
-                padded = [*values.tolist(), *([0.0] * (len(until) - len(values)))]
-                pairs += [
-                    (f"{name} {kind} {line}", text, value)
-                    for text, value in zip(chart.lines[line], padded, strict=True)
-                ]
+            mean = shares[[place for place, one in enumerate(kinds) if one == kind]].mean(axis=0)
+            busy = [
+                sum(share * max(min(b, end_b) - max(a, end_a), 0)
+                    for share, end_a, end_b in zip(mean.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+                / (b - a)
+                for a, b in zip(steps[:-1].tolist(), steps[1:].tolist(), strict=True)
+            ]  # fmt: skip
+            chart = found[f"Mean utilisation, {kind}"]
+            pairs += [(kind, text.removeprefix("until "), float(at))
+                      for text, at in zip(chart.until, steps[1:], strict=True)]  # fmt: skip
+            pairs += [(f"{name} {kind}", text, value) for text, value in zip(chart.lines[name], busy, strict=True)]
     assert wrong(pairs) == []
+
+
+def test_the_longest_queues_of_both(pair: Pair) -> None:
+    found = {chart.heading: chart for chart in charts(section(pair.page, "queues"))}
+    for name, run in zip(NAMES, pair[:2], strict=True):
+        line, (_, _, kinds) = columns(run.path, "timeline"), over_time(run)
+        for kind in sorted(set(kinds)):
+            own = np.isin(line["port"], [place for place, one in enumerate(kinds) if one == kind])
+            most = float(line["queue_bytes"][own].max(initial=0))
+            shown = found[f"Longest queue, {kind}"].lines[name] if f"Longest queue, {kind}" in found else ("0 B",)
+            assert is_shown(max(shown, key=value_of), most)
 
 
 def test_seeds_that_do_not_touch_are_clear(tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ from weftwork.spec.scenario.kinds import Measure
 from weftwork.spec.scenario.policies import POLICY_KINDS, PRESETS, known_policies
 from weftwork.spec.scenario.reference import page, row
 from weftwork.spec.scenario.rows import REQUIRED
-from weftwork.spec.scenario.scenario import Scenario, dump, load, loads, rows
+from weftwork.spec.scenario.scenario import load, loads, rows
 from weftwork.spec.scenario.schema import json_schema
 from weftwork.spec.scenario.sweep_keys import SWEEP_KEYS
+from weftwork.spec.scenario.written import dump
 from weftwork.spec.scenario.yaml_tree import Mapping, Scalar, read_tree
 from weftwork.spec.training import Software
 from weftwork.study.prepare.prepare import check_transport
@@ -590,11 +591,3 @@ TOLD_BY_SCHEMA = {
 def test_the_json_schema_refuses_what_it_can_tell(name: str) -> None:
     text = (ROOT / f"tests/golden/scenario_errors/{name}.yaml").read_text(encoding="utf-8")
     assert not jsonschema.Draft202012Validator(json_schema(KNOWN)).is_valid(plain(text))
-
-
-def test_a_scenario_prints_and_is_frozen() -> None:
-    scenario = loads(SMALL, known=KNOWN)
-    assert isinstance(scenario, Scenario)
-    assert "link_rate_bps=100000000000" in repr(scenario)
-    with pytest.raises(ValueError, match="frozen"):
-        scenario.name = "other"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from weftwork.hardware.catalogue import nodes
-from weftwork.spec.scenario.scenario import Scenario, dump, loads
+from weftwork.spec.scenario.scenario import Scenario, loads
+from weftwork.spec.scenario.written import dump
 
 EXAMPLES = {
     "rail-optimized": """

@@ -8,9 +8,10 @@ import pytest
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import nodes
 from weftwork.spec.scenario.reference import explanation
-from weftwork.spec.scenario.scenario import Scenario, dump, loads
+from weftwork.spec.scenario.scenario import Scenario, loads
 from weftwork.spec.scenario.schema import json_schema
 from weftwork.spec.scenario.training import LONG_SEQUENCE, TrainingSection
+from weftwork.spec.scenario.written import dump
 from weftwork.spec.training import Overlap, Parallelism, Software
 from weftwork.workload.models.catalogue import model
 

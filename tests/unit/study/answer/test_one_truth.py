@@ -23,9 +23,19 @@ from rich.console import Console
 import weftwork
 from weftwork.cli import main
 from weftwork.report.answer import details, print_answer
+from weftwork.report.comparison_words import (
+    changed_numbers,
+    comparison_verdict,
+    different_keys,
+    price_doubts,
+    ratio_words,
+    switch_words,
+)
+from weftwork.report.design_words import money, power
 from weftwork.report.page import run_page
 from weftwork.report.words import amount, typeset
 from weftwork.store.runs import Run
+from weftwork.study.results.compare_runs import compare_runs
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 LONG = ("plan_405b", "which_fabric_405b")  # a minute and more of CPU time, with the tables of goodput_scale
@@ -214,6 +224,19 @@ def test_every_number_of_a_comparison_is_of_one_of_the_runs_or_their_difference(
             values = [amount(number["value"], number["unit"]) for number in one.summary.values()]
             there |= known(one) | set(values) | set(NUMBER.findall(one.scenario))
         names = {*run.summary, *other.summary}
+        prices = compare_runs(both)
+        for row in prices.runs:
+            if row.fabric is not None and row.fabric.price_usd is not None and row.fabric.power_w is not None:
+                dollars = row.fabric.price_usd.typical
+                told_of = (row.fabric.links, row.fabric.switches, *(count for _, count in row.fabric.switches_by_tier))
+                there |= {f"{count:,}" for count in told_of} | set(NUMBER.findall(power(row.fabric.power_w.typical)))
+            if row.culprit_share is not None:
+                there.add(f"{100 * row.culprit_share:.0f} %")
+                there |= set(NUMBER.findall(f"{money(dollars)} {money(dollars / row.fabric.gpus)}"))
+                there |= set(NUMBER.findall(f"{switch_words(row.fabric)} {ratio_words(row.fabric)}"))
+        there |= set(NUMBER.findall(" ".join([*comparison_verdict(prices), *price_doubts(prices)])))
+        there |= set(NUMBER.findall(" ".join(value or "" for one in different_keys(prices) for value in one.values)))
+        there.add(str(changed_numbers(prices)[1]))
         values_of = [{name: one.summary.get(name, {"value": None})["value"] for name in names} for one in both]
         there.add(str(sum(values_of[0][name] == values_of[1][name] for name in names)))
         told = numbers(capsys.readouterr().out)

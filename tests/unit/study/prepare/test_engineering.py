@@ -15,7 +15,8 @@ from weftwork.base.errors import CodeError, ConfigError
 from weftwork.engine import packet
 from weftwork.engine.flow import run as flow
 from weftwork.engine.packet_input import Instant
-from weftwork.spec.scenario.scenario import dump, loads
+from weftwork.spec.scenario.scenario import loads
+from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.prepare import check_parameters, known_names, prepare
 from weftwork.study.prepare.prepared import Prepared
 
@@ -163,7 +164,7 @@ def test_what_would_leave_the_paths_is_refused() -> None:
     sprayed = {"path_selection": "spray", "reorder_tolerant": True}
     assert "which 'spray' changes" in refused(transport=sprayed)["transport.path_selection"]
     pins = [{"from": "host0", "to": "host5", "path": ["leaf0", "spine1", "leaf1"]}]
-    assert "give one of them" in refused(fabric={"pinned": pins})["fabric.pinned"]
+    assert "give one of the two" in refused(fabric={"pinned": pins})["fabric.pinned"]
 
 
 def test_a_file_of_ones_own_is_a_scheme(tmp_path: Path) -> None:

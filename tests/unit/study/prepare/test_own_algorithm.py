@@ -8,7 +8,8 @@ import pytest
 
 import weftwork
 from weftwork.base.errors import CodeError, ConfigError
-from weftwork.spec.scenario.scenario import dump, loads
+from weftwork.spec.scenario.scenario import loads
+from weftwork.spec.scenario.written import dump
 
 MINE = '''"""A ring with a software delay of its own.
 

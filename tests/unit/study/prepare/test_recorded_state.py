@@ -6,7 +6,8 @@ import pytest
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine.packet import StateField
-from weftwork.spec.scenario.scenario import dump, loads
+from weftwork.spec.scenario.scenario import loads
+from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.prepare import known_names, prepare
 
 CONTROL = '''"""Mine."""

@@ -8,7 +8,8 @@ import pytest
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine.flow.flow_input import FlowInput
-from weftwork.spec.scenario.scenario import dump, loads
+from weftwork.spec.scenario.scenario import loads
+from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.prepare import known_names, prepare
 from weftwork.study.prepare.prepared import Prepared
 
@@ -116,7 +117,7 @@ def test_what_the_file_alone_shows_is_told_when_it_is_read() -> None:
         (9, "fabric.paths"), (12, "fabric.pinned.1"), (13, "fabric.pinned.2.to"), (14, "fabric.pinned.3.path"),
     ]  # fmt: skip
     assert [words for _, _, words in found[1:]] == [
-        "pins host0 to host2, which fabric.pinned.0 does already; each has one path",
+        "pins host0 to host2, which fabric.pinned.0 pins already; each has one path",
         "found 'host0/nic0', the host that sends, wanted another one",
         "passes 'spine0' twice, wanted every switch once",
     ]

@@ -252,7 +252,7 @@ def test_models_that_differ_in_their_vocabulary_alone_are_not_confused() -> None
         ("--num-layers 0", "--num-layers", "found '0', wanted", None),
         ("--num-layers 8 9", "--num-layers", "found 2 values, wanted one", None),
         ("--num-layers", "--num-layers", "found 0 values, wanted one", None),
-        ("--swiglu yes", "--swiglu", "it is a switch", None),
+        ("--swiglu yes", "--swiglu", "the argument is a switch", None),
         ("--seq-length $SEQ", "--seq-length", "give --variable SEQ=VALUE", None),
         ("--seq-length $(seq 9)", "--seq-length", "needs '$(seq 9)', which has no value", None),
         ("--tensor-model-paralel-size 8", "--tensor-model-paralel-size", "is no argument", TENSOR),
@@ -337,7 +337,7 @@ def test_all_mistakes_come_at_once_and_each_once() -> None:
 def test_without_a_batch_there_is_one_micro_batch_for_each_copy() -> None:
     base = f"{SHAPE} --micro-batch-size 4 --seq-length 2048 --bf16 --tensor-model-parallel-size 2"
     assert read_megatron(base, gpus=16).keys["training.global_batch"] == 32
-    assert "nobody says how many GPUs" in refused(base=base)["--global-batch-size"][0]
+    assert "the number of GPUs is unknown" in refused(base=base)["--global-batch-size"][0]
 
 
 def test_some_arguments_are_enough_for_a_plan() -> None:
@@ -412,7 +412,7 @@ def test_two_launches_are_refused_and_other_programs_are_not_launches(tmp_path: 
 
 def test_a_condition_decides_nothing_that_is_read(tmp_path: Path) -> None:
     script = "A=()\nif t; then\n  A+=(--seq-length 4096 --lr 1)\nfi\ntorchrun x.py WORDS ${A[@]}\n"
-    with pytest.raises(ConfigError, match=r"line 3  --seq-length  found '2048' in line 5 and '4096' here, one of them"):
+    with pytest.raises(ConfigError, match=r"line 3  --seq-length  found '2048' in line 5 and '4096' here, one value"):
         read_megatron_file(write(tmp_path, script.replace("WORDS", f"{BASE} {SHAPE}")))
     shorter = BASE.replace("--seq-length 2048", "")
     found = read_megatron_file(write(tmp_path, script.replace("WORDS", f"{shorter} {SHAPE}")))

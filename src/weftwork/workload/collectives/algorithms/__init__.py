@@ -1,1 +1,4 @@
-"""The catalogue of collective algorithms: one file each, and nothing registers itself."""
+"""The catalogue of collective algorithms, one file each.
+
+Nothing registers itself.
+"""

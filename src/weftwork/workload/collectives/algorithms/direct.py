@@ -1,6 +1,7 @@
-"""Direct: everybody sends to everybody at once; one step, or two for an all-reduce.
+"""Direct: every rank sends to all others at once.
 
-Rank r sends to r + 1, r + 2 and so on, so that no receiver is everybody's first. This is how NCCL does all-to-all
+It is one step, or two for an all-reduce. Rank r sends to r + 1, r + 2 and so on, so that no receiver is everybody's
+first. This is how NCCL does all-to-all
 (a group of sends and receives), and what a library does with small messages, where steps cost more than bytes.
 A send-receive is one message from rank i to rank i + n / 2, or to another distance; nccl-tests takes 1.
 Source: Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521, sections 4.2 and 4.4.
@@ -35,7 +36,10 @@ def _shares(call: Call) -> list[Share]:
 
 
 def _lane(call: Call, share: Share, channel: int) -> Lane:
-    """What comes last has come over the network, if there is one."""
+    """The lane of a step.
+
+    The last message comes over the network, if there is one.
+    """
     return Lane(
         share=share,
         connection=channel,
@@ -120,7 +124,10 @@ def _pairs(call: Call) -> Schedule:
 
 
 def _traffic(call: Call) -> Traffic:
-    """(n - 1) / n of the bytes per GPU and step; (n - 1) times the bytes at the root of a broadcast or reduce."""
+    """Bytes of each GPU and step: (n - 1) / n of the total.
+
+    The root of a broadcast or reduce has (n - 1) times the bytes.
+    """
     wire, ranks, others, outside = call.wire_bytes, call.ranks, call.ranks - 1, call.ranks - call.domain
     if call.operation == "send-receive":
         distance = call.distance

@@ -1,4 +1,4 @@
-"""Recursive halving and doubling: log2(n) exchanges that reduce and scatter, log2(n) that gather.
+"""Recursive halving and doubling: log2(n) reduce-scatter and log2(n) gather exchanges.
 
 Halving: with a partner n / 2 away each rank exchanges half of the data and keeps the half of its own part, then with
 one n / 4 away a quarter, and so on; doubling goes the same way back. As many bytes as a ring in fewer steps, for powers
@@ -24,7 +24,7 @@ __all__ = ["ALGORITHM"]
 
 
 def _distances(call: Call) -> list[int]:
-    """Powers of two below the number of ranks, the largest first."""
+    """Powers of two below the number of ranks, largest first."""
     return [1 << bit for bit in reversed(range((call.ranks - 1).bit_length()))]
 
 
@@ -86,7 +86,7 @@ def _disseminate(call: Call) -> Schedule:
     distances = _distances(call)[::-1]
 
     def pauses(rank: int) -> tuple[int, ...]:
-        """Latency of each step on a rank, by where the message comes from."""
+        """Latency of each step on a rank, by the message's origin."""
         sources = ((rank - distance) % call.ranks for distance in distances)
         return tuple(
             call.local_step_latency_ps if source // call.domain == rank // call.domain else call.step_latency_ps
@@ -123,7 +123,10 @@ def _mistakes(call: Call) -> list[Mistake]:
 
 
 def _traffic(call: Call) -> Traffic:
-    """(n - 1) / n of the bytes per GPU and half, of which (n - D) / n between domains of D."""
+    """Bytes of each GPU and half: (n - 1) / n of the total.
+
+    Of these, (n - D) / n cross domains of D.
+    """
     loops = 2 if call.operation == "all-reduce" else 1
     wire, ranks = call.wire_bytes, call.ranks
     each, remote = (-(-loops * parts * wire // ranks) for parts in (ranks - 1, ranks - call.domain))

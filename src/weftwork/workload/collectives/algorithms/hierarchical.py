@@ -1,4 +1,6 @@
-"""Hierarchical: reduce and scatter inside each NVLink domain, then rail by rail across domains, then gather inside.
+"""Hierarchical: reduce-scatter in domains, rail by rail across, then gather.
+
+The domains are those of NVLink; the gather is inside them.
 
 GPU l of a domain of D owns the slice l; across domains, the GPUs l of all of them form a ring on rail l, so that a NIC
 sends 2 (S - 1) / S of a D-th of the bytes. Inside, ``inner`` is ring, direct or nvls. Pieces follow each other through
@@ -35,7 +37,7 @@ class Keys(Record):
         "inner",
         Choice(options=INNERS),
         default="ring",
-        text="What is done inside an NVLink domain.",
+        text="Algorithm inside an NVLink domain.",
         source="chosen: what every server can do",
     )
 
@@ -53,12 +55,15 @@ _LANES: Final = 3  # connections of a share: one for each phase
 
 
 def _inner(call: Call) -> str:
-    """What is done inside a domain; the default where the call does not say."""
+    """The algorithm inside a domain, by default if the call does not say."""
     return call.options.inner if isinstance(call.options, Keys) else Keys().inner
 
 
 def _phases(call: Call) -> list[_Phase]:
-    """Phases of a call; a domain of one GPU has nothing inside, a single domain nothing across."""
+    """Phases of a call.
+
+    A domain of one GPU has no phase inside, a single domain none across.
+    """
     return [phase for phase in _PHASES[call.operation] if (call.servers > 1 if phase in _ACROSS else call.domain > 1)]
 
 
@@ -78,7 +83,7 @@ def _shares(call: Call) -> list[Share]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Channel:
-    """One share of a call, and what makes the streams of its phases."""
+    """One share of a call, with the streams of its phases."""
 
     call: Call
     share: Share
@@ -101,7 +106,10 @@ class _Channel:
         )
 
     def pair(self, phase: _Phase, piece: int, tokens: tuple[int, int, int]) -> Pair:
-        """The streams of a GPU in a phase, for one piece; tokens as for `ring`."""
+        """The streams of a GPU in one phase, for one piece.
+
+        Tokens are those of `ring`.
+        """
         domains, lane = self.domains, self.lane(phase)
         go, _, done = tokens
         match phase:
@@ -127,7 +135,10 @@ class _Channel:
                 return self._deliver(lane, piece, go, done)
 
     def _deliver(self, lane: Lane, piece: int, go: int, done: int) -> Pair:
-        """To the GPU of the own rail in each other domain, what all GPUs of this domain have for it."""
+        """Send a domain's data to its rail's GPU in each other domain.
+
+        The data is that of all GPUs of this domain for the other domain.
+        """
         domains = self.domains
         to = Peer(rule="shift", group=domains.across, shift=1, step=1)
         by = Peer(rule="shift", group=domains.across, shift=-1, step=-1)
@@ -186,7 +197,10 @@ def _build(call: Call) -> Schedule:
 
 
 def _traffic(call: Call) -> Traffic:
-    """Inside (D - 1) / D of the bytes per GPU and phase; across (S - 1) / S of a D-th of them."""
+    """Bytes of each GPU and phase: (D - 1) / D of them inside.
+
+    Across domains it is (S - 1) / S of a D-th of them.
+    """
     wire, size, servers = call.wire_bytes, call.domain, call.servers
     ranks = call.ranks
     if call.operation in {"all-to-all", "barrier"}:

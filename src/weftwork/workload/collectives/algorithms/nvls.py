@@ -1,7 +1,8 @@
-"""NVLS: the NVLink switch of a domain adds what its GPUs send, and sends to all what one of them sends.
+"""NVLS: the NVLink switch of a domain reduces and multicasts.
 
-All-reduce: every GPU sends all parts to the switch, which adds them up and gives each GPU the one that it owns; the GPU
-sends that back, and the switch sends it to all. Per GPU and direction (n + 1) / n of the bytes, where a ring has
+It adds the data of all its GPUs, and sends the data of one GPU to all. All-reduce: every GPU sends all parts to the
+switch, which adds them up and gives each GPU the one that it owns; the GPU sends that back, and the switch sends it to
+all. Per GPU and direction (n + 1) / n of the bytes, where a ring has
 2 (n - 1) / n; so bus bandwidth, as nccl-tests counts it, can pass that of the links.
 The switch takes part as rank n, with ``Placement.gpu`` -1. Several domains: `hierarchical` with ``inner: nvls``.
 Source: NCCL, src/device/all_reduce.h (NVLS); the factor is in nccl-tests, doc/PERFORMANCE.md, in-network reduction.
@@ -63,7 +64,7 @@ def _schedule(
 
 
 def _by_parts(call: Call) -> Schedule:
-    """Reduce and scatter, gather, or one after the other on connections of their own."""
+    """Reduce-scatter, gather, or both in sequence on separate connections."""
     shares = _shares(call)
     reduces, gathers = call.operation in _REDUCES, call.operation in _GATHERS
 
@@ -98,7 +99,10 @@ def _by_parts(call: Call) -> Schedule:
 
 
 def _rooted(call: Call) -> Schedule:
-    """Broadcast: the root's pieces go through the switch to all others; reduce: those of all are added for the root."""
+    """Broadcast or reduce, with pieces that go through the switch.
+
+    A broadcast sends the root's pieces to all others; a reduce adds those of all GPUs for the root.
+    """
     shares = _shares(call)
     is_broadcast = call.operation == "broadcast"
     switch = Domains.of(call, 1).switch
@@ -142,7 +146,7 @@ def _rooted(call: Call) -> Schedule:
 
 
 def _barrier(call: Call) -> Schedule:
-    """Everybody tells the switch, and the switch tells everybody."""
+    """Every GPU notifies the switch, and the switch notifies every GPU."""
     shares = _shares(call)
     domains = Domains.of(call, 1)
     lane = _lane(call, shares[0], 0)
@@ -176,7 +180,10 @@ def _mistakes(call: Call) -> list[Mistake]:
 
 
 def _traffic(call: Call) -> Traffic:
-    """Up: all bytes to reduce, an n-th to gather. Down: an n-th, and all bytes."""
+    """Bytes up and down.
+
+    Up: all bytes to reduce, an n-th to gather. Down: an n-th, and all bytes.
+    """
     wire, ranks = call.wire_bytes, call.ranks
     part = -(-wire // ranks)
     reduces, gathers = call.operation in _REDUCES, call.operation in _GATHERS

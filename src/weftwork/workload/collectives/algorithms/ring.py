@@ -1,10 +1,11 @@
-"""Ring: every rank sends to the next one only; n - 1 steps reduce and scatter, n - 1 steps gather.
+"""Ring: every rank sends only to the next rank.
 
-In step i rank r of n sends the part r - i (mod n) of n. Broadcast and reduce are a chain along the ring, in pieces.
-With `Call.round_bytes` so much of each part goes around first, then the next: the rounds of NCCL, whose buffers hold no
-more. Over several servers each channel passes all GPUs of a server before it crosses to the next, as in NCCL. Channel c
-enters a server at GPU c mod D of D and crosses on that GPU's rail at both ends. NCCL's rings keep to one NIC where a
-server has one for each rail (search in src/graph/search.cc; NCCL_CROSS_NIC in its user guide lets them change).
+n - 1 steps reduce and scatter, n - 1 steps gather. In step i rank r of n sends the part r - i (mod n) of n. Broadcast
+and reduce are a chain along the ring, in pieces. With `Call.round_bytes` so much of each part goes around first, then
+the next: the rounds of NCCL, whose buffers hold no more. Over several servers each channel passes all GPUs of a server
+before it crosses to the next, as in NCCL. Channel c enters a server at GPU c mod D of D and crosses on that GPU's rail
+at both ends. NCCL's rings keep to one NIC where a server has one for each rail (search in src/graph/search.cc;
+NCCL_CROSS_NIC in its user guide lets them change).
 Source: Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002.
 Leaves out: NCCL's search for rings by the topology of PCIe and NVLink; here GPUs follow in rank order.
 """
@@ -35,7 +36,7 @@ _CHAINS: Final = ("broadcast", "reduce")
 
 
 def _entering(call: Call, channel: int) -> int:
-    """Index inside its server of the GPU at which a channel enters."""
+    """Index in its server of the GPU at which a channel enters."""
     return channel % call.domain if call.servers > 1 else 0
 
 
@@ -46,7 +47,7 @@ def _order(call: Call, channel: int) -> tuple[int, ...]:
 
 
 def _place(call: Call, channel: int, rank: int) -> int:
-    """Where a rank stands in that order."""
+    """Position of a rank in the ring of a channel."""
     return rank - rank % call.domain + (rank - _entering(call, channel)) % call.domain
 
 
@@ -71,14 +72,17 @@ def _shares(call: Call) -> list[Share]:
 
 
 def _cut(call: Call, share_bytes: int) -> tuple[int, int]:
-    """Rounds of a share, and pieces of a part that follow each other in one."""
+    """Rounds of a share, and pieces per part that follow each other."""
     part = share_bytes // call.ranks
     rounds = call.rounds(part)
     return rounds, call.pieces(part // rounds)
 
 
 def _lane(call: Call, share: Share, channel: int, rank: int) -> Lane:
-    """The lane of a channel on a rank, which receives over the network where its channel enters the server."""
+    """The lane of a channel on a rank.
+
+    The rank receives over the network if the channel enters its server there.
+    """
     is_remote = call.servers > 1 and rank % call.domain == _entering(call, channel)
     rail: Literal["own", "peer"] = "peer" if call.domain > 1 else "own"
     return Lane(
@@ -92,7 +96,10 @@ def _lane(call: Call, share: Share, channel: int, rank: int) -> Lane:
 
 
 def _round(call: Call) -> Schedule:
-    """Parts that go around: all but broadcast and reduce."""
+    """Parts that go around the ring.
+
+    It is for all operations except broadcast and reduce.
+    """
     shares = _shares(call)
     steps = call.ranks - 1
     reduces = steps if call.operation in {"all-reduce", "reduce-scatter"} else 0
@@ -124,12 +131,12 @@ def _round(call: Call) -> Schedule:
 
 
 def _chained(call: Call) -> Schedule:
-    """Broadcast and reduce: pieces go along a chain that starts or ends at the root."""
+    """Broadcast and reduce: pieces go along a chain to or from the root."""
     shares = _shares(call)
     head = 0 if call.operation == "broadcast" else 1  # steps along the ring from the root to the first of the chain
 
     def place(rank: int, channel: int) -> int:
-        """Where a rank stands in the chain of a channel."""
+        """Position of a rank in the chain of a channel."""
         return (_place(call, channel, rank) - _place(call, channel, call.root) - head) % call.ranks
 
     def roles(rank: int) -> tuple[bool | None, ...]:
@@ -174,7 +181,10 @@ def _schedule(
 
 
 def _traffic(call: Call) -> Traffic:
-    """2 (n - 1) / n of the bytes per GPU for an all-reduce, half of that for its halves, all of them in a chain."""
+    """Bytes of each GPU: 2 (n - 1) / n of the total for an all-reduce.
+
+    Its two halves have half of that each; a chain has all bytes.
+    """
     wire, ranks = call.wire_bytes, call.ranks
     is_far = call.servers > 1
     if call.operation in _CHAINS:

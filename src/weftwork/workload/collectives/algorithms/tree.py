@@ -1,8 +1,9 @@
-"""Double binary tree: two trees that carry half of the bytes each; inner ranks of one are leaves of the other.
+"""Double binary tree: two trees with half of the bytes each.
 
-Pieces are added on the way up to the root and sent on the way down. Trees are over servers: inside an NVLink domain a
-chain hangs on the GPU that talks to other servers, GPU c mod D of D for channel c. Wants many chunks: the bytes of a
-tree are one part, and with one piece each level waits for the whole of it.
+Inner ranks of one tree are leaves of the other tree. Pieces are added on the way up to the root and sent on the way
+down. Trees are over servers: inside an NVLink domain a chain hangs on the GPU that talks to other servers, GPU c mod D
+of D for channel c. Wants many chunks: the bytes of a tree are one part, and with one piece each level waits for the
+whole of it.
 Broadcast and reduce have both trees over all servers but the root's, which is above the roots of both.
 Source: Sanders, Speck and Traff, Parallel Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001; the shape of the
 trees is NCCL's (src/graph/trees.cc), with all traffic of a server on one GPU, the pattern that NCCL calls TREE.
@@ -36,7 +37,10 @@ _DOWN: Final = ("all-reduce", "broadcast", "barrier")
 
 
 def _binary_parent(nodes: int, node: int) -> int:
-    """Parent of a node in a binary tree of NCCL, in which every odd node is a leaf; -1 for node 0, the root."""
+    """Parent of a node in a binary tree of NCCL.
+
+    Every odd node is a leaf. The root, node 0, has -1.
+    """
     if node == 0:
         return -1
     bit = node & -node
@@ -45,7 +49,10 @@ def _binary_parent(nodes: int, node: int) -> int:
 
 
 def _parent(nodes: int, node: int, tree: int) -> int:
-    """Parent in one of two trees: the second mirrors the first, or is shifted by one if nodes are odd in number."""
+    """Parent in one of two trees.
+
+    The second tree mirrors the first. For an odd number of nodes it is shifted by one.
+    """
     if tree == 0:
         return _binary_parent(nodes, node)
     if nodes % 2:
@@ -57,14 +64,20 @@ def _parent(nodes: int, node: int, tree: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Tree:
-    """One tree over all ranks: parent of each, -1 for the root, and its children."""
+    """One tree over all ranks.
+
+    It has the parent of each rank, -1 for the root, and the children.
+    """
 
     parents: tuple[int, ...]
     children: tuple[tuple[int, ...], ...]
 
 
 def _tree(call: Call, head: int, tree: int) -> _Tree:
-    """One of the two trees, in which GPU ``head`` of each server talks to other servers."""
+    """One of the two trees.
+
+    GPU ``head`` of each server talks to other servers.
+    """
     size, servers = call.domain, call.servers
     root = call.root if call.operation in {"broadcast", "reduce"} else -1  # of the others, any will do
     top = root // size if root >= 0 else -1
@@ -88,7 +101,10 @@ def _tree(call: Call, head: int, tree: int) -> _Tree:
 
 
 def _trees(call: Call) -> list[_Tree]:
-    """The tree of each share; channels with one GPU at the head have them in common."""
+    """The tree of each share.
+
+    Channels with the same GPU at the head share their trees.
+    """
     made: dict[tuple[int, int], _Tree] = {}
     found = []
     for index in range(len(_shares(call))):
@@ -101,7 +117,10 @@ def _trees(call: Call) -> list[_Tree]:
 
 
 class _Peers:
-    """Tables of a tree, made once for all programs: the parent, and the children one by one."""
+    """Peers of a tree as tables: the parent, and each child.
+
+    They are made once for all programs.
+    """
 
     def __init__(self, tree: _Tree) -> None:
         self.parent = Peer(rule="table", table=tree.parents)
@@ -116,7 +135,10 @@ def _shares(call: Call) -> list[Share]:
 
 
 def _pauses(call: Call, tree: _Tree, rank: int) -> tuple[int, int]:
-    """Latency of a step up and of a step down on a rank: of the network, if any of what it waits for comes over it."""
+    """Latency of a step up and of a step down on a rank.
+
+    It is that of the network if any awaited message comes over the network.
+    """
 
     def pause_ps(sources: Sequence[int]) -> int:
         if not sources:
@@ -150,7 +172,10 @@ def _lane(call: Call, share: Share, index: int) -> Lane:
 
 
 def _climb(call: Call, found: Streams, lane: Lane, peers: _Peers, pauses: tuple[int, int]) -> None:
-    """Add the streams of one tree: what comes from below, what goes up, what comes from above, what goes down."""
+    """Add the streams of one tree, upwards and downwards.
+
+    They receive from below, send up, receive from above and send down.
+    """
     up, down = (replace(lane, pause_ps=pause_ps) for pause_ps in pauses)
     parent, children = peers.parent, peers.children
     count = max(1, lane.share.parts)
@@ -183,7 +208,7 @@ def _climb(call: Call, found: Streams, lane: Lane, peers: _Peers, pauses: tuple[
 
 
 def _traffic(call: Call) -> Traffic:
-    """A share over each edge of its tree, once in each direction that the operation has."""
+    """Bytes of each tree edge: one share per direction of the operation."""
     edges = []
     for share, tree in zip(_shares(call), _trees(call), strict=True):
         pairs = [(child, parent) for child, parent in enumerate(tree.parents) if parent >= 0]
@@ -195,7 +220,7 @@ def _traffic(call: Call) -> Traffic:
 
 
 def _chain(call: Call) -> list[Hop]:
-    """From the deepest leaf of a tree to its root, and back."""
+    """Steps from the deepest leaf of a tree to its root, and back."""
     piece_bytes = min(share.total_bytes // max(1, share.parts) for share in _shares(call))
     parents = _tree(call, 0, 0).parents
 

@@ -1,7 +1,8 @@
-"""All-to-all: every host sends one message to every other host, as in expert parallelism or a distributed transpose.
+"""All-to-all: every host sends one message to every other host.
 
-Host c posts to c + 1, c + 2, ... at once, so that no two hosts begin with the same receiver. A host's next round begins
-when its last one is acknowledged whole. Leaves out: several stages with a barrier between them.
+Expert parallelism and distributed transposes do so. Host c posts to c + 1, c + 2, ... at once, so that no two hosts
+begin with the same receiver. A host's next round begins when its last one is acknowledged whole. Leaves out: several
+stages with a barrier between them.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ def all_to_all(
         return (Loop(count=hosts - 1, body=(send,)), Wait())
 
     def rounds(first: int, count: int) -> tuple[Operation, ...]:
-        """Rounds ``first`` to ``first + count - 1``; a loop over whole turns of the queue pairs, then the rest."""
+        """Rounds ``first`` to ``first + count - 1``.
+
+        They are a loop over whole turns of the queue pairs, then the rest.
+        """
         turns, rest = divmod(count, queue_pairs)
         turn = tuple(
             op for index in range(queue_pairs if turns else 0) for op in one_round((first + index) % queue_pairs)
@@ -86,7 +90,7 @@ def all_to_all(
 def _first_round(
     host: int, hosts: int, size: Size, priority: int, seed: int, start_jitter_ps: int
 ) -> tuple[Operation, ...]:
-    """Flows of one host, each at its own instant."""
+    """First-round flows of one host, each at its own instant."""
     starts = sorted(
         (start_ps(seed, host * hosts + other, start_jitter_ps), (other - host) % hosts, other)
         for other in range(hosts)

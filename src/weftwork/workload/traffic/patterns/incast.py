@@ -1,7 +1,8 @@
-"""Incast: many hosts send to one at once, as in the last step of a partition-aggregate or a badly placed all-to-all.
+"""Incast: many hosts send to one host at once.
 
-The senders are spread evenly over the other hosts, so that the last link is the only bottleneck of a non-blocking
-fabric. One more flow may run beside it that does not touch the congested port: a victim, if it suffers all the same.
+The last step of a partition-aggregate or a badly placed all-to-all does so. The senders are spread evenly over the
+other hosts, so that the last link is the only bottleneck of a non-blocking fabric. One more flow may run beside it that
+does not touch the congested port: a victim, if it suffers all the same.
 Source of the name: Phanishayee et al., FAST 2008; of the victim: Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484,
 section 2.2. Leaves out: requests by which the receiver asks for the data.
 """
@@ -55,7 +56,9 @@ class Keys(SizedFlows):
 
 
 def incast_senders(hosts: int, senders: int, receiver: int) -> tuple[int, ...]:
-    """Which hosts send: every k-th one after the receiver, k being the largest step that fits.
+    """Sending hosts: every k-th host after the receiver.
+
+    k is the largest step that fits.
 
     Examples
     --------
@@ -67,7 +70,7 @@ def incast_senders(hosts: int, senders: int, receiver: int) -> tuple[int, ...]:
 
 
 def _judge(found: Findings, *, hosts: int, senders: int, receiver: int, victim: tuple[int | None, int | None]) -> None:
-    """Note hosts that are not there, and a victim that is part of the incast."""
+    """Note missing hosts, and a victim inside the incast."""
     last = hosts - 1
     ends = {"receiver": receiver, "victim_source": victim[0], "victim_receiver": victim[1]}
     for key, host in ends.items():

@@ -1,8 +1,9 @@
-"""Mixed: a ring all-reduce on half of the hosts, and beside it small flows and an incast among the others.
+"""Mixed: a ring all-reduce, small flows and an incast at once.
 
-Even hosts are a ring in a random order, as where a scheduler has placed a job on what was free. Among odd hosts flows
-arrive as one Poisson process, and from the first instant on some of them send to one, as writers of a checkpoint do. On
-fewer than eight hosts all of them take both parts.
+The ring is on half of the hosts, the other traffic among the others. Even hosts are a ring in a random order, as where
+a scheduler has placed a job on what was free. Among odd hosts flows arrive as one Poisson process, and from the first
+instant on some of them send to one, as writers of a checkpoint do. On fewer than eight hosts all of them take both
+parts.
 Source: the ring: Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002; arrivals: Alizadeh et al.,
 SIGCOMM 2010, doi:10.1145/1851182.1851192; both beside each other: chosen, what a shared fabric carries.
 Leaves out: the time of additions, and cutting the ring's parts into pieces by which its steps would overlap.
@@ -90,17 +91,17 @@ class Keys(Record):
 
 
 def _parts(hosts: int) -> tuple[range, range]:
-    """Hosts of the ring, and the others."""
+    """Hosts of the ring, and the other hosts."""
     return (range(hosts), range(hosts)) if hosts < _APART else (range(0, hosts, 2), range(1, hosts, 2))
 
 
 def _resolve(keys: Keys, hosts: int | None, found: Findings) -> Keys:
-    """Say how many senders the incast has."""
+    """Fill in the number of senders of the incast."""
     if hosts is None:
         return keys
     most = len(_parts(hosts)[1]) - 1
     if keys.senders is not None and keys.senders > most:
-        found.wrong("senders", f"found {keys.senders}, wanted at most {most}: the others but their receiver")
+        found.wrong("senders", f"found {keys.senders}, wanted at most {most}, the other hosts without their receiver")
     return keys
 
 
@@ -109,7 +110,7 @@ def _senders(keys: Keys, hosts: int) -> int:
 
 
 def _ring(ring: list[int], hosts: int, keys: Keys, priority: int) -> tuple[Operation, ...]:
-    """What every host of the ring does."""
+    """Operations of every host of the ring."""
     after, before = ([-1] * hosts for _ in range(2))
     for at, host in enumerate(ring):
         after[host] = ring[(at + 1) % len(ring)]

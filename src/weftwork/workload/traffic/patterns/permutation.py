@@ -1,4 +1,4 @@
-"""Permutation: every host sends to one other host and receives from one.
+"""Permutation: every host sends to one host and receives from one host.
 
 The pairs are one cycle through a shuffle of all hosts, so that nobody sends to itself. It is the worst case of many
 papers, since a fabric without oversubscription could carry it at line rate and hashing cannot.
@@ -21,7 +21,7 @@ __all__ = ["PATTERN", "permutation", "permutation_peers"]
 
 
 def permutation_peers(hosts: int, seed: int) -> tuple[int, ...]:
-    """Whom each host sends to.
+    """Destination of each host.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Poisson arrivals: flows of random sizes between random pairs of hosts at a given load.
+"""Poisson arrivals: flows of random size between random hosts.
 
-Flows arrive as one Poisson process; each picks its source, its destination and its size by its own number. The load is
-the mean payload offered per second, as a share of the rate of all host links. Every flow has a queue pair of its own.
+The load is given. Flows arrive as one Poisson process; each picks its source, its destination and its size by its own
+number. The load is the mean payload offered per second, as a share of the rate of all host links. Every flow has a
+queue pair of its own.
 Source: the set-up of Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192, and of most papers since.
 Leaves out: pairs that prefer near hosts, arrivals in bursts.
 """

@@ -1,0 +1,78 @@
+"""The options of the commands about what may stand in a scenario: ``list``, ``explain``, ``schema`` and ``new``.
+
+What a command needs is imported when it runs, so that ``weftwork --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from weftwork.cli import completed
+from weftwork.cli.options import Json
+
+__all__ = ["explain_command", "list_command", "new_command", "schema_command"]
+
+
+def new_command(
+    *,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="congestion-control, path-selection, port-selection, collective, topology, traffic, transport, "
+            "or recipe.",
+            autocompletion=completed.templates,
+        ),
+    ],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Of the files, such as my_cc: a name of Python without suffix. Of a recipe its name in weftwork list "
+            "recipe."
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Write a file of your own to begin with and a scenario that runs it, or the scenario of a public recipe."""
+    from weftwork.cli.new import new_file
+
+    new_file(kind, name, as_json=as_json)
+
+
+def list_command(
+    *,
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            help="Such as model or congestion_control; without it, the kinds.", autocompletion=completed.kinds
+        ),
+    ] = None,
+    with_sources: Annotated[bool, typer.Option("--sources", help="Say where each comes from.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List what there is to choose from."""
+    from weftwork.cli.list import list_kind
+
+    list_kind(kind, as_json=as_json, with_sources=with_sources)
+
+
+def explain_command(
+    *,
+    key: Annotated[
+        str | None,
+        typer.Argument(help="Such as training.tensor; without it, the sections.", autocompletion=completed.keys),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a key of a scenario means, with unit and default."""
+    from weftwork.cli.explain import explain
+
+    explain(key, as_json)
+
+
+def schema_command() -> None:
+    """Print the JSON Schema of a scenario, for editors."""
+    from weftwork.cli.schema import schema
+
+    schema()

@@ -1,0 +1,359 @@
+"""Sentences about a comparison of runs: which is faster, which is cheaper, and what the prices rest on.
+
+Takes what `weftwork.study.results.compare_runs` found. Leaves out: tables and charts, see `page_comparison`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from weftwork.base.grammar import plural
+from weftwork.report.design_words import money, unverified_words
+from weftwork.report.words import amount, sentence
+from weftwork.spec.comparison import ComparedKey
+from weftwork.spec.scenario.scenario import WORKLOADS
+from weftwork.spec.sweep import SAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weftwork.spec.comparison import (
+        ComparedFabric,
+        ComparedNumber,
+        ComparedRun,
+        RunComparison,
+        WorkloadGroup,
+    )
+
+__all__ = [
+    "SMALL_LOSS",
+    "changed_numbers",
+    "compared_text",
+    "comparison_verdict",
+    "different_fabrics",
+    "different_keys",
+    "ended_words",
+    "fabric_names",
+    "has_prices_apart",
+    "joined",
+    "price_doubts",
+    "ratio_words",
+    "short_amount",
+    "switch_words",
+    "time_noun",
+]
+
+SMALL_LOSS: Final = 0.02  # chosen: of the time; what a buyer may give away for a cheaper fabric
+_FEW: Final = 3  # runs of which the fastest is told
+_MOST_TOLD: Final = 5  # chosen: sentences about a workload; with more runs the extremes are told
+_SCALED: Final = {"ps", "s", "b/s", "B/s", "B"}  # units that `amount` takes a larger step of
+_HUGE: Final = 1e12  # chosen: a count with more digits is read as a power of ten
+_NOUNS: Final = {"iteration_ps": "iteration", "collective_duration_ps": "collective", "completion_ps": "completion"}
+_NO_PRODUCT: Final = "switch without a product"  # as the price books call a plain switch
+_NAME: Final = re.compile(r"\S+ (\(\d+\) )?(takes|was|is|has|and) ")  # a name of one word in front of its verb
+_ENDED: Final = {  # how a run ended that did not deliver everything
+    "interrupted": "was interrupted",
+    "stopped": "was stopped before its end",
+    "stuck": "is stuck",
+    "deadlocked": "is deadlocked",
+}
+
+
+def comparison_verdict(found: RunComparison) -> list[str]:
+    """The verdict in sentences: times and prices of each workload, then one fabric for all, then what is doubtful.
+
+    Parameters
+    ----------
+    found : by `weftwork.study.results.compare_runs`
+    """
+    doubts = price_doubts(found) if has_prices_apart(found) else []
+    said = [f"{name} is given more than once." for name in found.given_twice]
+    if found.is_same_result:
+        of = "" if len(found.runs) == 2 else f" of all {plural(len(found.runs), 'run')}"
+        return [*said, f"The results{of} are equal to the bit.", *_saved(found), *doubts]
+    alone = [group for group in found.groups if len(group.runs) == 1]
+    if len(alone) == len(found.groups) > 1:
+        names = "; ".join(group.name for group in found.groups)
+        said.append(f"The workloads differ ({names}), so that the times of the runs are not compared.")
+        return [*said, *doubts]
+    said += _best_fabric(found)
+    for group in found.groups:
+        said += _of_group(found, group)
+    if alone:
+        verb, each = ("has", "") if len(alone) == 1 else ("have", " each")
+        names = joined([group.name for group in alone])
+        said.append(f"{sentence(names)} {verb} one run{each}, which is measured against no other.")
+    return [*said, *doubts]
+
+
+def compared_text(found: RunComparison, place: int, first: int) -> str:
+    """One run against another: time, then price; without a full stop.
+
+    Parameters
+    ----------
+    found : comparison
+    place, first : the run, and the run that it is measured against; both have a time
+    """
+    run, other = found.runs[place], found.runs[first]
+    names = (run.short, other.short) if len(found.groups) > 1 else (run.label, other.label)
+    return f"{_time_words(run, other, *names)}{_price_words(run.fabric, other.fabric)}"
+
+
+def _of_group(found: RunComparison, group: WorkloadGroup) -> list[str]:
+    if len(group.runs) == 1:
+        return []
+    lead = f"For {group.name}, " if len(found.groups) > 1 else ""
+    timed = [place for place in group.runs if found.runs[place].value_ps is not None]
+    said = []
+    if group.first is None or len(timed) == 1:
+        what = "the times of the runs cannot" if lead else "The completion times cannot"
+        why = "since not every run finished" if any(not found.runs[place].is_whole for place in group.runs) else ""
+        said.append(f"{lead}{what} be compared{', ' if why else ''}{why}.")
+    else:
+        others = [place for place in timed if place != group.first]
+        said += [f"{lead}{text}." for text in _fastest(found, timed, group.first)]
+        told = others if len(others) <= _MOST_TOLD else _extremes(found, others)
+        said += [f"{lead}{compared_text(found, place, group.first)}." for place in told]
+        if len(told) < len(others):
+            said.append(f"{lead}the other {plural(len(others) - len(told), 'run')} lie between them in time.")
+    partial = [found.runs[place] for place in group.runs if not found.runs[place].is_whole]
+    if len(timed) > 1:
+        said += [f"{run.label} {ended_words(run)}, so that its time is not compared." for run in partial]
+    if group.work_keys and timed:
+        keys = joined(group.work_keys[:4])
+        more = " and more" if len(group.work_keys) > 4 else ""
+        said.append(f"{lead}the runs do not carry the same work ({keys}{more}), so that a time is no measure of a"
+                    " network alone.")  # fmt: skip
+    return [_sentence(text) for text in said]
+
+
+def _sentence(text: str) -> str:
+    """Begin with a capital, unless a name such as ``least-loaded`` comes first."""
+    return sentence(text) if text.split(" ", 1)[0].isalpha() and not _NAME.match(text) else text
+
+
+def _fastest(found: RunComparison, places: Sequence[int], first: int) -> list[str]:
+    """The fastest of three runs or more; nothing where the first is among them, as the others say then."""
+    times = {place: found.runs[place].value_ps or 0.0 for place in places}
+    least = min(times.values())
+    best = [place for place in places if times[place] <= least * (1 + SAME)]
+    if len(places) < _FEW or first in best:
+        return []
+    names = joined([found.runs[place].short if len(found.groups) > 1 else found.runs[place].label for place in best])
+    return [f"the fastest of {plural(len(places), 'run')} ({amount(least, 'ps')}): {names}"]
+
+
+def _extremes(found: RunComparison, places: Sequence[int]) -> list[int]:
+    """The fastest, the cheapest and the slowest of many runs, in the order of the runs."""
+    times = {place: found.runs[place].value_ps or 0.0 for place in places}
+    prices = {place: fabric.price_usd.typical for place in places
+              if (fabric := found.runs[place].fabric) is not None and fabric.price_usd is not None}  # fmt: skip
+    chosen = {min(times, key=lambda one: times[one]), max(times, key=lambda one: times[one])}
+    if len(set(prices.values())) > 1:
+        chosen.add(min(prices, key=lambda one: (prices[one], times[one])))
+    return [place for place in places if place in chosen]
+
+
+def _time_words(run: ComparedRun, other: ComparedRun, name: str, first: str) -> str:
+    before, after = other.value_ps or 0.0, run.value_ps or 0.0
+    change = after / before - 1 if before else 0.0
+    times = f"{amount(after, 'ps')} against {amount(before, 'ps')}"
+    if abs(change) < SAME:
+        return f"{name} takes as long as {first} ({amount(after, 'ps')})"
+    clear = "" if run.is_clear is None else (
+        ", beyond what seeds explain" if run.is_clear else ", within what seeds explain")  # fmt: skip
+    if change >= 1:
+        return f"{name} takes {amount(1 + change, 'ratio')} times as long as {first} ({times}{clear})"
+    direction = "more" if change > 0 else "less"
+    return f"{name} takes {amount(abs(change), 'share')} {direction} time than {first} ({times}{clear})"
+
+
+def _price_words(fabric: ComparedFabric | None, other: ComparedFabric | None) -> str:
+    """What a fabric saves or costs more; empty where both cost the same or one has no price."""
+    if fabric is None or other is None or fabric.price_usd is None or other.price_usd is None:
+        return ""
+    dollars = fabric.price_usd.typical - other.price_usd.typical
+    if not dollars:
+        return ""
+    share = f" ({amount(abs(dollars) / other.price_usd.typical, 'share')})" if other.price_usd.typical else ""
+    return f" and saves {money(-dollars)}{share}" if dollars < 0 else f" and costs {money(dollars)}{share} more"
+
+
+def _saved(found: RunComparison) -> list[str]:
+    """Prices of fabrics that gave the same result to the bit."""
+    first = found.runs[0]
+    return [
+        f"{run.label}{words.removeprefix(' and')} compared with {first.label}."
+        for run in found.runs[1:]
+        if (words := _price_words(run.fabric, first.fabric))
+    ]
+
+
+def different_fabrics(found: RunComparison) -> dict[int, ComparedFabric]:
+    """The fabrics of the runs, each once, by their places."""
+    return {run.fabric.place: run.fabric for run in found.runs if run.fabric is not None}
+
+
+def fabric_names(found: RunComparison) -> dict[int, str]:
+    """A name for each fabric: that of its runs, where they have one in common, else of its first run."""
+    names: dict[int, str] = {}
+    for run in found.runs:
+        if run.fabric is not None:
+            names.setdefault(run.fabric.place, run.short)
+    if len(set(names.values())) < len(names):
+        names = {}
+        for run in found.runs:
+            if run.fabric is not None:
+                names.setdefault(run.fabric.place, run.label)
+    return names
+
+
+def has_prices_apart(found: RunComparison) -> bool:
+    """Whether fabrics have different prices, so that a price beside each time tells something."""
+    prices = {one.price_usd for one in different_fabrics(found).values()}
+    return len(prices) > 1
+
+
+def _best_fabric(found: RunComparison) -> list[str]:
+    """The cheapest fabric that loses little time, where the runs of each workload differ in their fabric alone."""
+    by_group: list[dict[int, float]] = []
+    for group in found.groups:
+        if len(group.runs) == 1:
+            continue
+        if not all(key.startswith("fabric.") or key == "name" for key in group.keys) or group.work_keys:
+            return []
+        times = {run.fabric.place: run.value_ps for place in group.runs
+                 if (run := found.runs[place]).fabric is not None and run.value_ps is not None}  # fmt: skip
+        by_group.append(times)
+    common = set.intersection(*(set(one) for one in by_group)) if by_group else set()
+    fabrics = different_fabrics(found)
+    prices = {place: price.typical for place in common if (price := fabrics[place].price_usd) is not None}
+    if len(prices) < len(common) or len(set(prices.values())) < 2 or (len(by_group) == 1 and len(common) == 2):
+        return []
+    loss = {place: max(one[place] / min(one[other] for other in common) - 1 for one in by_group) for place in common}
+    best = min((place for place in common if loss[place] <= SMALL_LOSS), key=lambda place: prices[place], default=None)
+    names = fabric_names(found)
+    within = f"{amount(SMALL_LOSS, 'share')} of the fastest time{' for every workload' if len(by_group) > 1 else ''}"
+    if best is None:
+        return [f"No fabric is within {within}."]
+    dearest = max(common, key=lambda place: prices[place])
+    less = ""
+    if best != dearest:
+        share = 1 - prices[best] / prices[dearest]
+        less = f", {amount(share, 'share')} less than {names[dearest]}"
+    lost = "no fabric is faster" if loss[best] < SAME else f"it is at most {amount(loss[best], 'share')} slower"
+    return [f"Within {within}, the cheapest fabric is {names[best]}: {money(prices[best])}{less}; {lost}."]
+
+
+def price_doubts(found: RunComparison) -> list[str]:
+    """What the prices rest on, and what has none; part of the verdict where the prices are."""
+    fabrics = different_fabrics(found)
+    names = fabric_names(found)
+    said = []
+    priced = [one for one in fabrics.values() if one.price_usd is not None]
+    if len(fabrics) > 1 or priced:
+        said += unverified_words([one.unverified_money_share for one in priced], found.prices)
+    lacks: dict[tuple[str, ...], list[str]] = {}
+    for place, one in fabrics.items():
+        if one.not_priced:
+            lacks.setdefault(one.not_priced, []).append(names[place])
+    for parts, of in lacks.items():
+        whose = "the fabric" if len(fabrics) == 1 else joined(of)
+        told = "; ".join(parts[:3]) + (f"; {plural(len(parts) - 3, 'more part')}" if len(parts) > 3 else "")
+        said.append(f"Not priced ({found.prices}), so that {whose} has no total: {told}.")
+    gone: dict[str, list[str]] = {}
+    for run in found.runs:
+        if run.no_fabric:
+            gone.setdefault(run.no_fabric, []).append(run.label)
+    said += [f"The fabric of {joined(of)} was not counted and priced: {why}." for why, of in gone.items()]
+    return [_sentence(text) for text in said]
+
+
+def ended_words(run: ComparedRun) -> str:
+    """How a run ended that is not whole."""
+    if run.seeds > 1 or run.status == "complete":
+        return "has seeds that did not finish"
+    return _ENDED.get(run.status, f"is {run.status}")
+
+
+def time_noun(run: ComparedRun) -> str:
+    """What the main number of a run is called, such as ``iteration``."""
+    return _NOUNS.get(run.number, "time")
+
+
+def different_keys(found: RunComparison) -> list[ComparedKey]:
+    """Keys that differ; a workload that some runs lack as a whole is one row, with the number of its keys."""
+    lacking: dict[str, ComparedKey] = {}
+    shown: list[ComparedKey] = []
+    for one in found.differences:
+        section = one.key.partition(".")[0]
+        own = [key.values for key in found.differences if key.key.partition(".")[0] == section]
+        is_there = [any(values[place] is not None for values in own) for place in range(len(found.runs))]
+        if section not in WORKLOADS or all(is_there) or len(own) == 1:
+            shown.append(one)
+        elif section not in lacking:
+            counts = tuple(plural(sum(values[place] is not None for values in own), "key") if there else None
+                           for place, there in enumerate(is_there))  # fmt: skip
+            lacking[section] = ComparedKey(key=section, values=counts)
+            shown.append(lacking[section])
+    return shown
+
+
+def changed_numbers(found: RunComparison) -> tuple[list[ComparedNumber], int]:
+    """Numbers that differ, and how many were left out since the runs of one workload alone have them."""
+    changed = [number for number in found.numbers if not number.is_equal]
+    if len(found.groups) == 1:
+        return changed, 0
+    shared = [
+        number
+        for number in changed
+        if sum(any(number.values[place] is not None for place in group.runs) for group in found.groups) > 1
+        or any(len({number.values[place] for place in group.runs}) > 1 for group in found.groups)
+    ]
+    return shared, len(changed) - len(shared)
+
+
+def ratio_words(fabric: ComparedFabric) -> str:
+    """The realised oversubscription, and the ratio of the scenario where the fabric has another."""
+    if not fabric.oversubscription:
+        return "\u2013"
+    asked = f" (asked: {fabric.asked_oversubscription})" if fabric.asked_oversubscription else ""
+    return f"{fabric.oversubscription}{asked}"
+
+
+def switch_words(fabric: ComparedFabric) -> str:
+    """How many switches in which tier, and of which models.
+
+    Where all are of one model, its name stands behind the tiers.
+    """
+    tiers = ", ".join(f"{count:,} {name}" for name, count in fabric.switches_by_tier)
+    if any(name == _NO_PRODUCT for name, _ in fabric.switch_models):
+        return tiers or "none"
+    models = ", ".join(name if len(fabric.switch_models) == 1 else f"{count:,} x {name}"
+                       for name, count in fabric.switch_models)  # fmt: skip
+    return f"{tiers} ({models})" if models and tiers else tiers or models or "none"
+
+
+def short_amount(value: float | None, unit: str) -> str:
+    """A number of a summary where many stand beside each other: no more than three digits of a huge count.
+
+    Examples
+    --------
+    >>> short_amount(3_150_678, "count"), short_amount(7.5367e18, "count")
+    ('3,150,678', '7.54e18')
+    """
+    if value is not None and unit not in _SCALED and abs(value) >= _HUGE:
+        return f"{value:.3g}".replace("e+", "e")
+    return amount(value, unit)
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names as a list in a sentence.
+
+    Examples
+    --------
+    >>> joined(["a"]), joined(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,266 @@
+"""Any number of runs beside each other: groups of one workload, times, fabrics and prices, and what differs.
+
+Leaves out: the words (`weftwork.report.comparison_words`); two runs key by key (`weftwork.study.results.compare`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from weftwork.base.errors import UsageError
+from weftwork.hardware.prices import price_book
+from weftwork.spec.comparison import (
+    ComparedFabric,
+    ComparedKey,
+    ComparedNumber,
+    ComparedRun,
+    RunComparison,
+    WorkloadGroup,
+)
+from weftwork.spec.scenario.scenario import WORKLOADS
+from weftwork.study.results.compare import flat_keys, tell_files_apart
+from weftwork.study.results.compared_fabric import FabricsOfRuns
+from weftwork.study.results.run_labels import distinct, labels_of_group
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from weftwork.store.runs import Run
+
+__all__ = ["compare_runs"]
+
+_TIMES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # what an answer begins with, the first
+_SPEEDS: Final = {  # what is told beside the time, the first that there is
+    "mfu": "MFU",
+    "collective_bus_bandwidth_bps": "bus bandwidth",
+    "fct_p99_ps": "FCT p99",
+}
+_NAME_OF_WORK: Final = {"training": "model", "collective": "operation", "traffic": "pattern"}
+_WORK_KEYS: Final = {  # keys after which the same workload is another amount of work
+    "training": ("global_batch", "sequence", "iterations"),
+    "collective": ("size", "gpus", "repeat"),
+}
+
+
+def compare_runs(runs: Sequence[Run], *, prices: str | None = None) -> RunComparison:
+    """Compare runs.
+
+    Parameters
+    ----------
+    runs : that were written, two at least; others of a workload are measured against its first run with a time
+    prices : price book by name or path; None: the default of `weftwork.hardware.prices`
+
+    Raises
+    ------
+    UsageError : fewer than two runs
+    ConfigError : there is no such price book
+    """
+    if len(runs) < 2:
+        raise UsageError(f"a comparison needs two runs or more, found {len(runs)}")
+    book = price_book(prices)
+    fabrics = FabricsOfRuns(book)
+    scenarios = [yaml.safe_load(run.scenario) for run in runs]
+    keys = [flat_keys(one) for one in scenarios]
+    tell_files_apart(keys, runs)
+    groups, members = _groups(scenarios, keys)
+    built = [fabrics.of(run, scenario) for run, scenario in zip(runs, scenarios, strict=True)]
+    shorts = _shorts(runs, keys, groups, members, built)
+    labels = _labels(shorts, groups, members)
+    group_of = {place: number for number, group in enumerate(groups) for place in members[number]}
+    values = [_time(run) for run in runs]
+    firsts = [next((place for place in own if values[place][1] is not None), None) for own in members]
+    rows = tuple(
+        _row(
+            run,
+            label=labels[place],
+            short=shorts[place],
+            group=group_of[place],
+            first=None if firsts[group_of[place]] in {None, place} else runs[firsts[group_of[place]] or 0],
+            fabric=built[place],
+        )
+        for place, run in enumerate(runs)
+    )
+    counted = Counter(run.path.resolve() for run in runs)
+    digests = {run.provenance.get("digest") for run in runs}
+    return RunComparison(
+        runs=rows,
+        groups=tuple(
+            WorkloadGroup(
+                name=name,
+                runs=tuple(own),
+                first=first,
+                keys=tuple(_differing([keys[place] for place in own])),
+                work_keys=tuple(key for key in _differing([keys[place] for place in own]) if _is_work(key)),
+            )
+            for name, own, first in zip(groups, members, firsts, strict=True)
+        ),
+        differences=tuple(ComparedKey(key=key, values=tuple(one.get(key) for one in keys)) for key in _differing(keys)),
+        numbers=_numbers(runs, members),
+        is_same_result=len(digests) == 1 and None not in digests,
+        given_twice=tuple(path.name for path, count in counted.items() if count > 1),
+        prices=book.name if any(isinstance(one, ComparedFabric) for one in built) else "",
+    )
+
+
+def _groups(
+    scenarios: Sequence[Mapping[str, Any]], keys: Sequence[Mapping[str, str]]
+) -> tuple[list[str], list[list[int]]]:
+    """Names of the workloads and the places of their runs."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for place, (scenario, flat) in enumerate(zip(scenarios, keys, strict=True)):
+        found.setdefault(_workload(scenario, flat), []).append(place)
+    return [name for _, name in found], list(found.values())
+
+
+def _workload(scenario: Mapping[str, Any], flat: Mapping[str, str]) -> tuple[str, str]:
+    """Kind of a workload, and its name for people."""
+    kind = next((one for one in WORKLOADS if scenario.get(one)), "")
+    if kind == "jobs":
+        models = [text for key, text in flat.items() if key.startswith("jobs.") and key.endswith(".model")]
+        return kind, " and ".join(_plain(model) for model in models) or "jobs"
+    section = scenario.get(kind) or {}
+    name = _plain(str(section.get(_NAME_OF_WORK.get(kind, ""), "")))
+    return kind, f"{name} traffic" if kind == "traffic" and name else name or kind or "no workload"
+
+
+def _plain(name: str) -> str:
+    """A name of the catalogue, or that of a file of the user's own."""
+    return Path(name).stem if name.endswith((".py", ".json")) else name
+
+
+def _is_work(key: str) -> bool:
+    section, _, rest = key.partition(".")
+    if section == "jobs":
+        return key.rpartition(".")[2] in _WORK_KEYS["training"]
+    return section == "traffic" or rest in _WORK_KEYS.get(section, ())
+
+
+def _differing(keys: Sequence[Mapping[str, str]]) -> list[str]:
+    """Keys whose values are not all the same, in the order of the scenarios."""
+    every = dict.fromkeys(key for one in keys for key in one)
+    return [key for key in every if len({one.get(key) for one in keys}) > 1]
+
+
+def _shorts(
+    runs: Sequence[Run],
+    keys: Sequence[Mapping[str, str]],
+    groups: Sequence[str],
+    members: Sequence[Sequence[int]],
+    built: Sequence[ComparedFabric | str],
+) -> list[str]:
+    """A name for each run that no other run of its group has."""
+    found = [""] * len(runs)
+    for _, own in zip(groups, members, strict=True):
+        differing = [key for key in _differing([keys[place] for place in own]) if key != "name"]
+        values = [{key: _text(key, keys[place].get(key), built[place]) for key in differing} for place in own]
+        names = labels_of_group(
+            [runs[place].about["name"] for place in own], [runs[place].path.resolve().name for place in own], values
+        )
+        for place, name in zip(own, names, strict=True):
+            found[place] = name
+    return found
+
+
+def _text(key: str, value: str | None, fabric: ComparedFabric | str) -> str:
+    """A value in a name; an oversubscription is the ratio that the fabric has."""
+    if key == "fabric.oversubscription" and isinstance(fabric, ComparedFabric) and fabric.oversubscription:
+        return fabric.oversubscription
+    return "not set" if value is None else _plain(value)
+
+
+def _labels(shorts: Sequence[str], groups: Sequence[str], members: Sequence[Sequence[int]]) -> tuple[str, ...]:
+    """Names that no other run of the comparison has: with the workload in front where groups share them."""
+    counts = Counter(shorts)
+    found = list(shorts)
+    for group, own in zip(groups, members, strict=True):
+        for place in own:
+            if counts[shorts[place]] > 1:
+                found[place] = f"{group}, {shorts[place]}"
+    return distinct(found)
+
+
+def _time(run: Run) -> tuple[str, float | None]:
+    """Name and value of the main number; no value where a run that counts did not deliver everything."""
+    known = run.summary
+    name = next((one for one in _TIMES if known.get(one, {}).get("value") is not None), "")
+    if not name or not _is_whole(run):
+        return name, None
+    return name, known[name]["value"]
+
+
+def _is_whole(run: Run) -> bool:
+    parts = run.seeds or (run,)
+    counted = [part for part in parts if part.status != "interrupted"] or parts
+    return all(part.is_complete for part in counted)
+
+
+def _row(
+    run: Run, *, label: str, short: str, group: int, first: Run | None, fabric: ComparedFabric | str
+) -> ComparedRun:
+    number, value = _time(run)
+    known = run.summary.get(number, {})
+    low, high = (known.get(end) if value is not None else None for end in ("low", "high"))
+    before = None if first is None else first.summary.get(number)
+    change, is_clear = (None, None) if value is None else _change(before, known)
+    speed = next((one for one in _SPEEDS if run.summary.get(one, {}).get("value") is not None), "")
+    culprit = None if run.answer is None else run.answer.culprit
+    return ComparedRun(
+        folder=run.path.resolve().name,
+        label=label,
+        short=short,
+        group=group,
+        status=run.status,
+        is_whole=_is_whole(run),
+        seeds=int(known.get("seeds", 1)),
+        number=number,
+        value_ps=value,
+        low_ps=low,
+        high_ps=high,
+        change=change,
+        is_clear=is_clear,
+        speed=run.value(speed) if speed else None,
+        speed_name=_SPEEDS.get(speed, ""),
+        speed_unit=run.summary[speed]["unit"] if speed else "",
+        exposed_share=run.summary.get("exposed_share", {}).get("value"),
+        culprit="" if culprit is None else culprit.name,
+        culprit_share=None if culprit is None else culprit.cost_share,
+        fabric=None if isinstance(fabric, str) else fabric,
+        no_fabric=fabric if isinstance(fabric, str) else "",
+    )
+
+
+def _change(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> tuple[float | None, bool | None]:
+    """A value over another, minus 1, and whether the intervals of both do not touch."""
+    if before is None or after is None or not before["value"] or after["value"] is None:
+        return None, None
+    is_clear = None
+    if before.get("seeds", 1) > 1 and after.get("seeds", 1) > 1:
+        is_clear = before["high"] < after["low"] or after["high"] < before["low"]
+    return after["value"] / before["value"] - 1, is_clear
+
+
+def _numbers(runs: Sequence[Run], members: Sequence[Sequence[int]]) -> tuple[ComparedNumber, ...]:
+    """All numbers of all runs, each against the first run of its group."""
+    summaries = [run.summary for run in runs]
+    first_of = {place: own[0] for own in members for place in own}
+    found = []
+    for name in dict.fromkeys(name for one in summaries for name in one):
+        own = [one.get(name) for one in summaries]
+        pairs = [
+            (None, None) if first_of[place] == place else _change(own[first_of[place]], number)
+            for place, number in enumerate(own)
+        ]
+        found.append(
+            ComparedNumber(
+                name=name,
+                unit=next(one["unit"] for one in own if one is not None),
+                values=tuple(None if one is None else one["value"] for one in own),
+                changes=tuple(change for change, _ in pairs),
+                is_clear=tuple(is_clear for _, is_clear in pairs),
+            )
+        )
+    return tuple(found)

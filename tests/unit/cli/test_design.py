@@ -290,7 +290,7 @@ def test_a_confirmation_is_printed_and_kept(command: Command, tmp_path: Path) ->
     assert "f000 packet by packet" in (tmp_path / "confirmed/page.html").read_text(encoding="utf-8")
     wrong = command(*line, "--confirm", "f00")
     assert wrong.code == 2
-    assert "found 'f00', wanted knee or a candidate that was left: f000; did you mean 'f000'?" in wrong.err
+    assert "found 'f00', wanted knee or a candidate that was not pruned: f000; did you mean 'f000'?" in wrong.err
 
 
 def test_a_job_that_does_not_train_is_not_confirmed_and_says_what_to_run(command: Command) -> None:

@@ -197,7 +197,7 @@ def test_a_scenario_without_training_is_refused(
     file = tmp_path / "traffic.yaml"
     file.write_text("{schema: 2, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation}}", "utf-8")
     assert run(monkeypatch, "plan", str(file), "-o", str(tmp_path / "plan")) == 2
-    assert "training  is needed" in capsys.readouterr().err
+    assert "training  is missing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("schedule", ["zb-h1", "dualpipe", "gpipe"])

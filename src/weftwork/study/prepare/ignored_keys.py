@@ -164,7 +164,7 @@ def _of_training(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for index, job in enumerate(scenario.trainings):
         path = "training" if scenario.training is not None else f"jobs.{index}"
         if job.prefetch and job.overlap.data == 0:
-            text = f"changes memory but no time: gathers hide nothing unless {path}.overlap.data is above 0"
+            text = f"changes no time, only memory: gathers hide nothing unless {path}.overlap.data is above 0"
             yield f"{path}.prefetch", text
         for degree in _DEGREES:
             if getattr(job, degree) == 1:

@@ -168,7 +168,7 @@ def test_who_is_to_blame(run: Run, facts: Facts, page: str, terminal: str, where
         return
     cost, share = told(line, ": {}, {}")[:2] if culprit.how == "simulated" else told(line, ": {}, {} of the time of")
     if culprit.how == "recorded":
-        source, _, destination = told(line, "of the flow {w}, which")[0].partition("->")
+        source, _, destination = told(line, "of the flow {w}, a victim of the pauses")[0].partition("->")
         mine = (facts.flows["source"] == source) & (facts.flows["destination"] == destination)
         took, ideal = (facts.flows[name][mine].astype(float) for name in ("fct_ps", "ideal_fct_ps"))
         lost = (took - ideal) / took

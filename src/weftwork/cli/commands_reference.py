@@ -45,10 +45,11 @@ def list_command(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="Such as model or congestion_control; without it, the kinds.", autocompletion=completed.kinds
+            help="Kind, such as model or congestion_control; without it, all kinds are listed.",
+            autocompletion=completed.kinds,
         ),
     ] = None,
-    with_sources: Annotated[bool, typer.Option("--sources", help="Say where each comes from.")] = False,
+    with_sources: Annotated[bool, typer.Option("--sources", help="Print the source of each choice.")] = False,
     as_json: Json = False,
 ) -> None:
     """List what there is to choose from."""
@@ -61,7 +62,9 @@ def explain_command(
     *,
     key: Annotated[
         str | None,
-        typer.Argument(help="Such as training.tensor; without it, the sections.", autocompletion=completed.keys),
+        typer.Argument(
+            help="Key, such as training.tensor; without it, all sections are listed.", autocompletion=completed.keys
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -161,11 +161,11 @@ def rests_on(run: Run) -> str:
 def _ending(run: Run) -> list[str]:
     said = []
     if run.status == "interrupted":
-        said.append("This run was interrupted: everything here is what was done until then.")
+        said.append("This run was interrupted: this page shows the run up to then.")
     elif has_clock_ended(run):
         said.append(f"This run did not finish: {CLOCK_ENDED}")
     elif run.status == "stopped":
-        said.append("This run was stopped at engine.until with work left: everything here is what was done until then.")
+        said.append("This run was stopped at engine.until with work left: this page shows the run up to then.")
     elif run.status == "stuck":
         said.append("This run did not finish: nothing was left to do, and some flows had not arrived.")
     elif run.status == "deadlocked":

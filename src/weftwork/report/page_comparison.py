@@ -149,7 +149,7 @@ def _differences(found: RunComparison) -> PageSection:
     parts = [
         _keys("key of the scenario", [run.label for run in found.runs], [(one.key, one.values) for one in own]),
         _keys(
-            "key that tells workloads apart",
+            "key that distinguishes workloads",
             [group.name for group in found.groups],
             [(one.key, [one.values[group.runs[0]] for group in found.groups]) for one in between],
         ),
@@ -192,7 +192,7 @@ def _rests_on(named: Sequence[tuple[str, Run]]) -> str:
     said = doubtful_figures(every.values(), where="on the page of each run alone")
     if not said:
         return ""
-    summary = "What the runs rest on that nobody has verified or measured"
+    summary = "Unverified and unmeasured figures of the runs"
     return f"<details><summary>{summary}</summary>{notice(said)}</details>"
 
 
@@ -204,7 +204,7 @@ def _training(named: Sequence[tuple[str, Run]]) -> list[PageSection]:
         falls = ""
         if len(named) == len(alone) == _BESIDE:
             falls = "".join(f"<h3>{escape(name)}</h3>{job_waterfalls(run)}" for name, run in alone)
-        lead = "An iteration of an average GPU, by what its time went to; all runs on one axis."
+        lead = "The parts of an iteration on an average GPU; all runs on one axis."
         sections.append(
             PageSection(id="time", short="Time", title="Where the time goes", lead=lead, content=chart + falls)
         )
@@ -248,7 +248,7 @@ def _times(named: Sequence[tuple[str, Run]]) -> list[PageSection]:
     ]
     if not any(charts):
         return []
-    lead = "What share of the flows was done within which time."
+    lead = "A curve shows the share of flows that completed within a time."
     if len(drawn) < len(named):
         lead += (
             f" A chart has room for {MOST_LINES} runs; not drawn: {', '.join(name for name, _ in named[MOST_LINES:])}."

@@ -43,7 +43,7 @@ _STRIPS: Final = (  # column of the timeline, what it is called, unit
 def not_recorded(run: Run) -> str:
     """Why a run has nothing over time, for people."""
     if run.provenance.get("engine") == "reference":
-        return "The reference engine records nothing over time; engine.fidelity: packet gives the same result and this."
+        return "The reference engine records nothing over time; the packet engine records it, with the same result."
     if not has_table(run, "timeline"):
         version = run.provenance.get("weftwork", "an older version")
         return f"This run was written by Weftwork {version}, which kept nothing over time; run it again to see more."

@@ -78,7 +78,7 @@ def pipeline_figure(run: Run, found: Pipeline | None = None, *, has_anchors: boo
     """
     found = found or read_pipeline(run)
     if found is None:
-        return notice(["Nothing was recorded of what the stages did."])
+        return notice(["The activity of the stages was not recorded."])
     totals: dict[str, float] = dict.fromkeys(KINDS, 0.0)
     jobs = jobs_of(run)
     for job in jobs:
@@ -109,7 +109,7 @@ def _stragglers(run: Run, found: Pipeline, ranks: Sequence[RowRanks]) -> str:
     """Which stragglers have a mark, and which have no row."""
     said = ""
     if any(one.factor != 1 for one in ranks):
-        said = " A factor behind the name of a row (\u00d71.25) marks a straggler: it computes so many times longer."
+        said = " A factor behind the name of a row (\u00d71.25) marks a straggler: it computes so many times as long."
     shown = {row.gpu for row, one in zip(found.rows, ranks, strict=True) if one.factor != 1}
     hidden = [f"GPU {one.gpu} (\u00d7{one.factor:g})" for one in stragglers_of(run) if one.gpu not in shown]
     if hidden:
@@ -142,7 +142,7 @@ def _of_the_chart(found: Pipeline) -> str:
 
 
 def _pipeline(run: Run, found: Pipeline | None) -> PageSection:
-    lead = "What every stage did over time. Times in the legend are those of an average GPU in one iteration."
+    lead = "The activity of every stage over time. Times in the legend are those of an average GPU in one iteration."
     content = pipeline_figure(run, found, has_anchors=True)
     return PageSection(id="pipeline", short="Pipeline", title="The pipeline", lead=lead, content=content)
 

@@ -96,12 +96,12 @@ def _in_provenance(document: dict[str, Any]) -> list[str]:
         return [f"found the status {document.get('status')!r}, wanted {', '.join(STATUSES)}"]
     seeds, tables = document.get("seeds", []), document.get("tables", [])
     if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
-        return ["'seeds' is no list of whole numbers"]
+        return ["'seeds' is not a list of whole numbers"]
     if isinstance(tables, dict):
         if not all(isinstance(rows, int) and rows >= 0 for rows in tables.values()):
             return ["'tables' does not have the number of rows of each table"]
     elif not isinstance(tables, list) or not all(isinstance(name, str) for name in tables):
-        return ["'tables' is no list of names"]
+        return ["'tables' is not a list of names"]
     try:
         caveats_of(document, "provenance.json")
     except ConfigError as error:

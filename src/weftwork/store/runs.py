@@ -76,7 +76,7 @@ def refuse_existing(path: Path) -> None:
     ConfigError : the folder is there already, or its parent is a file
     """
     if os.path.lexists(path):
-        text = "is there already; a run is written once, so name another folder"
+        text = "exists already; a run is written once, so name another folder"
         raise ConfigError(str(path), [Mistake(path="output", text=text)])
     for parent in path.absolute().parents:
         if parent.exists():

@@ -224,7 +224,7 @@ def test_a_link_that_leads_round_in_a_circle_is_no_run_and_no_place_for_one(tmp_
     loop.symlink_to("loop")
     with pytest.raises(ConfigError, match="there is no such folder"):
         open_run(loop)
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         refuse_existing(loop)
 
 

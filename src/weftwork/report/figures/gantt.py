@@ -179,7 +179,7 @@ def _told(row: PipelineRow, ranks: RowRanks | None) -> str:
     """Which rank a row shows, and for which ranks it stands."""
     if ranks is None:
         return f"rank {row.rank}"
-    slow = "" if ranks.factor == 1 else f", computes {ranks.factor:g} times longer"
+    slow = "" if ranks.factor == 1 else f", computes {ranks.factor:g} times as long"
     return f"{ranks.rank} stands for {ranks.stands_for}{slow}"
 
 

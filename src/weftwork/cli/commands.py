@@ -1,4 +1,6 @@
-"""The names and options of all commands; each has its file beside this one.
+"""The names and options of all commands.
+
+The file of each command is in the same folder.
 
 What a command needs is imported when it runs, so that ``weftwork --help`` answers at once.
 """
@@ -72,7 +74,10 @@ Parameters = Annotated[
 
 
 class WhatIf(StrEnum):
-    """How many other worlds are simulated beside a run, see `weftwork.study.answer.worlds.Extent`."""
+    """The amount of what-if runs beside a run.
+
+    See `weftwork.study.answer.worlds.Extent`.
+    """
 
     AUTO = "auto"
     ALL = "all"
@@ -312,7 +317,10 @@ def _cross(  # noqa: PLR0913 - the options, all by name
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
-    """Cross congestion controls with load balancers on four workloads: who wins, and at which price."""
+    """Cross congestion controls with load balancers on four workloads. .
+
+    The output has the winner and its price.
+    """
     from weftwork.cli.cross import cross
 
     raise typer.Exit(
@@ -361,7 +369,10 @@ def _tune(  # noqa: PLR0913 - the options, all by name
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
-    """Tune parameters of control, ECN, buffers or anything else: the gain on fresh seeds, and which one brings it."""
+    """Tune parameters of control, ECN, buffers or other keys.
+
+    The output has the gain on fresh seeds, and the parameter behind it.
+    """
     from weftwork.cli.tune import tune
 
     raise typer.Exit(
@@ -505,7 +516,7 @@ def _import(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the scenario of a job for Megatron-LM, and say what of it was read."""
+    """Write the scenario of a Megatron-LM job, and list its arguments."""
     from weftwork.cli.import_job import import_job
 
     import_job(file, out=out, gpus=gpus, node=node, variables=variables, as_json=as_json)
@@ -537,7 +548,7 @@ def _compare(
     prices: Prices = None,
     as_json: Json = False,
 ) -> None:
-    """Show runs side by side: what came of what differs, and which fabric is worth its price."""
+    """Compare runs: their differences, the effects, and the best-value fabric."""
     from weftwork.cli.compare import compare
 
     compare(runs, prices=prices, as_json=as_json)
@@ -559,7 +570,10 @@ def _report(
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a run, runs compared, a sweep, a tuning, a search for plans or a design."""
+    """Write a page about a run, several runs, or a folder of runs.
+
+    The folder is of a sweep, a tuning, a crossing, a search for plans or a design.
+    """
     from weftwork.cli.report import report
 
     report(runs, out=out, prices=prices, is_opened=is_opened, as_json=as_json)
@@ -579,7 +593,10 @@ def _rdma_decode(
     is_noted: Annotated[bool, typer.Option("--noted", help="Show only unusual packets in the table.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Explain a capture packet by packet: ICRC, order of PSNs, what was sent again, and why."""
+    """Explain a capture packet by packet.
+
+    It shows ICRCs, the order of PSNs, packets sent again, and the reasons.
+    """
     from weftwork.cli.rdma_decode import decode
 
     decode(file, limit=limit, is_noted=is_noted, as_json=as_json)

@@ -29,7 +29,7 @@ def _runs(context: typer.Context, *, as_json: Json = False) -> None:
 
 @runs.command("list")
 def _runs_list(*, folder: Parent = None, as_json: Json = False) -> None:
-    """List the folders that commands have written: what each says, when, and its size."""
+    """List run folders with their answer, time and size."""
     from weftwork.cli.runs import list_runs
 
     list_runs(folder, as_json=as_json)
@@ -64,7 +64,7 @@ def _runs_prune(
     yes: Annotated[bool, typer.Option("--yes", help="Delete the folders; without --yes, list them.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete folders that fulfil all conditions given, and what killed runs have left."""
+    """Delete folders that fulfil all conditions, and remains of killed runs."""
     from weftwork.cli.runs import prune_runs
 
     prune_runs(

@@ -1,4 +1,4 @@
-"""What is wrong with the files of a run's folder, found before anybody reads them.
+"""Damage in the files of a run's folder, found before reading.
 
 Leaves out: the values in the tables; of a Parquet file only its two ends are looked at, which a truncated one lacks.
 """
@@ -45,7 +45,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def damages(folder: Path) -> list[Mistake]:
-    """Find what is missing or wrong in a run's folder; each mistake names the file.
+    """Find missing or wrong files in a run's folder.
+
+    Each mistake names the file.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def damages(folder: Path) -> list[Mistake]:
 
 
 def _in_one(folder: Path) -> tuple[list[Mistake], dict[str, Any]]:
-    """What is wrong in a folder, those of its seeds left aside, and its provenance where that is right."""
+    """Damage in a folder without its seeds, and its valid provenance."""
     found: list[Mistake] = []
     listed: dict[str, Any] = {}
     for name, check in (("provenance.json", _in_provenance), ("summary.json", _in_summary)):
@@ -110,7 +112,10 @@ def _in_provenance(document: dict[str, Any]) -> list[str]:
 
 
 def _has_rows(tables: dict[str, int] | list[str], name: str) -> bool:
-    """Whether a table has a file; in folders before format 3 every table that is listed has one."""
+    """Whether a table has a file.
+
+    In folders before format 3 every listed table has one.
+    """
     return tables.get(name, 0) > 0 if isinstance(tables, dict) else name in tables
 
 

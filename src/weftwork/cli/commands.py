@@ -1,6 +1,4 @@
-"""The names and options of all commands.
-
-The file of each command is in the same folder.
+"""The names and options of all commands, whose code is in other files.
 
 What a command needs is imported when it runs, so that ``weftwork --help`` answers at once.
 """
@@ -74,10 +72,7 @@ Parameters = Annotated[
 
 
 class WhatIf(StrEnum):
-    """The amount of what-if runs beside a run.
-
-    See `weftwork.study.answer.worlds.Extent`.
-    """
+    """Amount of what-if runs, see `weftwork.study.answer.worlds.Extent`."""
 
     AUTO = "auto"
     ALL = "all"
@@ -317,10 +312,7 @@ def _cross(  # noqa: PLR0913 - the options, all by name
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
-    """Cross congestion controls with load balancers on four workloads. .
-
-    The output has the winner and its price.
-    """
+    """Cross congestion controls with load balancers, and name the winner."""
     from weftwork.cli.cross import cross
 
     raise typer.Exit(
@@ -369,10 +361,7 @@ def _tune(  # noqa: PLR0913 - the options, all by name
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
-    """Tune parameters of control, ECN, buffers or other keys.
-
-    The output has the gain on fresh seeds, and the parameter behind it.
-    """
+    """Tune parameters of a scenario, and measure the gain on fresh seeds."""
     from weftwork.cli.tune import tune
 
     raise typer.Exit(
@@ -399,13 +388,10 @@ def _collective(  # noqa: PLR0913 - the options, all by name
     operation: Annotated[
         str,
         typer.Argument(
-            help="Operation, such as all-reduce; see `weftwork explain collective.operation`.",
-            autocompletion=completed.operations,
+            help="Such as all-reduce; see `weftwork explain collective.operation`.", autocompletion=completed.operations
         ),
     ],
-    gpus: Annotated[
-        int | None, typer.Option(help="Number of GPUs that take part; all GPUs of the fabric by default.")
-    ] = None,
+    gpus: Annotated[int | None, typer.Option(help="GPUs that take part; all of the fabric by default.")] = None,
     sizes: Annotated[str, typer.Option(help="Sizes: FROM:TO, or a list with commas.")] = "1MiB:256MiB",
     factor: Annotated[int, typer.Option(help="Factor between two sizes of a range.")] = 2,
     fabric: Annotated[
@@ -570,10 +556,7 @@ def _report(
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a run, several runs, or a folder of runs.
-
-    The folder is of a sweep, a tuning, a crossing, a search for plans or a design.
-    """
+    """Write a page about a run, several runs, or a folder of runs."""
     from weftwork.cli.report import report
 
     report(runs, out=out, prices=prices, is_opened=is_opened, as_json=as_json)
@@ -593,10 +576,7 @@ def _rdma_decode(
     is_noted: Annotated[bool, typer.Option("--noted", help="Show only unusual packets in the table.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Explain a capture packet by packet.
-
-    It shows ICRCs, the order of PSNs, packets sent again, and the reasons.
-    """
+    """Explain a capture packet by packet, with retransmissions and reasons."""
     from weftwork.cli.rdma_decode import decode
 
     decode(file, limit=limit, is_noted=is_noted, as_json=as_json)

@@ -40,7 +40,7 @@ def built(tmp_path: Path) -> Built:
 def test_a_page_shows_what_its_command_printed(built: Built) -> None:
     told, page = built(f"{RUN}:expect: 4 (2 leaves, 2 spines); 600Gbps\n```")
     assert told == ""
-    assert "600Gbps, 100.0% of what half of the hosts can send" in page
+    assert "600Gbps, 100.0% of the sending rate of half of the hosts" in page
 
 
 def test_a_claim_that_the_output_does_not_hold_fails_the_build(built: Built) -> None:

@@ -1,4 +1,6 @@
-"""Floor 6: the command line. The commands are in `weftwork.cli.commands`, one file for each; errors become exit codes.
+"""Floor 6: the command line.
+
+The commands are in `weftwork.cli.commands`, one file for each; errors become exit codes.
 
 Exit codes: 0 done, 1 a run that did not finish or an error not the user's, 2 the user's mistake, 128 + the number of
 the signal that stopped it: 130 after Ctrl-C, 143 after SIGTERM.
@@ -10,7 +12,9 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave with its exit code; mistakes of the user are told without a traceback.
+    """Run the command line and leave with its exit code.
+
+    Mistakes of the user are reported without a traceback.
 
     Parameters
     ----------
@@ -26,7 +30,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _end_silently() -> None:
-    """Let Ctrl-C end the process without a traceback until `stoppable` hears it."""
+    """Let Ctrl-C end the process without a traceback.
+
+    This holds until `stoppable` handles Ctrl-C.
+    """
     import _signal  # what `signal` is made of, without the ten milliseconds of importing that
 
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:

@@ -1,4 +1,7 @@
-"""``weftwork calibrate FILE``: constants fitted on a user's own measurements, as a file that scenarios name."""
+"""``weftwork calibrate FILE``: constants fitted to a user's own measurements.
+
+Scenarios name the file of constants.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,9 @@ _PROCESSES = 2  # as many as `weftwork validate` has
 
 
 def print_template(name: str) -> None:
-    """Print a table to be filled in: of matrix products, iterations, curves or a set's columns.
+    """Print a table to be filled in.
+
+    It is of matrix products, iterations, curves, or a set's columns.
 
     Parameters
     ----------
@@ -73,7 +78,7 @@ def calibrate_file(  # noqa: PLR0913 - the options, all by name
     usual_gpu: str | None,
     as_json: bool,
 ) -> None:
-    """Fit constants on a file of measurements, write them and say how well they fit.
+    """Fit constants to measurements, write them, and report the errors.
 
     Parameters
     ----------
@@ -89,7 +94,7 @@ def calibrate_file(  # noqa: PLR0913 - the options, all by name
     ConfigError : mistakes of the file and the options; nothing can be fitted, with the reasons
     """
     if out.exists():
-        text = f"'{out}' is there already; name a file that is not, with --out"
+        text = f"'{out}' exists already; name a new file with --out"
         raise ConfigError("command line", [Mistake(path="--out", text=text)])
     found = measured_rows(file, like=like, operation=operation, gpus=gpus, node=node, usual_gpu=usual_gpu)
     usual = usual_values(found.rows)

@@ -48,7 +48,7 @@ def collective(
     user_code: bool,
     as_json: bool,
 ) -> int:
-    """Run a collective at each size and print a line for it as soon as it is known.
+    """Run a collective at each size, and print each line at once.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def collective(
     if not {"collective", "collective.algorithm"} & own.keys():
         keys = {"algorithm": "auto", **keys}
     if file is None and "gpus" not in keys and not any(key.startswith("fabric.") for key in own):
-        text = "missing: how many GPUs, or a fabric with --fabric whose GPUs take part"
+        text = "is missing: give the number of GPUs, or a fabric with --fabric"
         raise ConfigError("command line", [Mistake(path="--gpus", text=text)])
     try:
         scenario = collective_scenario({**keys, "size": found[-1]}, file=file, overrides=own, user_code=user_code)
@@ -104,7 +104,9 @@ def collective(
 
 
 def parse_sizes(text: str, factor: int = 2) -> list[int]:
-    """Sizes in bytes from ``1MiB:256MiB`` (each ``factor`` times the one before), ``1MiB,3MiB`` or ``1MiB``.
+    """Sizes in bytes from ``1MiB:256MiB``, ``1MiB,3MiB`` or ``1MiB``.
+
+    In a range each size is ``factor`` times the one before.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ def parse_sizes(text: str, factor: int = 2) -> list[int]:
 
 
 def _by_option(error: ConfigError, options: Mapping[str, str]) -> ConfigError:
-    """Name what the user gave by an option by that, and not by the key that it became."""
+    """Name a key that the user gave by an option by its option."""
     mistakes = [
         replace(mistake, path=options[mistake.path], line=None) if mistake.path in options else mistake
         for mistake in error.mistakes
@@ -217,7 +219,7 @@ def _print_foot(rows: Sequence[Measured]) -> None:
     for row in rows:
         if row.time_ps is None:
             size = format_quantity(SIZE, row.size_bytes)
-            typer.echo(f"# {size} did not end: a queue pair gave up or nothing was left to do", err=True)
+            typer.echo(f"# {size} did not end: a queue pair gave up, or nothing was left to do", err=True)
 
 
 def _document(prepared: Prepared, words: Mapping[str, str], rows: Sequence[Measured]) -> dict[str, Any]:

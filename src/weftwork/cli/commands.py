@@ -1,4 +1,4 @@
-"""The names and options of all commands; each has its file beside this one.
+"""The names and options of all commands, whose code is in other files.
 
 What a command needs is imported when it runs, so that ``weftwork --help`` answers at once.
 """
@@ -38,12 +38,12 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Read what RDMA puts on the wire.")
+rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Read RDMA packets of a capture.")
 app.add_typer(rdma, name="rdma")
 app.add_typer(runs, name="runs")
 
 # lists are named here: `weftwork.cli.list` hides the built-in once it is imported, and typer reads annotations later
-Tuned = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenarios that are tuned together, YAML files.")]
+Tuned = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenarios to tune together, YAML files.")]
 Compared = Annotated[
     list[Path],
     typer.Argument(
@@ -66,13 +66,13 @@ Parameters = Annotated[
     typer.Option(
         "--parameter",
         metavar="KEY",
-        help="What is tuned: a key, SECTION.*, KEY=LOW..HIGH or KEY=A,B,C; may be repeated.",
+        help="Parameter to tune: a key, SECTION.*, KEY=LOW..HIGH or KEY=A,B,C; may be repeated.",
     ),
 ]
 
 
 class WhatIf(StrEnum):
-    """How many other worlds are simulated beside a run, see `weftwork.study.answer.worlds.Extent`."""
+    """Amount of what-if runs, see `weftwork.study.answer.worlds.Extent`."""
 
     AUTO = "auto"
     ALL = "all"
@@ -108,10 +108,10 @@ def _run(  # noqa: PLR0913 - the options, all by name
     what_if: Annotated[
         WhatIf,
         typer.Option(
-            help="Simulate again without each suspect, and what one could buy: auto does what costs less than the run."
+            help="Simulate again without each suspect and with better hardware; auto if cheaper than the run."
         ),
     ] = WhatIf.AUTO,
-    sources: Annotated[bool, typer.Option("--sources", help="Write out what each figure rests on.")] = False,
+    sources: Annotated[bool, typer.Option("--sources", help="Print the source of each figure.")] = False,
     capture: Annotated[
         str | None,
         typer.Option(
@@ -119,7 +119,7 @@ def _run(  # noqa: PLR0913 - the options, all by name
         ),
     ] = None,
     capture_packets: Annotated[
-        int | None, typer.Option(metavar="N", help="Packets that --capture keeps, the earliest; 10,000 by default.")
+        int | None, typer.Option(metavar="N", help="Number of first packets that --capture keeps; 10,000 by default.")
     ] = None,
     settings: Settings = None,
     no_user_code: NoUserCode = False,
@@ -151,7 +151,7 @@ def _plan(  # noqa: PLR0913 - the options, all by name
     *,
     file: Annotated[
         Path | None,
-        typer.Argument(help="Scenario; keys of training that it does not give are searched.", show_default=False),
+        typer.Argument(help="Scenario; missing keys of training are searched.", show_default=False),
     ] = None,
     model: Annotated[
         str | None,
@@ -161,7 +161,7 @@ def _plan(  # noqa: PLR0913 - the options, all by name
         str | None,
         typer.Option(help="Without FILE: server of the catalogue, such as dgx-h100.", autocompletion=completed.nodes),
     ] = None,
-    gpus: Annotated[int | None, typer.Option(help="Without FILE: how many GPUs.")] = None,
+    gpus: Annotated[int | None, typer.Option(help="Without FILE: number of GPUs.")] = None,
     global_batch: Annotated[
         int | None, typer.Option(help="Without FILE: sequences of an iteration; 4 Mi tokens by default.")
     ] = None,
@@ -177,11 +177,11 @@ def _plan(  # noqa: PLR0913 - the options, all by name
         Path | None, typer.Option("-o", "--out", help="Folder to write; runs/plan-<name>-<time> by default.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("-j", "--jobs", min=1, help="Processes side by side; all cores by default.")
+        int | None, typer.Option("-j", "--jobs", min=1, help="Parallel processes; all cores by default.")
     ] = None,
     settings: Settings = None,
     confirms: Annotated[
-        bool, typer.Option("--confirm", help="Run the best plan packet by packet too, as much of it as fits.")
+        bool, typer.Option("--confirm", help="Also run the best plan packet by packet, as much of it as fits.")
     ] = False,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
@@ -218,25 +218,25 @@ def _sweep(  # noqa: PLR0913 - the options, all by name
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--out", help="Folder of the sweep, new or to go on with; runs/<name>-sweep-<time> by default."
+            "-o", "--out", help="Folder of the sweep, new or to continue; runs/<name>-sweep-<time> by default."
         ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Runs of each point, with consecutive seeds.")] = None,
     by: Annotated[
-        str | None, typer.Option(help="Number of the summary that decides; the time of an iteration by default.")
+        str | None, typer.Option(help="Number of the summary that ranks points; the time of an iteration by default.")
     ] = None,
     within: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="A key that is no choice, such as training.model: who wins for each value."),
+        typer.Option(metavar="KEY", help="Key that groups points, such as training.model: one winner for each value."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("-j", "--jobs", min=1, help="Runs side by side; all cores by default.")
+        int | None, typer.Option("-j", "--jobs", min=1, help="Parallel runs; all cores by default.")
     ] = None,
     on: Annotated[
         str | None,
         typer.Option(metavar="CLUSTER", help="Run on a Ray cluster: ray, or ray://HOST:PORT; this machine by default."),
     ] = None,
-    what_if: Annotated[WhatIf, typer.Option(help="As of weftwork run; none by default.")] = WhatIf.NONE,
+    what_if: Annotated[WhatIf, typer.Option(help="What-if runs, as in `weftwork run`; none by default.")] = WhatIf.NONE,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -274,7 +274,7 @@ def _cross(  # noqa: PLR0913 - the options, all by name
         typer.Option(
             "--control",
             metavar="NAME",
-            help="A control, or a Python file of your own; may be repeated. all by default.",
+            help="Congestion control, or your own Python file; may be repeated; all by default.",
             autocompletion=completed.controls,
         ),
     ] = None,
@@ -283,7 +283,7 @@ def _cross(  # noqa: PLR0913 - the options, all by name
         typer.Option(
             "--path-selection",
             metavar="NAME",
-            help="A balancer at the NIC, likewise.",
+            help="Path selection at the NIC, or your own Python file; may be repeated; all by default.",
             autocompletion=completed.path_selections,
         ),
     ] = None,
@@ -292,7 +292,7 @@ def _cross(  # noqa: PLR0913 - the options, all by name
         typer.Option(
             "--port-selection",
             metavar="NAME",
-            help="A balancer at the switch, likewise.",
+            help="Port selection at the switch, or your own Python file; may be repeated; all by default.",
             autocompletion=completed.port_selections,
         ),
     ] = None,
@@ -303,16 +303,16 @@ def _cross(  # noqa: PLR0913 - the options, all by name
     seeds: Annotated[int, typer.Option(help="Runs of each cell, with consecutive seeds.")] = 5,
     is_all: Annotated[bool, typer.Option("--all", help="Every control with every balancer; takes many hours.")] = False,
     jobs: Annotated[
-        int | None, typer.Option("-j", "--jobs", min=1, help="Runs side by side; all cores by default.")
+        int | None, typer.Option("-j", "--jobs", min=1, help="Parallel runs; all cores by default.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Folder, new or to go on with; runs/crossing-<time> by default."),
+        typer.Option("-o", "--out", help="Folder, new or to continue; runs/crossing-<time> by default."),
     ] = None,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
-    """Cross congestion controls with load balancers on four workloads: who wins, and at which price."""
+    """Cross congestion controls with load balancers, and name the winner."""
     from weftwork.cli.cross import cross
 
     raise typer.Exit(
@@ -344,24 +344,24 @@ def _tune(  # noqa: PLR0913 - the options, all by name
             "iteration, a collective or all messages.",
         ),
     ] = None,
-    maximises: Annotated[bool, typer.Option("--maximise", help="More of the objective is better.")] = False,
-    trials: Annotated[int, typer.Option(help="Choices of values, that of the file included.")] = 60,
+    maximises: Annotated[bool, typer.Option("--maximise", help="Maximise the objective.")] = False,
+    trials: Annotated[int, typer.Option(help="Number of trials, including the values of the file.")] = 60,
     seeds: Annotated[int, typer.Option(help="Runs of each trial in the search, with consecutive seeds.")] = 3,
     fresh: Annotated[
         int, typer.Option(help="Runs that measure the gain, with seeds that the search has not seen.")
     ] = 5,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Folder to write, new or to go on with; runs/<name>-tune-<time> by default."),
+        typer.Option("-o", "--out", help="Folder to write, new or to continue; runs/<name>-tune-<time> by default."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("-j", "--jobs", min=1, help="Runs side by side; all cores by default.")
+        int | None, typer.Option("-j", "--jobs", min=1, help="Parallel runs; all cores by default.")
     ] = None,
     settings: Settings = None,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
-    """Tune parameters of control, ECN, buffers or anything else: the gain on fresh seeds, and which one brings it."""
+    """Tune parameters of a scenario, and measure the gain on fresh seeds."""
     from weftwork.cli.tune import tune
 
     raise typer.Exit(
@@ -391,20 +391,21 @@ def _collective(  # noqa: PLR0913 - the options, all by name
             help="Such as all-reduce; see `weftwork explain collective.operation`.", autocompletion=completed.operations
         ),
     ],
-    gpus: Annotated[int | None, typer.Option(help="How many take part; all of the fabric by default.")] = None,
-    sizes: Annotated[str, typer.Option(help="FROM:TO, or a list with commas.")] = "1MiB:256MiB",
-    factor: Annotated[int, typer.Option(help="From one size to the next of a range.")] = 2,
+    gpus: Annotated[int | None, typer.Option(help="GPUs that take part; all of the fabric by default.")] = None,
+    sizes: Annotated[str, typer.Option(help="Sizes: FROM:TO, or a list with commas.")] = "1MiB:256MiB",
+    factor: Annotated[int, typer.Option(help="Factor between two sizes of a range.")] = 2,
     fabric: Annotated[
         Path | None,
         typer.Option(
-            help="Scenario, its workload left aside, or a .json or .graphml fabric; rails of DGX H100 by default."
+            help="Scenario without its workload, or a .json or .graphml fabric; rails of DGX H100 by default."
         ),
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option(help="Such as ring, tree or nvls; auto, what NCCL takes at each size, by default.")
+        str | None,
+        typer.Option(help="Algorithm, such as ring, tree or nvls; by default auto, the choice of NCCL at each size."),
     ] = None,
     channels: Annotated[int | None, typer.Option(help="Rings or trees that share the bytes.")] = None,
-    repeat: Annotated[int | None, typer.Option(help="Times that each size is done; the mean is shown.")] = None,
+    repeat: Annotated[int | None, typer.Option(help="Repetitions of each size; the mean is shown.")] = None,
     settings: Settings = None,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
@@ -483,7 +484,7 @@ def _import(
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Scenario to write; NAME.yaml by default.")
     ] = None,
     gpus: Annotated[
-        int | None, typer.Option("--gpus", "--world-size", help="In place of what the launcher says.")
+        int | None, typer.Option("--gpus", "--world-size", help="Number of GPUs, in place of the launcher's.")
     ] = None,
     node: Annotated[
         str | None,
@@ -495,11 +496,13 @@ def _import(
     ] = None,
     variables: Annotated[
         list[str] | None,
-        typer.Option("--variable", metavar="NAME=VALUE", help="Of the script, which is not run; may be repeated."),
+        typer.Option(
+            "--variable", metavar="NAME=VALUE", help="Variable of the script, which is not run; may be repeated."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the scenario of a job for Megatron-LM, and say what of it was read."""
+    """Write the scenario of a Megatron-LM job, and list its arguments."""
     from weftwork.cli.import_job import import_job
 
     import_job(file, out=out, gpus=gpus, node=node, variables=variables, as_json=as_json)
@@ -508,9 +511,9 @@ def _import(
 @app.command("test", epilog=TEST_TRUST)
 def _test(
     *,
-    file: Annotated[Path, typer.Argument(help="Python file of your own: a policy, topology, collective and so on.")],
+    file: Annotated[Path, typer.Argument(help="Your own Python file: a policy, topology, collective and so on.")],
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Write pictures of what was run, as SVG.")
+        Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Write pictures of the test runs as SVG.")
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -531,7 +534,7 @@ def _compare(
     prices: Prices = None,
     as_json: Json = False,
 ) -> None:
-    """Show runs side by side: what came of what differs, and which fabric is worth its price."""
+    """Compare runs: their differences, the effects, and the best-value fabric."""
     from weftwork.cli.compare import compare
 
     compare(runs, prices=prices, as_json=as_json)
@@ -553,7 +556,7 @@ def _report(
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a run, runs compared, a sweep, a tuning, a search for plans or a design."""
+    """Write a page about a run, several runs, or a folder of runs."""
     from weftwork.cli.report import report
 
     report(runs, out=out, prices=prices, is_opened=is_opened, as_json=as_json)
@@ -569,11 +572,11 @@ app.command("calibrate")(calibrate_command)
 def _rdma_decode(
     *,
     file: Annotated[Path, typer.Argument(help="Capture of packets, as pcapng or pcap.")],
-    limit: Annotated[int, typer.Option(min=0, help="Rows of the table of packets.")] = 40,
-    is_noted: Annotated[bool, typer.Option("--noted", help="In the table only packets that stand out.")] = False,
+    limit: Annotated[int, typer.Option(min=0, help="Number of rows in the table of packets.")] = 40,
+    is_noted: Annotated[bool, typer.Option("--noted", help="Show only unusual packets in the table.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Explain a capture packet by packet: ICRC, order of PSNs, what was sent again, and why."""
+    """Explain a capture packet by packet, with retransmissions and reasons."""
     from weftwork.cli.rdma_decode import decode
 
     decode(file, limit=limit, is_noted=is_noted, as_json=as_json)

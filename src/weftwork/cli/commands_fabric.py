@@ -1,4 +1,4 @@
-"""The options of the commands about a fabric that nobody has built yet: ``cost`` and ``design``.
+"""The options of the commands about a planned fabric: ``cost`` and ``design``.
 
 What a command needs is imported when it runs, so that ``weftwork --help`` answers at once.
 """
@@ -25,20 +25,23 @@ def cost_command(
         typer.Option(
             "--prices",
             metavar="BOOK",
-            help="street-2025 (by default), deepseek-2025, slim-fly-2014, or a file of yours, .toml.",
+            help="street-2025 (default), deepseek-2025, slim-fly-2014, or your own .toml file.",
         ),
     ] = None,
     table: Annotated[
         Path | None, typer.Option("--csv", metavar="FILE", help="Also write the rows as CSV, with their sources.")
     ] = None,
     template: Annotated[
-        bool, typer.Option("--template", help="Print a price book that comes with Weftwork, to start yours, and stop.")
+        bool, typer.Option("--template", help="Print a price book of Weftwork as a start for your own, and stop.")
     ] = False,
     settings: Settings = None,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
-    """Say what a fabric is built from: switches, NICs, optics and cables, their price and their power."""
+    """Print the parts of a fabric with their price and power.
+
+    Parts are switches, NICs, optics and cables.
+    """
     from weftwork.cli import cost as command
     from weftwork.cli.settings import overrides
 
@@ -57,47 +60,48 @@ def design_command(  # noqa: PLR0913 - the options, all by name
     *,
     file: Annotated[Path, typer.Argument(help="Scenario with the job, a YAML file.")],
     gpus: Annotated[
-        int | None, typer.Option("--gpus", min=1, help="GPUs of all servers; as the file says by default.")
+        int | None, typer.Option("--gpus", min=1, help="GPUs of all servers; by default fabric.gpus of the file.")
     ] = None,
     budget: Annotated[
-        str | None, typer.Option("--budget", metavar="DOLLARS", help="The most a fabric may cost, such as 80M.")
+        str | None, typer.Option("--budget", metavar="DOLLARS", help="Highest cost of a fabric, such as 80M.")
     ] = None,
     most_power: Annotated[
-        str | None, typer.Option("--power", metavar="WATTS", help="The most a fabric may draw, such as 1.5MW.")
+        str | None, typer.Option("--power", metavar="WATTS", help="Highest power of a fabric, such as 1.5MW.")
     ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
             "--only",
             metavar="KEY=VALUE,VALUE",
-            help="What may be chosen: topology, switch, link_rate (of a GPU), planes, oversubscription (of the leaves)"
-            " or upper (of the tier above them); may be repeated.",
+            help="Allowed values of topology, switch, link_rate (of a GPU), planes, oversubscription (of the leaves)"
+            " or upper (oversubscription of the tier above); may be repeated.",
         ),
     ] = None,
     prices: Annotated[
-        str | None, typer.Option("--prices", metavar="BOOK", help="As of weftwork cost; street-2025 by default.")
+        str | None,
+        typer.Option("--prices", metavar="BOOK", help="Price book, as in `weftwork cost`; street-2025 by default."),
     ] = None,
     closed_only: Annotated[
-        bool, typer.Option("--closed-forms", help="Run nothing: a front by closed forms alone, which says so.")
+        bool, typer.Option("--closed-forms", help="Run nothing: the front is by closed forms alone.")
     ] = False,
     confirms: Annotated[
         str | None,
-        typer.Option("--confirm", metavar="NAME", help="Run this fabric, or the knee, packet by packet too."),
+        typer.Option("--confirm", metavar="NAME", help="Also run this fabric, or knee, packet by packet."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--out", help="Folder of the design, new or to go on with; runs/<file>-design-<time> by default."
+            "-o", "--out", help="Folder of the design, new or to continue; runs/<file>-design-<time> by default."
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("-j", "--jobs", min=1, help="Processes side by side; all cores by default.")
+        int | None, typer.Option("-j", "--jobs", min=1, help="Parallel processes; all cores by default.")
     ] = None,
     settings: Settings = None,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
-    """Find the fabrics for a job that no other beats in money, power and time."""
+    """Find the fabrics that no other fabric beats in money, power and time."""
     from weftwork.cli.design import design_command as command
 
     raise typer.Exit(

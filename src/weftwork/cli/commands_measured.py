@@ -15,7 +15,8 @@ from weftwork.cli.options import Json
 __all__ = ["calibrate_command", "validate_command"]
 
 Sets = Annotated[
-    list[str] | None, typer.Argument(metavar="SET", help="Such as sc21; all by default.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="SET", help="Set of the scorecard, such as sc21; all by default.", show_default=False),
 ]
 
 
@@ -25,7 +26,7 @@ def validate_command(  # noqa: PLR0913 - the options, all by name
     is_full: Annotated[bool, typer.Option("--full", help="All rows; takes more than a minute.")] = False,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="Score the rows of this file of yours, CSV with the columns of a set."),
+        typer.Option("--data", help="Score the rows of your own CSV file, with the columns of a set."),
     ] = None,
     template: Annotated[
         str | None,
@@ -38,20 +39,18 @@ def validate_command(  # noqa: PLR0913 - the options, all by name
     ] = None,
     tolerance: Annotated[
         str | None,
-        typer.Option("--tolerance", help="Mean absolute error such as 10%; the exit code is 1 where a set is beyond."),
+        typer.Option("--tolerance", help="Allowed mean absolute error, such as 10%; exit code 1 if a set exceeds it."),
     ] = None,
     page: Annotated[
-        Path | None, typer.Option("--page", help="Also write it as a page, in Markdown, to this file.")
+        Path | None, typer.Option("--page", help="Also write the scores as a Markdown page to this file.")
     ] = None,
     scenarios: Annotated[
         Path | None,
-        typer.Option(
-            "--write-scenarios", help="Predict nothing; write the scenario of every row into this folder, to be run."
-        ),
+        typer.Option("--write-scenarios", help="Predict nothing; write the scenario of every row into this folder."),
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Hold predictions against published measurements, or against your own."""
+    """Compare predictions with published measurements, or with your own."""
     from weftwork.cli import validate as command
 
     keys = sets or []
@@ -77,7 +76,7 @@ def calibrate_command(  # noqa: PLR0913 - the options, all by name
     *,
     file: Annotated[
         Path | None,
-        typer.Argument(help="Timed matrix products, iterations or curves as CSV, or what nccl-tests printed."),
+        typer.Argument(help="Measured matrix products, iterations or curves as CSV, or the output of nccl-tests."),
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("calibration.toml"),
     template: Annotated[
@@ -85,20 +84,26 @@ def calibrate_command(  # noqa: PLR0913 - the options, all by name
         typer.Option("--template", metavar="SET", help="Print a table of gemm, iterations, curves or a set, and stop."),
     ] = None,
     like: Annotated[
-        str | None, typer.Option("--like", metavar="SET", help="The set whose columns it has, where they tell no more.")
+        str | None,
+        typer.Option("--like", metavar="SET", help="Set with the columns of FILE, if the head of FILE is not enough."),
     ] = None,
     constants: Annotated[
-        str | None, typer.Option("--constants", help="Names with commas between; by default what such rows tell.")
+        str | None,
+        typer.Option(
+            "--constants", help="Names of constants with commas; by default all that such rows can determine."
+        ),
     ] = None,
     operation: Annotated[
-        str | None, typer.Option("--operation", help="Of nccl-tests' text, such as all-reduce.")
+        str | None, typer.Option("--operation", help="Operation of the nccl-tests output, such as all-reduce.")
     ] = None,
-    gpus: Annotated[int | None, typer.Option("--gpus", min=2, help="Of nccl-tests' text.")] = None,
-    node: Annotated[str | None, typer.Option("--node", help="Server that nccl-tests ran on, of the catalogue.")] = None,
-    gpu: Annotated[str | None, typer.Option("--gpu", help="GPU of matrix products that name none.")] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", min=2, help="GPUs of the nccl-tests output.")] = None,
+    node: Annotated[
+        str | None, typer.Option("--node", help="Server of the nccl-tests output, by its name in the catalogue.")
+    ] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="GPU of matrix products without a gpu column.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Fit Weftwork's constants on your own measurements."""
+    """Fit Weftwork's constants to your own measurements."""
     from weftwork.cli import calibrate as command
 
     if template is not None:

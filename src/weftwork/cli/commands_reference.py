@@ -1,4 +1,4 @@
-"""The options of the commands about what may stand in a scenario: ``list``, ``explain``, ``schema`` and ``new``.
+"""The options of ``list``, ``explain``, ``schema`` and ``new``.
 
 What a command needs is imported when it runs, so that ``weftwork --help`` answers at once.
 """
@@ -34,7 +34,7 @@ def new_command(
     ],
     as_json: Json = False,
 ) -> None:
-    """Write a file of your own to begin with and a scenario that runs it, or the scenario of a public recipe."""
+    """Write a start for your own file and its scenario, or a recipe."""
     from weftwork.cli.new import new_file
 
     new_file(kind, name, as_json=as_json)
@@ -45,13 +45,14 @@ def list_command(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="Such as model or congestion_control; without it, the kinds.", autocompletion=completed.kinds
+            help="Kind, such as model or congestion_control; without it, all kinds are listed.",
+            autocompletion=completed.kinds,
         ),
     ] = None,
-    with_sources: Annotated[bool, typer.Option("--sources", help="Say where each comes from.")] = False,
+    with_sources: Annotated[bool, typer.Option("--sources", help="Print the source of each choice.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List what there is to choose from."""
+    """List the choices of a kind."""
     from weftwork.cli.list import list_kind
 
     list_kind(kind, as_json=as_json, with_sources=with_sources)
@@ -61,11 +62,13 @@ def explain_command(
     *,
     key: Annotated[
         str | None,
-        typer.Argument(help="Such as training.tensor; without it, the sections.", autocompletion=completed.keys),
+        typer.Argument(
+            help="Key, such as training.tensor; without it, all sections are listed.", autocompletion=completed.keys
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a key of a scenario means, with unit and default."""
+    """Explain a key of a scenario, with unit and default."""
     from weftwork.cli.explain import explain
 
     explain(key, as_json)

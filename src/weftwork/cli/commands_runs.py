@@ -15,7 +15,7 @@ runs = typer.Typer(rich_markup_mode=None, help="List, show and delete run folder
 
 # named here: typer reads annotations later
 Parent = Annotated[
-    Path | None, typer.Argument(metavar="DIR", help="Folder that holds them; runs by default.", show_default=False)
+    Path | None, typer.Argument(metavar="DIR", help="Folder of the run folders; runs by default.", show_default=False)
 ]
 
 
@@ -29,7 +29,7 @@ def _runs(context: typer.Context, *, as_json: Json = False) -> None:
 
 @runs.command("list")
 def _runs_list(*, folder: Parent = None, as_json: Json = False) -> None:
-    """List the folders that commands have written: what each says, when, and its size."""
+    """List run folders with their answer, time and size."""
     from weftwork.cli.runs import list_runs
 
     list_runs(folder, as_json=as_json)
@@ -38,8 +38,8 @@ def _runs_list(*, folder: Parent = None, as_json: Json = False) -> None:
 @runs.command("show")
 def _runs_show(
     *,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder, or the name of a run in runs.")],
-    sources: Annotated[bool, typer.Option("--sources", help="Write out what each figure rests on.")] = False,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or the name of a run in runs.")],
+    sources: Annotated[bool, typer.Option("--sources", help="Print the source of each figure.")] = False,
     as_json: Json = False,
 ) -> None:
     """Print the answer of a run again, with its notes and its files."""
@@ -52,19 +52,19 @@ def _runs_show(
 def _runs_prune(
     *,
     folder: Parent = None,
-    keep: Annotated[int | None, typer.Option(min=0, metavar="N", help="The newest N folders stay.")] = None,
+    keep: Annotated[int | None, typer.Option(min=0, metavar="N", help="Keep the newest N folders.")] = None,
     older_than: Annotated[
-        str | None, typer.Option(metavar="AGE", help="Only folders begun so long ago, such as 30d or 12h.")
+        str | None, typer.Option(metavar="AGE", help="Only folders older than a time, such as 30d or 12h.")
     ] = None,
     status: Annotated[str | None, typer.Option(help="Only folders of this status, such as interrupted.")] = None,
     larger_than: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Only folders above this size, such as 1GB.")
     ] = None,
-    named: Annotated[bool, typer.Option("--named", help="Also runs that were given a name.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, say what would go.")] = False,
+    named: Annotated[bool, typer.Option("--named", help="Also runs with a name.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete the folders; without --yes, list them.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete folders that fulfil all conditions given, and what killed runs have left."""
+    """Delete folders that fulfil all conditions, and remains of killed runs."""
     from weftwork.cli.runs import prune_runs
 
     prune_runs(

@@ -49,7 +49,7 @@ _BLAMED: Final = 6  # chosen: lines about culprits; the table has them all
 
 
 def compare(folders: Sequence[Path], *, prices: str | None, as_json: bool) -> None:
-    """Print what differs between runs, and what came of it.
+    """Print the differences of runs, and their effects.
 
     Parameters
     ----------
@@ -130,7 +130,10 @@ def open_runs(folders: Sequence[Path], *, least: int = 1) -> list[Run]:
 
 
 def _several(folder: Path) -> str:
-    """Why the folder of a sweep and the like is not compared; empty for any other."""
+    """The reason why a folder of several runs is not compared.
+
+    Empty for any other folder.
+    """
     kinds = ((is_sweep, "a sweep"), (is_crossing, "a crossing"), (is_tuning, "a tuning"), (is_design, "a design"))
     what = next((name for is_one, name in kinds if is_one(folder)), "")
     inside = f", such as one of those in {folder / 'runs'}" if (folder / "runs").is_dir() else ""
@@ -156,7 +159,7 @@ def _per_gpu(fabric: dict[str, Any] | None) -> None:
 
 
 def _blamed(runs: Sequence[Run], found: RunComparison) -> list[str]:
-    """A line for each culprit, with the runs in which it is to blame."""
+    """A line for each culprit, with its runs."""
     of: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
         if culprit := three_lines(run)[2]:
@@ -167,7 +170,10 @@ def _blamed(runs: Sequence[Run], found: RunComparison) -> list[str]:
 
 
 def _whose(found: RunComparison, places: Sequence[int]) -> str:
-    """Runs by their names, or, with many of them, by their numbers in the table."""
+    """Runs by name, or by number if there are many.
+
+    Numbers are those of the table.
+    """
     if len(found.runs) <= BESIDE:
         return joined([found.runs[place].label for place in places])
     return f"{'run' if len(places) == 1 else 'runs'} {places_words([place + 1 for place in places])}"

@@ -1,4 +1,4 @@
-"""What a shell completes: names of the catalogue and keys of a scenario, for the word that is being typed.
+"""Shell completion of names of the catalogue and keys of a scenario.
 
 Leaves out: files, which the shell completes itself; values behind ``--set KEY=``, since bash takes ``=`` for the end of
 a word.
@@ -66,7 +66,10 @@ port_selections = _policies("port_selection")
 
 
 def keys(incomplete: str) -> list[str]:
-    """Keys of a scenario: sections first, and those of a section behind its dot."""
+    """Keys of a scenario.
+
+    Sections come first; keys of a section follow its dot.
+    """
     from weftwork.spec.scenario.scenario import rows
 
     depth = incomplete.count(".")
@@ -74,7 +77,10 @@ def keys(incomplete: str) -> list[str]:
 
 
 def set_keys(incomplete: str) -> list[str]:
-    """Keys of a scenario for ``--set``; a key that takes a value itself ends in ``=``."""
+    """Keys of a scenario for ``--set``.
+
+    A key that takes a value ends in ``=``.
+    """
     from weftwork.spec.scenario.scenario import rows
 
     around = {one.path.rpartition(".")[0] for one in rows()}

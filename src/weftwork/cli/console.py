@@ -1,4 +1,4 @@
-"""Where commands write: standard output, as wide as the terminal, or 120 columns where there is none."""
+"""Standard output of commands, as wide as the terminal, or 120 columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``weftwork cost FILE``: what a fabric is built from, what that costs and what it draws."""
+"""``weftwork cost FILE``: the parts of a fabric, with price and power."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def cost(
     overrides: Mapping[str, str] | None = None,
     user_code: bool = True,
 ) -> None:
-    """Print the bill of materials of a fabric, and write it as CSV where asked.
+    """Print a fabric's bill of materials, and write it if asked.
 
     Parameters
     ----------
@@ -92,12 +92,15 @@ def refuse_nothing() -> None:
     ------
     ConfigError : always
     """
-    text = "missing, wanted a scenario or a fabric file; --template alone needs none"
+    text = "is missing, wanted a scenario or a fabric file; only --template needs no file"
     raise ConfigError("command line", [Mistake(path="FILE", text=text)])
 
 
 def record(found: Bill) -> dict[str, Any]:
-    """A bill as JSON takes it: totals, totals per GPU and by kind, and all rows."""
+    """A bill as JSON values: totals and all rows.
+
+    Totals are also per GPU and by kind.
+    """
     return {
         "name": found.name,
         "prices": {"name": found.book.name, "title": found.book.title},
@@ -125,7 +128,10 @@ def record(found: Bill) -> dict[str, Any]:
 
 
 def csv_text(found: Bill) -> str:
-    """The rows of a bill as CSV, then one row of the total and one per GPU, whose kind says so."""
+    """The rows of a bill as CSV, then totals.
+
+    The kind of the last two rows marks the total and the total per GPU.
+    """
     out = StringIO()
     table = csv.DictWriter(out, _COLUMNS, restval="", lineterminator="\n")
     table.writeheader()

@@ -1,4 +1,7 @@
-"""A bill of materials for people: what costs most first, then every row, then what the totals lack."""
+"""A bill of materials for people.
+
+The largest costs come first, then every row, then the gaps of the totals.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _WATTS = ((1e6, " MW"), (1e4, " kW"))
 
 
 def dollars(amount: float) -> str:
-    """Write dollars: whole ones below a million, else four digits.
+    """Write dollars, below a million as whole dollars, else with four digits.
 
     Examples
     --------
@@ -74,36 +77,40 @@ def item_words(row: BillRow) -> str:
 
 
 def print_bill(out: Console, bill: Bill) -> None:
-    """Print what costs most, the rows, and what the totals lack."""
+    """Print the largest costs, the rows, and the gaps of the totals."""
     out.print(bill.name, style="bold", markup=False)
     for line in _headlines(bill):
         out.print(line, soft_wrap=True)
     out.print()
     out.print(_table(bill))
     if len(bill.rows) > _SHOWN:
-        out.print(f"and {plural(len(bill.rows) - _SHOWN, 'more row')}, which --csv FILE and --json list")
+        out.print(f"and {plural(len(bill.rows) - _SHOWN, 'more row')}; --csv FILE and --json list all rows")
     out.print(f"\nPrices: {bill.book.name}. {bill.book.title}.", markup=False, soft_wrap=True)
     out.print(
-        "A range is the sum of all low and of all high values. Source and date of every row: --csv FILE and --json.",
+        "A range is from the sum of all low values to the sum of all high values. --csv FILE and --json have the source"
+        " and the date of every row.",
         soft_wrap=True,
     )
 
 
 def _headlines(bill: Bill) -> list[str]:
-    """Money and power: the largest kind first, in all and per GPU, and how much rests on unverified rows."""
+    """Money and power, in total and per GPU.
+
+    Each has its largest kind, and its share of unverified rows.
+    """
     lines = []
     price, power = bill.price_usd, bill.power_w
     if price.typical:
         parts = {kind: bill.price_of_kind_usd(kind).typical / price.typical for kind in KINDS}
-        lack = ", without what is not priced" if bill.not_priced else ""
+        lack = ", without unpriced items" if bill.not_priced else ""
         text = f"{_most(parts)} {_span(price, dollars)}{lack}; {_each(bill, price, dollars)}."
         lines.append(f"{text} {sentence(_percent(bill.unverified_money_share))} of the money rests on unverified rows.")
         lines.append(f"Of the money: {_parts(parts)}.")
     else:
-        lines.append("The book has no price for anything here.")
+        lines.append("The price book has no price for any item of this fabric.")
     if power.typical:
         parts = {kind: bill.power_of_kind_w(kind).typical / power.typical for kind in KINDS}
-        lack = ", without what is unknown" if bill.not_powered else ""
+        lack = ", without items of unknown power" if bill.not_powered else ""
         text = f"{_most(parts, verb='draw')} {_span(power, watts)}{lack}; {_each(bill, power, watts)}."
         lines.append(f"{text} {sentence(_percent(bill.unverified_power_share))} of the power rests on unverified rows.")
     if bill.not_priced and price.typical:
@@ -111,7 +118,7 @@ def _headlines(bill: Bill) -> list[str]:
     if bill.not_powered and power.typical:
         lines.append(f"Power unknown: {_counts(bill.not_powered)}.")
     if bill.not_powered and not power.typical:
-        lines.append("The book says nothing about power.")
+        lines.append("The price book has no power for any item of this fabric.")
     return lines
 
 
@@ -126,7 +133,10 @@ def _parts(parts: dict[ItemKind, float]) -> str:
 
 
 def _percent(share: float) -> str:
-    """Whole percent, which never say all or nothing of what is nearly so."""
+    """Whole percent.
+
+    A share that is nearly 0 % or 100 % never becomes these.
+    """
     if 0 < share < 0.005:
         return "under 1 %"
     return "over 99 %" if 0.995 <= share < 1 - 1e-9 else f"{share:.0%}".replace("%", " %")

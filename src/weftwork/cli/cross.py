@@ -1,4 +1,7 @@
-"""``weftwork cross``: congestion controls crossed with load balancers, who wins, and at which price."""
+"""``weftwork cross``: congestion controls crossed with load balancers.
+
+It prints the winner and its price.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def cross(  # noqa: PLR0913 - the options, all by name
     user_code: bool,
     as_json: bool,
 ) -> int:
-    """Run a crossing and print what came out.
+    """Run a crossing and print its result.
 
     Parameters
     ----------
@@ -92,7 +95,7 @@ def cross(  # noqa: PLR0913 - the options, all by name
     write_command(found.folder, resume)
     if found.result is None:
         why = "the disk is full" if found.end == "full" else "the crossing was interrupted"
-        then = "free some space, then go on by" if found.end == "full" else "go on by"
+        then = "free some space, then continue with" if found.end == "full" else "continue with"
         typer.echo(f"{why}: {plural(found.whole, 'run')} are whole and kept; {then}: {resume}", err=True)
         if as_json:
             typer.echo(json.dumps(_document(found, resume), indent=2))
@@ -110,7 +113,7 @@ def cross(  # noqa: PLR0913 - the options, all by name
 def _resume(
     folder: Path, lists: Mapping[str, Sequence[str]], *, seeds: int, is_all: bool, jobs: int | None, user_code: bool
 ) -> str:
-    """The command that goes on with this crossing: the same one, with its folder."""
+    """The command that continues this crossing, with its folder."""
     words = ["weftwork", "cross", *(word for name, texts in lists.items() for text in texts for word in (name, text))]
     words += ["--seeds", str(seeds), *(["--all"] if is_all else []), *([] if jobs is None else ["-j", str(jobs)])]
     return shlex.join([*words, *([] if user_code else ["--no-user-code"]), "-o", str(folder)])
@@ -172,10 +175,10 @@ def _table(result: CrossingResult) -> Table:
 
 
 def _start_words(start: CrossingStart) -> str:
-    """How much a round has to do."""
+    """The work of a round in words."""
     what = "every contender" if start.round == 1 else "the best controls with the best balancers"
     return (
         f"round {start.round}, {what}: {plural(start.contenders, 'contender')} in"
         f" {plural(start.settings, 'setting')}, {plural(start.runs, 'run')}, {start.workers} at a time;"
-        f" they are kept in {start.folder}"
+        f" the folder is {start.folder}"
     )

@@ -1,4 +1,4 @@
-"""``weftwork design``: which fabric to build for a job, and what each step up costs."""
+"""``weftwork design``: the fabric to build, and the cost of each step."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def design_command(  # noqa: PLR0913 - the options, all by name
     user_code: bool,
     as_json: bool,
 ) -> int:
-    """Look for the fabrics that no other beats, and print them.
+    """Find the fabrics that no other fabric beats, and print them.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def design_command(  # noqa: PLR0913 - the options, all by name
         _print(found, document, confirmed)
     if found.end != "done":
         why = "the disk is full" if found.end == "full" else "the design was interrupted"
-        typer.echo(f"{why}: what has run is kept; go on by: {resume}", err=True)
+        typer.echo(f"{why}: finished runs are kept; continue with: {resume}", err=True)
         return INTERRUPTED if found.end == "interrupted" else FAILED
     return 0 if all(one.time_ps is not None for one in found.ran) else FAILED
 
@@ -167,7 +167,7 @@ def _resume(
     found: Design, budget: str | None, most_power: str | None, only: Sequence[str], settings: Sequence[str],
     confirms: str | None,
 ) -> str:  # fmt: skip
-    """The command that goes on with a design: the same one, with its folder."""
+    """The command that continues this design, with its folder."""
     question = found.question
     words = ["weftwork", "design", str(question.file)]
     options = {"--gpus": question.gpus, "--budget": budget, "--power": most_power, "--prices": question.prices,
@@ -182,7 +182,7 @@ def _resume(
 
 
 def _write_fabrics(found: Design, texts: Mapping[str, str], resume: str) -> None:
-    """Write a scenario for every candidate that was left, and the command that goes on with the design."""
+    """Write a scenario for every kept candidate, and the continuing command."""
     write_command(found.folder, resume)
     (found.folder / FABRICS).mkdir(exist_ok=True)
     for name, text in texts.items():
@@ -200,11 +200,11 @@ def _confirmed(found: Design, wanted: str) -> tuple[Confirmation, str]:
     name = (found.knee or "") if wanted == "knee" else wanted
     names = [one.name for one in found.ran]
     if name not in names:
-        text = f"found '{wanted}', wanted knee or a candidate that was left: {', '.join(names)}"
+        text = f"found '{wanted}', wanted knee or a candidate that was not pruned: {', '.join(names)}"
         raise ConfigError("command line", [Mistake(path="--confirm", text=text, fix=nearest(wanted, names))])
     scenario = read_scenario(found.folder / FABRICS / f"{name}.yaml", {}, user_code=found.question.user_code)
     if scenario.training is None:
-        text = "confirms training jobs; run another by: weftwork run"
+        text = "confirms only training jobs; run other jobs with: weftwork run"
         text += f" {found.folder / FABRICS / f'{name}.yaml'} --set engine.fidelity=packet"
         raise ConfigError("command line", [Mistake(path="--confirm", text=text)])
     with ProgressLine() as line:
@@ -230,7 +230,7 @@ def _print(found: Design, document: Mapping[str, Any], confirmed: Confirmation |
     if losers:
         out.print()
         shown = losers[:_SHOWN]
-        more = "" if len(shown) == len(losers) else f", the {len(shown)} that lose by least of {len(losers)}"
+        more = "" if len(shown) == len(losers) else f", the {len(shown)} narrowest losers of {len(losers)}"
         out.print(Text(f"Not on the front{more}:"))
         out.print(_table(shown, losers=True))
     out.print()
@@ -239,7 +239,7 @@ def _print(found: Design, document: Mapping[str, Any], confirmed: Confirmation |
         for text in pruned_lines(document):
             out.print(Text(f"  {text}"), soft_wrap=True)
         out.print()
-    out.print(Text(f"Every fabric as a scenario: weftwork run {found.folder / FABRICS}/NAME.yaml"), soft_wrap=True)
+    out.print(Text(f"Each fabric as a scenario: weftwork run {found.folder / FABRICS}/NAME.yaml"), soft_wrap=True)
     out.print(Text(f"page: {found.folder / PAGE}"), soft_wrap=True)
 
 

@@ -1,4 +1,7 @@
-"""``weftwork explain KEY``: the row of documentation of any key of a scenario, parameters of policies included."""
+"""``weftwork explain KEY``: the documentation of any key of a scenario.
+
+Parameters of policies are included.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ __all__ = ["explain"]
 
 
 def explain(key: str | None, as_json: bool) -> None:  # noqa: FBT001 - the command line passes both by name
-    """Print what a key of a scenario means: unit, default, what is allowed, source; for a section its keys.
+    """Print the meaning of a key of a scenario.
+
+    It has unit, default, allowed values and source; for a section its keys.
 
     Parameters
     ----------
@@ -78,13 +83,13 @@ def _policy_text(key: str, own: dict[str, dict[str, Any]]) -> str:
 def _parameter_facts(
     section: str, parameter: str, policies: Mapping[str, Sequence[ParameterRow]]
 ) -> dict[str, dict[str, Any]]:
-    """Policy to the row of its parameter, for every installed policy that has one of that name."""
+    """Row of a parameter by policy, for every installed policy with that parameter."""
     found = {name: _facts(one) for name, own in policies.items() for one in own if one.name == parameter}
     if not found:
         names = sorted({one.name for own in policies.values() for one in own})
         near = nearest(parameter, names)
-        wanted = ", ".join(names) if names else "none, since they take no parameters"
-        text = f"no parameter of an installed policy; wanted {wanted}"
+        wanted = f"wanted {', '.join(names)}" if names else "these policies take no parameters"
+        text = f"no parameter of an installed policy; {wanted}"
         fix = f"{section}.{near}" if near is not None else None
         raise ConfigError("weftwork explain", [Mistake(path=f"{section}.{parameter}", text=text, fix=fix)])
     return found

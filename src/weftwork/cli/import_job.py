@@ -1,4 +1,7 @@
-"""``weftwork import``: the scenario of a job for Megatron-LM, and what of its arguments was read."""
+"""``weftwork import``: the scenario of a Megatron-LM job.
+
+It prints which arguments were read.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,9 @@ def import_job(
     variables: Sequence[str] | None,
     as_json: bool,
 ) -> None:
-    """Write the scenario of a file of arguments, and print what was read, assumed, ignored and not known.
+    """Write the scenario of a file of arguments.
+
+    It prints what was read, assumed, ignored and unknown.
 
     Parameters
     ----------
@@ -62,7 +67,7 @@ def import_job(
         typer.echo(json.dumps(_document(files, found, written), indent=2))
         return
     model = found.model
-    which = "" if model is None else model.name if found.config is None else f"{files[-1]}, none of the catalogue"
+    which = "" if model is None else model.name if found.config is None else f"{files[-1]}, not in the catalogue"
     rows = (
         ("scenario", str(path)),
         ("model", which),
@@ -75,7 +80,7 @@ def import_job(
 
 
 def _plain_name(stem: str) -> str:
-    """A name that every file system and every YAML file takes."""
+    """A name that is valid in every file system and YAML file."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "megatron"
 
 
@@ -86,13 +91,17 @@ def _refuse_options(path: Path, gpus: int | None) -> None:
     if path.suffix not in _YAML:
         mistakes.append(Mistake(path="--out", text=f"found '{path}', wanted a name that ends in .yaml"))
     elif path.exists() or path.is_symlink():
-        mistakes.append(Mistake(path="--out", text=f"'{path}' is there already, and is not overwritten; give -o FILE"))
+        mistakes.append(
+            Mistake(
+                path="--out", text=f"'{path}' exists already and is not overwritten; name another file with -o FILE"
+            )
+        )
     if mistakes:
         raise ConfigError("weftwork import", mistakes)
 
 
 def _values(variables: Sequence[str] | None) -> dict[str, str]:
-    """Variables by name; a name that is given twice keeps its last value."""
+    """Variables by name; of a repeated name the last value counts."""
     parts = [text.partition("=") for text in variables or ()]
     mistakes = [
         Mistake(path="--variable", text=f"found '{name}{equals}{value}', wanted NAME=VALUE such as NNODES=16")
@@ -105,13 +114,13 @@ def _values(variables: Sequence[str] | None) -> dict[str, str]:
 
 
 def _write(path: Path, written: ImportedScenario) -> list[str]:
-    """Write the model beside the scenario, where it has a file, and then the scenario."""
+    """Write the model file, if there is one, and then the scenario."""
     texts = [(path, written.text)]
     if written.config is not None:
         texts.insert(0, (path.parent / written.config[0], written.config[1]))
     for one, text in texts:
         if one.exists() or one.is_symlink():
-            mistake = Mistake(path="--out", text=f"'{one}' is there already, and is not overwritten")
+            mistake = Mistake(path="--out", text=f"'{one}' exists already and is not overwritten")
             raise ConfigError("weftwork import", [mistake])
         try:
             write_whole(one, text)

@@ -1,4 +1,6 @@
-"""What of another program's arguments was read, assumed, ignored and not known, as tables and as a document.
+"""Imported arguments as tables and as a document.
+
+They are read, assumed, ignored or unknown.
 
 Leaves out: what the arguments mean (`weftwork.workload.imports.megatron`).
 """
@@ -26,7 +28,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def import_document(found: MegatronImport, assumed: Mapping[str, str] = _NOTHING) -> dict[str, object]:
-    """What arguments said, as one JSON object.
+    """The imported arguments as one JSON object.
 
     Parameters
     ----------
@@ -45,11 +47,14 @@ def import_document(found: MegatronImport, assumed: Mapping[str, str] = _NOTHING
 
 
 def print_import(screen: Console, found: MegatronImport, assumed: Mapping[str, str] = _NOTHING) -> None:
-    """Print what arguments said; parameters as for `import_document`."""
+    """Print the imported arguments.
+
+    Parameters are as for `import_document`.
+    """
     unknown = {argument: _unknown_text(argument, near) for argument, near in found.unknown.items()}
     _print_table(screen, f"read: {plural(len(found.read), 'argument')}", found.read)
     every = {**found.assumed, **assumed}
-    _print_table(screen, f"assumed: {plural(len(every), 'value')} that no argument says", every)
+    _print_table(screen, f"assumed: {plural(len(every), 'value')} without an argument", every)
     _print_table(screen, f"ignored: {plural(len(found.ignored), 'argument')}", _by_reason(found.ignored))
     _print_table(screen, f"unknown: {plural(len(unknown), 'argument')}, ignored too", unknown)
 
@@ -61,7 +66,10 @@ def _unknown_text(argument: str, near: str | None) -> str:
 
 
 def _by_reason(ignored: Mapping[str, str]) -> dict[str, str]:
-    """Arguments that are ignored for one reason stand together; what changes time comes first."""
+    """Arguments grouped by the reason why they are ignored.
+
+    Arguments that change times come first.
+    """
     groups: dict[str, list[str]] = {}
     for argument, reason in sorted(ignored.items(), key=lambda item: not item[1].startswith("changes time")):
         groups.setdefault(reason, []).append(argument)

@@ -1,4 +1,6 @@
-"""How the command line ends: an error in words on standard error, as JSON where that was asked for, and an exit code.
+"""The end of the command line: an error and an exit code.
+
+The error is on standard error, and as JSON if asked.
 
 Leaves out: errors of Weftwork that nobody foresaw; they keep their traceback.
 """
@@ -31,7 +33,7 @@ _OPTION_ERROR: Final[Any] = next(kind for kind in typer.BadParameter.__mro__ if 
 
 
 def exit_code(command: Callable[[], object], *, as_json: bool) -> int:
-    """Call a command and turn what it raises into words and a code.
+    """Call a command, and convert its exceptions to words and a code.
 
     Parameters
     ----------
@@ -65,11 +67,11 @@ def _told(command: Callable[[], object], *, as_json: bool) -> int:
         typer.echo(printable(str(error)), err=True)
         code, text, wrong = MISTAKE, str(error), error
     except EngineError as error:
-        text = f"an error of Weftwork itself, please report it: {error}"
+        text = f"an error of Weftwork itself; please report it: {error}"
         typer.echo(printable(text), err=True)
         code, wrong = FAILED, error
     except MemoryError:  # what no estimate foresaw
-        text = f"there is no memory left: this took more than {memory_limit()}"
+        text = f"memory ran out: the command took more than {memory_limit()}"
         typer.echo(text, err=True)
         code, wrong = FAILED, WeftworkError(text)
     except _OPTION_ERROR as error:
@@ -99,7 +101,10 @@ def _place(error: OSError) -> str:
 
 
 def _replace_what_cannot_be_shown(stream: TextIO) -> None:
-    """Show a question mark for a letter that a terminal does not have; standard error writes its number anyway."""
+    """Show a question mark for a letter that a terminal does not have.
+
+    Standard error writes its number anyway.
+    """
     if isinstance(stream, TextIOWrapper):
         is_bytes_of_a_name = stream.errors == "surrogateescape" and stream.encoding.lower() in {"utf-8", "utf8"}
         if not is_bytes_of_a_name:
@@ -107,7 +112,10 @@ def _replace_what_cannot_be_shown(stream: TextIO) -> None:
 
 
 def _forget_output() -> None:
-    """Send what is still in the buffer nowhere, so that the interpreter does not fail on it when it ends."""
+    """Discard the rest of the output buffer.
+
+    The interpreter would otherwise fail on it at its end.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

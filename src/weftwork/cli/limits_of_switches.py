@@ -1,4 +1,7 @@
-"""What ``weftwork topology --limits`` says without a fabric: where trees of switches end, by tiers, ports and rates."""
+"""``weftwork topology --limits`` without a fabric: largest trees of switches.
+
+They are by tiers, ports and rates.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ TIERS: Final = (1, 2, 3, 4)  # chosen: nobody builds five
 def limits_of_switches(
     *, radix: int | None = None, switch: str | None = None, oversubscription: str | None = None, as_json: bool = False
 ) -> None:
-    """Print where trees of a switch end: by tiers for a number of ports, by rate for a switch of the catalogue.
+    """Print the largest trees of a switch.
+
+    They are by tiers for a number of ports, and by rate for a switch of the catalogue.
 
     Parameters
     ----------
@@ -49,7 +54,7 @@ def limits_of_switches(
             record["by_radix"] = [asdict(row) for row in ends_by_radix()]
     else:
         if radix is not None:
-            raise _wrong("--radix", f"found {radix} beside --switch {switch}, which has its own ports; leave one out")
+            raise _wrong("--radix", f"found {radix} and --switch {switch}, which has its own ports; leave one out")
         record = {"oversubscription": float(ratio), "switch": switch, "by_rate": _by_rate(switch, ratio)}
     if as_json:
         typer.echo(json.dumps(record, indent=2))
@@ -104,7 +109,10 @@ def _by_tiers(radix: int, ratio: Fraction) -> list[dict[str, Any]]:
 
 
 def _by_rate(switch: str, ratio: Fraction) -> list[dict[str, Any]]:
-    """The ends of trees of a switch with its ports whole, and split as far as that makes more of them."""
+    """The largest trees of a switch by rate.
+
+    Ports are whole, or split as long as that makes more of them.
+    """
     row = catalogue.SWITCHES.find(switch, path="--switch")
     if "capacity_bps" not in row.figures:
         raise _wrong("--switch", f"found '{switch}', which has any number of ports; wanted --radix with a number")
@@ -160,7 +168,10 @@ def _rate_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def plain_table(*headings: str, left: int = 0) -> Table:
-    """Make a table without a frame; numbers to the right but in the first columns."""
+    """Make a table without a frame.
+
+    Numbers are to the right, except in the first columns.
+    """
     table = Table(box=None, pad_edge=False)
     for number, heading in enumerate(headings):
         table.add_column(heading, justify="left" if number < left else "right")

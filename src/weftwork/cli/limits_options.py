@@ -12,7 +12,7 @@ Limits = Annotated[
     bool,
     typer.Option(
         "--limits",
-        help="Where the fabric ends, its ports left over and what the next step takes; without FILE, where trees end.",
+        help="Largest size of the fabric, its free ports and the next steps; without FILE, largest sizes of trees.",
     ),
 ]
 LimitsRadix = Annotated[
@@ -22,5 +22,6 @@ LimitsSwitch = Annotated[
     str | None, typer.Option(metavar="NAME", help="For --limits without FILE: a switch, see `weftwork list switch`.")
 ]
 LimitsRatio = Annotated[
-    str | None, typer.Option(metavar="RATIO", help="For --limits without FILE: of the leaves, such as 3:1.")
+    str | None,
+    typer.Option(metavar="RATIO", help="For --limits without FILE: oversubscription of the leaves, such as 3:1."),
 ]

@@ -1,4 +1,4 @@
-"""``weftwork list``: what there is to choose from, for every kind of thing that a scenario names."""
+"""``weftwork list``: the choices for every kind of thing in a scenario."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLANNED: Final = (("pinned paths",), ("constant entropy of a queue pair",))  # w
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListedChoice:
-    """A name, what it is in one sentence, and where that comes from."""
+    """A choice with its name, one sentence, and its source."""
 
     name: str
     text: str
@@ -38,7 +38,7 @@ class ListedChoice:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListedNeeds(ListedChoice):
-    """A choice, and what it needs of switches and NICs, in a few words each."""
+    """A choice, and its needs on switches and NICs in words."""
 
     switch: tuple[str, ...]
     nic: tuple[str, ...]
@@ -46,7 +46,7 @@ class ListedNeeds(ListedChoice):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListedPolicy(ListedNeeds):
-    """A policy: what some variant needs of switches and NICs, and its named sets of parameters."""
+    """A policy with the needs of its variants and its presets."""
 
     variants: tuple[str, ...]
 
@@ -93,7 +93,7 @@ def _devices(name: str, module: str = "weftwork.hardware.catalogue") -> Callable
 
 
 def _offers(name: str) -> Callable[[], list[ListedChoice]]:
-    """Files of a folder, each with the first line of its docstring and the source that it cites."""
+    """Files of a folder, with the first line and source of their docstrings."""
 
     def found() -> list[ListedChoice]:
         from weftwork.spec.scenario import choices as folders
@@ -105,7 +105,7 @@ def _offers(name: str) -> Callable[[], list[ListedChoice]]:
 
 
 def _schemes() -> list[ListedChoice]:
-    """Schemes of central engineering, all of which need that paths can be pinned."""
+    """Schemes of central engineering, which all need pinned paths."""
     return [
         ListedPolicy(
             name=one.name,
@@ -120,7 +120,7 @@ def _schemes() -> list[ListedChoice]:
 
 
 def _topologies() -> list[ListedChoice]:
-    """Topologies, and the words that stand for none of them."""
+    """Topologies, and the words for a fabric without a topology."""
     from weftwork.spec.scenario.kinds import OfferKind
     from weftwork.spec.scenario.reference import row
 
@@ -131,7 +131,7 @@ def _topologies() -> list[ListedChoice]:
 
 
 def _presets() -> list[ListedChoice]:
-    """Presets of load balancing; each needs what its two policies need."""
+    """Presets of load balancing; each needs what its policies need."""
     from weftwork.policies.load import load
     from weftwork.policies.needed import needed
     from weftwork.spec.scenario.policies import PRESETS, queue_pair_words
@@ -158,16 +158,16 @@ def _presets() -> list[ListedChoice]:
 
 
 def _planned() -> list[ListedChoice]:
-    """Paths that are laid down beforehand: keys of the fabric, and no presets."""
+    """Planned paths, which are keys of the fabric and not presets."""
     from weftwork.spec.scenario.reference import row
 
     return [
         ListedNeeds(
-            name=name, text=f"no preset, but fabric.{key}: {text}", source=row(f"fabric.{key}").source,
+            name=name, text=f"not a preset; use fabric.{key}: {text}", source=row(f"fabric.{key}").source,
             switch=PLANNED[0], nic=PLANNED[1],
         )
         for name, key, text in (
-            ("path-pinning", "pinned", "paths of your own between hosts"),
+            ("path-pinning", "pinned", "your own paths between hosts"),
             ("planned", "engineering", "paths for the job's traffic matrix, by a scheme of central_engineering"),
         )
     ]  # fmt: skip
@@ -188,7 +188,7 @@ def _sizes() -> list[ListedChoice]:
 
 
 def _collectives() -> list[ListedChoice]:
-    """Algorithms; each with the first line of its file and the operations that it has."""
+    """Algorithms with the first line of their file and their operations."""
     from weftwork.workload.collectives.catalogue import ALGORITHMS
 
     return [
@@ -200,7 +200,10 @@ def _collectives() -> list[ListedChoice]:
 
 
 def _recipes() -> list[ListedChoice]:
-    """Public recipes of training, which `weftwork new recipe NAME` writes as a scenario."""
+    """Public recipes of training.
+
+    `weftwork new recipe NAME` writes a recipe as a scenario.
+    """
     from weftwork.workload.recipes.catalogue import RELEASES, recipe_names
 
     return [
@@ -237,7 +240,7 @@ KINDS: Final[dict[str, Callable[[], list[ListedChoice]]]] = {
 
 
 def choices(kind: str) -> list[ListedChoice]:
-    """What there is of a kind.
+    """The choices of a kind.
 
     Raises
     ------
@@ -251,7 +254,7 @@ def choices(kind: str) -> list[ListedChoice]:
 
 
 def list_kind(kind: str | None, *, as_json: bool, with_sources: bool) -> None:
-    """Print what there is of a kind, or the kinds themselves.
+    """Print the choices of a kind, or the kinds.
 
     Parameters
     ----------
@@ -285,7 +288,7 @@ def list_kind(kind: str | None, *, as_json: bool, with_sources: bool) -> None:
 
 
 def _needs(needing: Iterable[ListedNeeds]) -> Table:
-    """What each choice needs, and the variants of a policy."""
+    """The needs of each choice, and of the variants of a policy."""
     from weftwork.policies.needed import NOTHING
 
     table = _table(show_header=True)

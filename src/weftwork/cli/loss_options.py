@@ -13,13 +13,15 @@ Lost = Annotated[
     list[str] | None,
     typer.Option(
         "--without",
-        help="Lose leaf3, leaf3-spine1, leaf3-spine1.all, leaf3/up, host3/nic2, plane1, network2 or random:2%, and see "
-        "what is left; may be repeated.",
+        help="Remove leaf3, leaf3-spine1, leaf3-spine1.all, leaf3/up, host3/nic2, plane1, network2 or random:2%, and "
+        "measure the rest; may be repeated.",
     ),
 ]
 LossSeeds = Annotated[
-    int | None, typer.Option("--seeds", min=1, help="With --without random:2%: how many, from 0; 100 by default.")
+    int | None,
+    typer.Option("--seeds", min=1, help="With --without random:2%: number of seeds, from 0; 100 by default."),
 ]
 LossIteration = Annotated[
-    bool, typer.Option("--iteration", help="With --without: run the scenario's job before and after, as flows.")
+    bool,
+    typer.Option("--iteration", help="With --without: run the scenario's job before and after on the flow engine."),
 ]

@@ -1,4 +1,4 @@
-"""``weftwork new``: a file of a user's own to begin with, and the scenario that runs it."""
+"""``weftwork new``: a start for a user's own file, with its scenario."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ _RECIPE_PAGE: Final = "docs/models/training.md"
 
 
 def new_file(kind: str, name: str, *, as_json: bool) -> None:
-    """Write NAME.py and NAME.yaml into the current folder, of a recipe its scenario, and say how to run them.
+    """Write NAME.py and NAME.yaml into the current folder.
+
+    A recipe has only its scenario. The command to run them is printed.
 
     Parameters
     ----------
@@ -126,7 +128,7 @@ def _name_mistakes(name: str) -> list[Mistake]:
 
 
 def _nearest_name(name: str) -> str | None:
-    """A name like this one that would do, or None where nothing is left of it."""
+    """A valid name similar to this one, or None without any valid letter."""
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", name.removesuffix(".py")).strip("_")
     if not plain:
         return None
@@ -135,14 +137,14 @@ def _nearest_name(name: str) -> str | None:
 
 def _there_already(paths: list[Path]) -> list[Mistake]:
     return [
-        Mistake(path="name", text=f"'{path}' is there already, and is not overwritten")
+        Mistake(path="name", text=f"'{path}' exists already and is not overwritten")
         for path in paths
         if path.exists() or path.is_symlink()
     ]
 
 
 def _renamed(template: Traversable, kind: str, name: str) -> str:
-    """Text of a template, which calls itself by its kind, under the user's name."""
+    """Text of a template with the user's name in place of the kind."""
     text = template.read_text(encoding="utf-8")
     for suffix in (".py", ".yaml"):
         text = text.replace(f"{kind}{suffix}", f"{name}{suffix}")

@@ -1,4 +1,6 @@
-"""What a notebook shows of what a study makes: HTML of `weftwork.report.notebook` around words of `weftwork.study`.
+"""Notebook views of study results.
+
+`weftwork.report.notebook` writes HTML around words of `weftwork.study`.
 
 It is on this floor because `study` and `report` do not know each other.
 """
@@ -18,7 +20,9 @@ __all__ = ["prepared_html"]
 
 
 def prepared_html(prepared: Prepared) -> str:
-    """What a run would run, in a notebook: workload, fabric and transport in words, and what it would cost.
+    """A prepared run in a notebook.
+
+    It has workload, fabric and transport in words, and the estimated cost.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard 
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="In place of the file's value; may be repeated.", autocompletion=set_keys
+        "--set", metavar="KEY=VALUE", help="Replace a value of the file; may be repeated.", autocompletion=set_keys
     ),
 ]
 NoUserCode = Annotated[

@@ -1,4 +1,4 @@
-"""``weftwork plan``: the fastest parallel plans for a model on so many GPUs."""
+"""``weftwork plan``: the fastest parallel plans for a model."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def plan(
     as_json: bool,
     confirms: bool = False,
 ) -> None:
-    """Search plans, print the best, and write the best one as a scenario.
+    """Search for plans, print the best, and write the best as a scenario.
 
     Parameters
     ----------
@@ -136,20 +136,23 @@ def plan(
 
 
 def _write_document(document: Mapping[str, Any], scenario: str, into: Path, folder: Path) -> None:
-    """Write what a search found, and its page; ``folder`` is how people call ``into`` when it is there."""
+    """Write the document and the page of a search.
+
+    ``folder`` is the name of ``into`` for the user, when it is complete.
+    """
     write_whole(into / PLAN_FILE, json.dumps(document, indent=2) + "\n")
     write_whole(into / PAGE, plan_page(document, str(folder), scenario))
 
 
 def _with_model(found: Search, model: str) -> Search:
-    """The same search of a model that has another name."""
+    """The same search with another name of the model."""
     training = section_with(found.scenario, {"model": model})
     return replace(found, scenario=found.scenario.model_copy(update={"training": training}))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _How:
-    """How a search is made: what ``--set`` says, processes, whether users' Python files run, and who hears of it."""
+    """The settings of a search: ``--set``, processes, user code and progress."""
 
     given: dict[str, str]
     jobs: int | None
@@ -158,7 +161,10 @@ class _How:
 
 
 def _answered(asked: Question, how: _How) -> Search:
-    """Search by a scenario that nobody has written: mistakes name the options."""
+    """Search with a scenario made from options.
+
+    Mistakes name the options.
+    """
     with tempfile.TemporaryDirectory() as folder:
         try:
             return _found(asked.write(Path(folder)), how, fixed=_set_by(how.given), has_own=asked.has_own)
@@ -172,13 +178,16 @@ def _found(file: Path, how: _How, *, fixed: frozenset[str], has_own: bool = Fals
 
 
 def _set_by(given: dict[str, str]) -> frozenset[str]:
-    """Keys of ``training`` that ``--set`` names."""
+    """Keys of ``training`` in ``--set``."""
     named = (key for key, text in given.items() if key.startswith("training.") and yaml.safe_load(text) is not None)
     return frozenset(key.removeprefix("training.").partition(".")[0] for key in named)
 
 
 def _set_in(file: Path) -> frozenset[str]:
-    """Keys of ``training`` that a file gives; a file that cannot be read is told of by whoever reads it next."""
+    """Keys of ``training`` in a file.
+
+    A file that cannot be read is reported by its next reader.
+    """
     try:
         tree = yaml.safe_load(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, yaml.YAMLError):
@@ -215,7 +224,7 @@ def _print(document: Mapping[str, Any], folder: Path, out: Console, confirmed: C
         for text in megatron_notes(document):
             out.print(Text(f"  {text}"), soft_wrap=True)
     several = plural(min(MOST, len(document["best"])), "best plan") if len(document["best"]) > 1 else "best plan"
-    text = f"The {several} against any other key: weftwork sweep {folder / SWEEP_FILE} --set KEY=VALUE,VALUE"
+    text = f"The {several} with other values of any key: weftwork sweep {folder / SWEEP_FILE} --set KEY=VALUE,VALUE"
     out.print(Text(text), soft_wrap=True)
     out.print(Text(f"page: {folder / PAGE}"), soft_wrap=True)
 

@@ -1,4 +1,7 @@
-"""What ``weftwork plan --confirm`` prints: packets beside flows, what was left out, and each kind of traffic alone."""
+"""The output of ``weftwork plan --confirm``.
+
+It has packets beside flows, omissions, and each kind of traffic alone.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +39,12 @@ def print_confirmation(found: Confirmation, out: Console) -> None:
     if found.collectives:
         out.print()
         out.print(
-            Text("The largest call of each kind of traffic, alone, and how much of its kind an iteration exposes:")
+            Text("The largest call of each kind of traffic, alone, and the exposed time of each kind in an iteration:")
         )
         out.print(_table(found))
         for one in found.collectives:
             if one.reason:
-                out.print(Text(f"No packets for {one.kind}: {one.reason}."), soft_wrap=True)
+                out.print(Text(f"No packet run for {one.kind}: {one.reason}."), soft_wrap=True)
     out.print()
 
 
@@ -57,7 +60,7 @@ def _headline(found: Confirmation) -> str:
             f"{plural(found.of_gpus, 'GPU')}"
         )
     if found.packet_ps is None or found.flow_ps is None or found.longer is None:
-        return f"Packet by packet ({part}): the run did not end; it is {found.status}."
+        return f"Packet by packet ({part}): the run did not finish; its status is {found.status}."
     word = "longer" if found.longer >= 0 else "shorter"
     same = "" if found.how == "whole" else " of the same replicas"
     return (

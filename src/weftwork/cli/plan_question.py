@@ -1,4 +1,6 @@
-"""What ``weftwork plan`` is asked without a file: a model on so many GPUs, or a job of Megatron-LM.
+"""The question of ``weftwork plan`` without a file.
+
+It is a model on a number of GPUs, or a job of Megatron-LM.
 
 Leaves out: the search, and what is printed of it (`weftwork.cli.plan`).
 """
@@ -36,7 +38,7 @@ OPTIONS: Final = {  # by the key that each sets
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """What is planned where no file says it.
+    """A plan's question without a file.
 
     Attributes
     ----------
@@ -57,7 +59,7 @@ class Question:
 
     @property
     def name(self) -> str:
-        """Of the folder that is written where no name is given."""
+        """Name of the output folder, if no name is given."""
         return f"plan-{self._short}-{self.gpus}"
 
     @property
@@ -66,11 +68,11 @@ class Question:
 
     @property
     def has_own(self) -> bool:
-        """Whether there is a plan to compare the best with."""
+        """Whether there is a plan to compare with the best plan."""
         return bool(self.imported is not None and frozenset(SEARCHED) & self.training.keys())
 
     def write(self, folder: Path) -> Path:
-        """Write the scenario that asks it into a folder."""
+        """Write the scenario of the question into a folder."""
         if self.config is not None:
             (folder / self.config[0]).write_text(self.config[1], encoding="utf-8")
         file = folder / "question.yaml"
@@ -78,7 +80,7 @@ class Question:
         return file
 
     def scenario_text(self) -> str:
-        """The scenario that asks it."""
+        """The scenario of the question."""
         is_file = self.model.endswith(".json") and self.config is None
         training = {"model": str(Path(self.model).absolute()) if is_file else self.model, **self.training}
         sequence = training.setdefault("sequence", SEQUENCE)
@@ -93,7 +95,7 @@ class Question:
         return write_tree(tree)
 
     def of_options(self, error: ConfigError) -> ConfigError:
-        """Mistakes of a scenario that nobody has written, by the options that it was made of."""
+        """Mistakes of a scenario made from options, by option."""
         places = {} if self.imported is None else {key: one for key, (one, _) in self.imported.places.items()}
         named = {**OPTIONS, **{key: f"--megatron {argument}" for key, argument in places.items()}}
         return ConfigError(
@@ -110,7 +112,7 @@ def question(
     sequence: int | None,
     megatron: str | None,
 ) -> Question:
-    """What ``--model``, ``--node`` and ``--gpus`` ask, or ``--megatron`` with these.
+    """The question of ``--model``, ``--node``, ``--gpus`` and ``--megatron``.
 
     Raises
     ------
@@ -126,7 +128,7 @@ def question(
 
 
 def refuse_options(given: Mapping[str, object]) -> None:
-    """Refuse options beside a file, which says what they say.
+    """Refuse options that repeat a file's keys.
 
     Raises
     ------
@@ -134,7 +136,7 @@ def refuse_options(given: Mapping[str, object]) -> None:
     """
     named = [f"--{key.replace('_', '-')}" for key, value in given.items() if value is not None]
     if named:
-        text = "is for a search without FILE; beside it, --set KEY=VALUE changes a key"
+        text = "is for a search without FILE; with FILE, change a key by --set KEY=VALUE"
         raise ConfigError("command line", [Mistake(path=name, text=text) for name in named])
 
 
@@ -151,9 +153,7 @@ def _of_megatron(
         raise ConfigError(
             "command line",
             [
-                Mistake(
-                    path=OPTIONS[f"training.{key}"], text=f"says what {_argument(found, key)} says; give one of them"
-                )
+                Mistake(path=OPTIONS[f"training.{key}"], text=f"repeats {_argument(found, key)}; give one of the two")
                 for key in twice
             ],
         )

@@ -1,4 +1,7 @@
-"""What a command says on standard error while a pool of runs is under way: a sentence, then one line that moves."""
+"""Progress of a pool of runs on standard error.
+
+It is a sentence, then one line that changes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ __all__ = ["PoolLine"]
 
 
 class PoolLine:
-    """Runs that have ended, and the time left, on one line of a terminal; elsewhere nothing moves.
+    """Finished runs and the time left, on one line of a terminal.
+
+    Without a terminal nothing is shown.
 
     Parameters
     ----------
@@ -36,7 +41,7 @@ class PoolLine:
             typer.echo(text, err=True)
 
     def progress(self, now: PoolProgress) -> None:
-        """Write the line again: runs that have ended, and the time left."""
+        """Update the line with finished runs and the time left."""
         left = "" if now.left_s is None else f"  {clock_words(now.left_s)} left"
         self.show(f"{now.ended:,} of {plural(now.wanted, 'run')}{left}")
 
@@ -49,7 +54,7 @@ class PoolLine:
         self._width = max(self._width, len(text))
 
     def clear(self) -> None:
-        """Take the line away, for what is printed next."""
+        """Remove the line before other output."""
         if self._width:
             sys.stderr.write("\r" + " " * self._width + "\r")
             sys.stderr.flush()

@@ -1,4 +1,6 @@
-"""Control characters in what is printed, spelled out: names come out of files that others wrote.
+"""Control characters of printed texts, spelled out.
+
+Names may come from files of others.
 
 In a terminal such characters move the cursor, change the title of the window and more. Of the sequences only those that
 set colours pass, since Rich writes such itself.
@@ -16,7 +18,7 @@ _CONTROL: Final = re.compile(r"(\x1b\[[0-9;]*m)|[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def printable(text: str) -> str:
-    r"""Spell out control characters, but for the ends of lines and for colours.
+    r"""Spell out control characters, except line ends and colours.
 
     Examples
     --------
@@ -27,7 +29,7 @@ def printable(text: str) -> str:
 
 
 class Printable:
-    """A stream that writes what `printable` leaves of a text."""
+    """A stream that writes texts as `printable` spells them."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream

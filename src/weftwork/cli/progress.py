@@ -1,4 +1,6 @@
-"""One line of progress on standard error: share of the simulated work, packet rate, time left; or what a search counts.
+"""One line of progress on standard error.
+
+It has the share of the simulated work, the packet rate and the time left; or the counts of a search.
 
 Of a run nothing is written in the first second, and nothing at all where standard error is not a terminal.
 """
@@ -42,14 +44,14 @@ class ProgressLine:
         self.clear()
 
     def clear(self) -> None:
-        """Take the line away, for what is printed next."""
+        """Remove the line before other output."""
         if self._width:
             self._stream.write("\r" + " " * self._width + "\r")
             self._stream.flush()
             self._width = 0
 
     def __call__(self, now: Progress) -> None:
-        """Write the line anew, at most ten times a second."""
+        """Update the line, at most ten times a second."""
         at_s = time.monotonic()
         if self._first is None or now.packet_hops < self._hops:
             self._first = at_s, now  # the run begins, or that of the next seed, or is repeated
@@ -64,7 +66,7 @@ class ProgressLine:
 
 
 class CountLine:
-    """How much of what a search has done, one line; use as a context manager.
+    """Progress of a search on one line; use as a context manager.
 
     Parameters
     ----------
@@ -83,15 +85,18 @@ class CountLine:
             sys.stderr.write("\r\033[K")
 
     def __call__(self, what: str, done: int, of: int) -> None:
-        """Write the line anew."""
+        """Update the line."""
         if self._is_on:
             sys.stderr.write(f"\r\033[K{done:,} of {of:,} {self._kinds[what]}")
             sys.stderr.flush()
 
 
 def line(now: Progress, before: Progress, elapsed_s: float) -> str:
-    """Say how far a run is, and how fast it has gone since it was ``before``, ``elapsed_s`` seconds ago."""
-    parts = ["a step failed; repeating to find its line"] if now.is_repeat else []
+    """Progress of a run, and its speed since ``before``.
+
+    ``before`` was ``elapsed_s`` seconds ago.
+    """
+    parts = ["a step failed; it is repeated to find its line"] if now.is_repeat else []
     if now.share is not None:
         parts.append(f"{100 * now.share:.1f} %")
     parts.append(f"{amount(now.simulated_ps, 'ps')} simulated")
@@ -106,7 +111,7 @@ def line(now: Progress, before: Progress, elapsed_s: float) -> str:
 
 
 def clock_words(seconds: float) -> str:
-    """Write a time that is left as on a clock: minutes and seconds, with hours where there are some."""
+    """Write a time as on a clock, with hours if needed."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

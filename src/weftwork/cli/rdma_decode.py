@@ -31,7 +31,7 @@ _MOST_FLOWS = 10  # chosen: rows of the table of flows, those with most trouble 
 
 
 def decode(file: Path, *, limit: int, is_noted: bool, as_json: bool) -> None:
-    """Print what a capture shows: the culprit and other findings, then flows, then packets.
+    """Print a capture: the culprit and other findings, then flows, then packets.
 
     Parameters
     ----------
@@ -70,7 +70,10 @@ def decode(file: Path, *, limit: int, is_noted: bool, as_json: bool) -> None:
 
 
 def _flows(seen: CaptureExplainer) -> list[CaptureFlow]:
-    """Flows that carry more than answers, those with most trouble first."""
+    """Flows with data, those with most trouble first.
+
+    Flows of answers alone are left out.
+    """
     carrying = [flow for flow in seen.flows.by_key.values() if flow.requests.last is not None or flow.payload_bytes]
     return sorted(carrying, key=lambda flow: (-_trouble(flow), -flow.packets))
 
@@ -128,14 +131,18 @@ def _print(file: Path, seen: CaptureExplainer, rows: list[PacketRow], rows_left_
     out.print(Text(f"{plural(len(flows), 'flow')}, {plural(messages, 'message')}"))
     if seen.trains:
         trains = plural(seen.trains, "frame holds", "frames hold")
-        text = f"{trains} several packets, of {seen.frames:,} in all: the system had joined them, or not cut them yet"
-        out.print(Text(f"{text} (segmentation offload); the rows of a frame have one number"), soft_wrap=True)
+        text = f"{trains} several packets, of {plural(seen.frames, 'frame')} in total, because of segmentation offload"
+        out.print(Text(f"{text}; the packets of one frame have the same number"), soft_wrap=True)
     if findings:
         for label, finding in zip(["to blame", *["also"] * (len(findings) - 1)], findings, strict=True):
             first = "" if finding.first_packet is None else f" (first: packet {finding.first_packet})"
             out.print(Text(f"{label:<10}{finding.text}{first}"), soft_wrap=True)
     else:
-        out.print(Text("Nothing stands out: every ICRC holds, all PSNs are in order, and nobody refused or paused."))
+        out.print(
+            Text(
+                "Nothing stands out: every ICRC holds, all PSNs are in order, and there are no refusals and no pauses."
+            )
+        )
     if flows:
         out.print()
         out.print(_flow_table(flows[:_MOST_FLOWS]))
@@ -156,7 +163,10 @@ def _table(*columns: tuple[str, bool]) -> Table:
 
 
 def _flow_table(flows: list[CaptureFlow]) -> Table:
-    """A row for each flow; of the kinds of trouble, those that any of them has."""
+    """A row for each flow.
+
+    Columns of trouble appear if any flow has that trouble.
+    """
     counts: dict[str, Callable[[CaptureFlow], int]] = {
         "packets": lambda flow: flow.packets,
         "messages": lambda flow: flow.messages,

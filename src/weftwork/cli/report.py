@@ -1,4 +1,7 @@
-"""``weftwork report``: a page of one run or several, of a sweep, tuning, crossing, search or design; or a trace."""
+"""``weftwork report``: a page of runs or of a folder of runs; or a trace.
+
+The folder is of a sweep, tuning, crossing, search or design.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ _KINDS: Final = {".html": "page", ".htm": "page", ".json": "trace"}
 def report(
     folders: Sequence[Path], *, out: Path | None, is_opened: bool, as_json: bool, prices: str | None = None
 ) -> None:
-    """Write a page and say where it is.
+    """Write a page and print its path.
 
     Parameters
     ----------
@@ -95,7 +98,7 @@ class WrittenReport:
 
 
 def write_report(folders: Sequence[Path], *, out: Path | None = None, prices: str | None = None) -> WrittenReport:
-    """Write the page of a run, of several that are compared, or of the folder of a sweep and the like.
+    """Write the page of a run, of compared runs, or of a folder of runs.
 
     Parameters
     ----------
@@ -122,7 +125,7 @@ def write_report(folders: Sequence[Path], *, out: Path | None = None, prices: st
 
 
 def _kind(file: Path) -> str:
-    """What a file of this name is: a page or a trace."""
+    """The kind of output by file name: a page or a trace."""
     if file.is_dir():
         raise ConfigError(str(file), [Mistake(path="--out", text="is a folder; wanted a file such as page.html")])
     kind = _KINDS.get(file.suffix.lower())
@@ -152,7 +155,7 @@ class _Several:
 
 
 def _several(folder: Path) -> _Several | None:
-    """What a folder of more than runs holds; None for any other."""
+    """The kind of a folder of several runs; None for any other folder."""
     if is_sweep(folder):
         return _sweep(folder)
     if is_crossing(folder):
@@ -215,7 +218,7 @@ def _plan(folder: Path) -> _Several:
 
 
 def _written_several(one: _Several, out: Path | None) -> WrittenReport:
-    """Write the page of such a folder again, from what it holds."""
+    """Write the page of a folder of several runs again, from its contents."""
     file = one.folder / PAGE if out is None else out
     if _kind(file) == "trace":
         raise ConfigError(str(one.folder), [Mistake(path="--out", text="a trace is of one run; wanted a .html file")])
@@ -223,7 +226,7 @@ def _written_several(one: _Several, out: Path | None) -> WrittenReport:
 
 
 def _beside(runs: list[Run]) -> Path:
-    """Beside the folder of the first run, since a run folder is written once."""
+    """A path beside the first run's folder, which is written once."""
     first, *others = [run.path.resolve() for run in runs]
     behind = f"-{others[0].name}" if len(others) == 1 else f"-and-{len(others)}-more" if others else ""
     return first.parent / f"{first.name}{behind}.html"

@@ -44,7 +44,7 @@ def run(  # noqa: PLR0913 - the options, all by name
     capture_packets: int | None,
     as_json: bool,
 ) -> int:
-    """Run a scenario and print what came out.
+    """Run a scenario and print its result.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def run(  # noqa: PLR0913 - the options, all by name
 
 
 def print_run(result: Run, *, has_sources: bool) -> None:
-    """Print what a run says, from its folder alone.
+    """Print the answer of a run from its folder alone.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def print_run(result: Run, *, has_sources: bool) -> None:
 
 
 def _captured(file: Path, capture: str | None, packets: int | None) -> CapturedLink | None:
-    """What is captured; a limit alone is a mistake."""
+    """The captured link; a limit alone is a mistake."""
     if capture is not None:
         return CapturedLink(name=capture, packets=DEFAULT_PACKETS if packets is None else packets)
     if packets is not None:
@@ -116,7 +116,10 @@ def _captured(file: Path, capture: str | None, packets: int | None) -> CapturedL
 
 
 def _is_stuck(result: Run) -> bool:
-    """Whether messages can never arrive, the clock has ended, or a queue pair has given up."""
+    """Whether messages can never arrive.
+
+    The clock has ended, or a queue pair has given up.
+    """
     if has_clock_ended(result):
         return True
     return result.status in ("stuck", "deadlocked") or bool(result.summary.get("queue_pair_errors", {}).get("value"))

@@ -1,4 +1,4 @@
-"""``weftwork runs``: the folders that commands have written, listed, shown again, and deleted."""
+"""``weftwork runs``: list, show and delete run folders."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _VERDICTS: Final[dict[FolderKind, Callable[[Path], list[str]]]] = {
 
 
 def list_runs(folder: Path | None, *, as_json: bool) -> None:
-    """Print a table of the folders that commands have written, the newest first.
+    """Print a table of run folders, the newest first.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def prune_runs(
     is_done: bool,
     as_json: bool,
 ) -> None:
-    """Delete folders that fulfil every condition, or say which ones would go.
+    """Delete folders that fulfil all conditions, or list them.
 
     Parameters
     ----------
@@ -212,7 +212,10 @@ def _conditions(older_than: str | None, status: str | None, larger_than: str | N
 
 
 def _answer(folder: KeptFolder) -> str | None:
-    """The main answer of a folder in a few words; None where it has none, or is damaged."""
+    """The main answer of a folder in a few words.
+
+    None if it has none, or is damaged.
+    """
     if folder.status == "damaged" or folder.kind == "leftover":
         return None
     try:

@@ -13,7 +13,7 @@ __all__ = ["overrides"]
 
 
 def overrides(settings: Sequence[str] | None) -> dict[str, str]:
-    """Split the texts of ``--set``; a key that is given twice keeps its last value.
+    """Split the texts of ``--set``; of a repeated key the last value counts.
 
     Raises
     ------

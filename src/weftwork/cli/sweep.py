@@ -1,4 +1,4 @@
-"""``weftwork sweep``: many runs of one scenario, a table, a page, and a verdict in words."""
+"""``weftwork sweep``: many runs, a table, a page, and a verdict."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
     user_code: bool,
     as_json: bool,
 ) -> int:
-    """Run a sweep and print what came out.
+    """Run a sweep and print its result.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
 def _resume(
     folder: Path, file: Path, options: Mapping[str, object], settings: Sequence[str], *, user_code: bool
 ) -> str:
-    """The command that goes on with this sweep: the same one, with its folder."""
+    """The command that continues this sweep, with its folder."""
     words = ["weftwork", "sweep", str(file), *(word for text in settings for word in ("--set", text))]
     words += [str(word) for name, value in options.items() if value is not None for word in (name, value)]
     return shlex.join([*words, *([] if user_code else ["--no-user-code"]), "-o", str(folder)])
@@ -128,7 +128,7 @@ def _resume(
 def _tell_end(found: SweepRun, resume: str) -> None:
     why = "the disk is full" if found.end == "full" else "the sweep was interrupted"
     done = f"{found.whole:,} of {plural(found.wanted, 'run')} are whole and kept in {found.folder / 'runs'}"
-    then = "free some space, then go on by" if found.end == "full" else "go on by"
+    then = "free some space, then continue with" if found.end == "full" else "continue with"
     typer.echo(f"{why}: {done}; {then}: {resume}", err=True)
 
 
@@ -160,12 +160,15 @@ def _print(found: SweepRun, result: SweepResult) -> None:
     out.print()
     kept = f", {found.kept:,} of them from before" if found.kept else ""
     if found.repeated:
-        out.print(Text(f"{plural(found.repeated, 'run')} had to begin again, since the worker died"))
+        out.print(Text(f"{plural(found.repeated, 'run')} had to start again, since the worker died"))
     out.print(Text(f"{plural(found.whole, 'run')}{kept}; page, table and runs: {found.folder}"), soft_wrap=True)
 
 
 def _table(result: SweepResult) -> Table:
-    """Points by their objective, the best first; those without one last."""
+    """Points by their objective, the best first.
+
+    Points without an objective come last.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for key in result.keys:
         table.add_column(key, no_wrap=True)
@@ -183,14 +186,14 @@ def _table(result: SweepResult) -> Table:
 
 
 def _start_words(start: SweepStart) -> str:
-    """How much there is to do, and how it is shared out."""
+    """The work of a sweep, and how it is shared out."""
     side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
     less = " (memory holds no more)" if start.workers < min(start.cores, start.runs) else ""
-    more = ", and its programs, which are built later" if start.is_least else ""
+    more = ", without its programs, which are built later" if start.is_least else ""
     where = (
         "" if start.machines is None else f" on Ray ({plural(start.machines, 'machine')}, {plural(start.cores, 'CPU')})"
     )
     return (
         f"{plural(start.points, 'point')}, {plural(start.runs, 'run')}, {side}{where}{less},"
-        f" about {memory_words(start.memory_bytes)} each by its keys{more}"
+        f" about {memory_words(start.memory_bytes)} of memory each, by its keys{more}"
     )

@@ -1,4 +1,4 @@
-"""``weftwork test``: hold a Python file of a user's own to the conformance kit of its kind."""
+"""``weftwork test``: check a user's Python file by the conformance kit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _QUIET_S: Final = 1.0  # what is done in a second needs no progress
 
 
 def test_file(file: Path, *, out: Path | None, settings: Sequence[str] | None, as_json: bool) -> int:
-    """Hold a file to its kit and print what fails.
+    """Run the conformance kit on a file, and print its failures.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def test_file(file: Path, *, out: Path | None, settings: Sequence[str] | None, a
     else:
         _print(report, file, pictures)
         if out is not None and not pictures:
-            console().print(Text("no picture: this kind has none, or what it shows was not run"))
+            console().print(Text("no picture: this kind has none, or its check did not run"))
     return FAILED if report.failures else 0
 
 
@@ -71,7 +71,7 @@ def _value(key: str, text: str) -> Any:  # noqa: ANN401 - whatever YAML holds
 
 
 class _Progress:
-    """What is being checked, on standard error, once the command takes longer than a second."""
+    """The current check on standard error, after a second."""
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()
@@ -133,7 +133,7 @@ def _print(report: FileReport, file: Path, pictures: Sequence[Path]) -> None:
     for check, count in report.more.items():
         lines += ["", f"{check} failed in {plural(count, 'more case')}"]
     if report.left_out:
-        lines += ["", f"not checked, since the above fails: {', '.join(report.left_out)}"]
+        lines += ["", f"not checked, because of the failures above: {', '.join(report.left_out)}"]
     lines += [f"picture: {path}" for path in pictures]
     for line in lines:
         console().print(Text(line), soft_wrap=True)

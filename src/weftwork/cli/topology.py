@@ -1,4 +1,7 @@
-"""``weftwork topology FILE``: a fabric in numbers, as a picture, and in other formats, before anything is simulated."""
+"""``weftwork topology FILE``: a fabric in numbers, as a picture or file.
+
+Nothing is simulated.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ def topology(  # noqa: PLR0913 - the options of the command, all by name
     oversubscription: str | None = None,
     user_code: bool = True,
 ) -> None:
-    """Print the measures of a fabric; write it to a file or draw it where asked.
+    """Print the measures of a fabric, and write or draw it if asked.
 
     Parameters
     ----------
@@ -111,7 +114,9 @@ def topology(  # noqa: PLR0913 - the options of the command, all by name
 
 
 def fabric_in(file: Path, overrides: Mapping[str, str] | None = None, *, user_code: bool = True) -> Fabric:
-    """The fabric of a scenario, of whose Python files the topology alone is run, or of a fabric file.
+    """The fabric of a scenario or a fabric file.
+
+    Of a scenario's Python files only the topology is run.
 
     Raises
     ------
@@ -125,7 +130,7 @@ def fabric_in(file: Path, overrides: Mapping[str, str] | None = None, *, user_co
 
 
 def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:
-    """The measures as JSON takes them, with what is not verified."""
+    """The measures and unverified values as JSON values."""
     return {
         "name": fabric.name,
         "tree": fabric.tree,
@@ -142,7 +147,7 @@ def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:
 
 
 def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
-    """Print the measures as two tables, and below them what is not verified."""
+    """Print the measures as two tables, with unverified values below them."""
     words = tier_words(fabric)
     out.print(fabric.name, style="bold", markup=False)
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -166,7 +171,7 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     table.add_row("link delays", ", ".join(format_quantity(DURATION, ps) for ps in _span(fabric.links["delay_ps"])))
     table.add_row("oversubscription", ratios or "none: no tier above another")
     table.add_row(
-        "bisection", f"{format_quantity(RATE, flow.rate_bps)}, {share:.1%} of what half of the hosts can send"
+        "bisection", f"{format_quantity(RATE, flow.rate_bps)}, {share:.1%} of the sending rate of half of the hosts"
     )
     table.add_row("", f"({flow.method})")
     table.add_row("diameter", plural(measures.diameter_hops, "hop"))
@@ -175,7 +180,7 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     out.print(_paths_table(measures))
     if measures.sample < measures.attachments:
         out.print(
-            f"Paths towards {measures.sample:,} of {plural(measures.attachments, 'leaf', 'leaves')}, evenly spaced.",
+            f"Paths to {measures.sample:,} of {plural(measures.attachments, 'leaf', 'leaves')}, evenly spaced.",
             soft_wrap=True,
         )
     out.print(
@@ -188,13 +193,13 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
 
 
 def _servers(fabric: Fabric) -> list[tuple[Server, int]]:
-    """The servers that occur and how many there are of each."""
+    """The different servers, and the number of each."""
     index = [0] * len(fabric.hosts) if fabric.node_server is None else fabric.node_server[fabric.hosts].tolist()
     return [(fabric.servers[kind], count) for kind, count in sorted(Counter(index).items())]
 
 
 def _server_lines(fabric: Fabric, servers: Sequence[tuple[Server, int]], found: Reach) -> list[tuple[str, str]]:
-    """Rows about servers: what they are, their GPUs, rails and pods, and who reaches whom without them."""
+    """Rows about servers, GPUs, rails, pods and reachability."""
     lines = []
     for server, count in servers:
         parts = [f"{plural(server.gpus, 'GPU')}"]
@@ -233,6 +238,6 @@ def _paths_table(measures: Measures) -> Table:
 
 
 def _span(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
-    """All different values where they are few, else the least and the most."""
+    """All different values if they are few, else the least and the most."""
     different: list[int] = np.unique(values).tolist()
     return different if len(different) <= 4 else [different[0], different[-1]]

@@ -1,4 +1,7 @@
-"""What ``weftwork topology FILE --limits`` says: where a fabric ends, its ports left over, what the next step takes."""
+"""``weftwork topology FILE --limits``: the largest size of a fabric.
+
+It has free ports, and the next steps.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ _CLOSED: Final = {
 def refuse_options(
     *, has_file: bool, limits: bool, with_file: Mapping[str, object], with_none: Mapping[str, object]
 ) -> None:
-    """Refuse options that do not go together.
+    """Refuse options that do not fit together.
 
     Parameters
     ----------
@@ -52,18 +55,18 @@ def refuse_options(
     if not has_file:
         mistakes += [Mistake(path=key, text="needs FILE, a fabric") for key, value in with_file.items() if value]
     if has_file or not limits:
-        text = "asks about trees of a switch, wanted --limits without FILE; a fabric has its own, see --set"
+        text = "is about trees of a switch, wanted --limits without FILE; for a fabric, use --set"
         mistakes += [Mistake(path=key, text=text) for key, value in with_none.items() if value is not None]
     if has_file and limits and with_file["--without"]:
         mistakes.append(
-            Mistake(path="--without", text="found beside --limits, which measures whole fabrics; leave one out")
+            Mistake(path="--without", text="found together with --limits, which measures whole fabrics; leave one out")
         )
     if mistakes:
         raise ConfigError("command line", mistakes)
 
 
 def limits_record(fabric: Fabric, limits: FabricLimits) -> dict[str, Any]:
-    """Where a fabric ends as JSON takes it, units in the names."""
+    """The limits of a fabric as JSON values, with units in the names."""
     record: dict[str, Any] = {
         "name": fabric.name,
         "gpus": fabric.gpus,
@@ -106,7 +109,7 @@ def limits_record(fabric: Fabric, limits: FabricLimits) -> dict[str, Any]:
 
 
 def _counts(limit: TreeLimit, gpus: int) -> dict[str, Any]:
-    """How much a full tree has, altogether and for each GPU."""
+    """Counts of a full tree, in total and for each GPU."""
     return {
         "hosts": limit.servers,
         "switches": limit.switches,
@@ -120,7 +123,7 @@ def _counts(limit: TreeLimit, gpus: int) -> dict[str, Any]:
 
 
 def print_limits(out: Console, fabric: Fabric, limits: FabricLimits) -> None:
-    """Print what ends a fabric, its ports left over, and what the next step takes."""
+    """Print the limit of a fabric, its free ports, and the next steps."""
     words = tier_words(fabric)
     ending = limits.ending
     out.print(fabric.name, style="bold", markup=False)
@@ -148,16 +151,16 @@ def print_limits(out: Console, fabric: Fabric, limits: FabricLimits) -> None:
 
 
 def _first_lines(fabric: Fabric, limits: FabricLimits, words: Words) -> list[str]:
-    """What ends the fabric, how far it is from there, and how full its top tier is."""
+    """The fabric's limit, its distance, and its top tier's filling."""
     ending = limits.ending
     left = sum(row.left for row in limits.ports)
     if limits.is_endless:
         how = "Set fabric.radix, or a switch of the catalogue as fabric.switch (in a fabric file, of each node)."
-        return [f"Nothing ends this fabric: {limits.unknown}. {how}"]
+        return [f"This fabric has no largest size: {limits.unknown}. {how}"]
     if ending is None:
         has_number = all(row.ports for row in limits.ports)
-        told = f" Ports left over: {left:,}." if has_number else ""
-        return [f"Where fabrics of this kind end is not known: {limits.unknown}.{told}"]
+        told = f" Free ports: {left:,}." if has_number else ""
+        return [f"The largest size of such fabrics is not known: {limits.unknown}.{told}"]
     plan, end, limit = ending.plan, ending.end, ending.limit
     top = len(end.down)
     one = words[top][0]
@@ -187,12 +190,15 @@ def _first_lines(fabric: Fabric, limits: FabricLimits, words: Words) -> list[str
 
 
 def _groups(count: int, tier: int, words: Words) -> str:
-    """So many groups of a tier, which of leaves are leaves."""
+    """A number of groups of a tier in words.
+
+    A group of leaves is a leaf.
+    """
     return f"{count:,} {words[1][count != 1]}" if tier == 1 else f"{plural(count, 'group')} of {words[tier][1]}"
 
 
 def _joined_words(ending: TreeEnding, words: Words) -> str:
-    """What the ports of a switch of the top tier go to."""
+    """The nodes at the ports of a switch of the top tier."""
     end, top = ending.end, len(ending.end.down)
     if top == 1:
         return f"{plural(end.down[0] // end.each, 'server')}" + (
@@ -219,7 +225,7 @@ def _step_words(step: NextStep, ending: TreeEnding, words: Words) -> str:
 
 
 def _price(step: NextStep, ending: TreeEnding) -> tuple[str, str, str]:
-    """What a step adds for each GPU, between full fabrics."""
+    """The extra cost of a step for each GPU, between full fabrics."""
     now, then = ending.limit, step.limit
     switches = then.switches / step.gpus - now.switches / ending.gpus
     links = then.links / step.gpus - now.links / ending.gpus
@@ -228,6 +234,9 @@ def _price(step: NextStep, ending: TreeEnding) -> tuple[str, str, str]:
 
 
 def _signed(value: float, form: str) -> str:
-    """A difference with its sign; what rounds to nothing is the word same."""
+    """A difference with its sign.
+
+    A difference that rounds to zero is the word same.
+    """
     text = format(value, f"+{form}")
     return "same" if not float(text) else text

@@ -1,4 +1,7 @@
-"""What ``weftwork topology FILE --without leaf3`` says: who is cut off, and how much bandwidth is left."""
+"""``weftwork topology FILE --without leaf3``: the effect of a loss.
+
+It has who is cut off, and the remaining bandwidth.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,18 @@ TIMES: Final = {
 
 
 def loss_record(loss: Loss, job: JobLoss | None = None) -> dict[str, Any]:
-    """What a loss does as JSON takes it, units in the names; ``job`` where the job was run."""
+    """The effect of a loss as JSON values, with units in the names.
+
+    ``job`` is present if the job was run.
+    """
     return asdict(loss) | ({} if job is None else {"job": asdict(job)})
 
 
 def print_loss(out: Console, fabric: Fabric, loss: Loss) -> None:
-    """Print what is lost, who is cut off and how much bandwidth is left: first in words, then by rail."""
+    """Print a loss, who is cut off, and the remaining bandwidth.
+
+    Words come first, then figures by rail.
+    """
     out.print(f"{fabric.name}, without {_names(loss.names)}", style="bold", markup=False, soft_wrap=True)
     for line in [*_sentences(loss), *_valley_sentences(loss)]:
         out.print(line, markup=False, soft_wrap=True)
@@ -73,7 +82,10 @@ def print_loss(out: Console, fabric: Fabric, loss: Loss) -> None:
 
 
 def _path_rows(loss: Loss) -> list[tuple[str, str, str]]:
-    """Shortest paths of two NIC ports by hops, least and median, before and after."""
+    """Shortest paths of NIC ports by hops, before and after.
+
+    Each has the least and the median.
+    """
     before = {row.hops: row for row in loss.paths_before}
     after = {row.hops: row for row in loss.paths_after}
     rows = []
@@ -85,7 +97,7 @@ def _path_rows(loss: Loss) -> list[tuple[str, str, str]]:
 
 
 def _sentences(loss: Loss) -> list[str]:
-    """Who is cut off, in words."""
+    """The hosts and GPUs that are cut off, in words."""
     before, after = loss.before, loss.after
     what = plural(loss.links_lost, "link is", "links are") if loss.links_lost else "No link is"
     if len(loss.nodes) > 1:
@@ -119,10 +131,10 @@ def _sentences(loss: Loss) -> list[str]:
 
 
 def _valley_sentences(loss: Loss) -> list[str]:
-    """Routes that turn down and up again, in words."""
+    """Routes that go down and up again, in words."""
     before, after = loss.valleys_before, loss.valleys_after
     if before is None or after is None:
-        return ["Switches of one tier are linked, so that up and down say nothing of the routes: no check for valleys."]
+        return ["Valleys were not checked: switches of one tier are linked, so routes have no up and down."]
     lines = []
     of = f"{plural(before.pairs_legal, 'pair')} of leaves that keep hosts"
     if after.sample < after.leaves:
@@ -130,7 +142,7 @@ def _valley_sentences(loss: Loss) -> list[str]:
     lost = before.pairs_legal - after.pairs_legal
     if lost:
         apart = before.pairs_joined - after.pairs_joined
-        rest = f", {apart:,} of them no path at all" if apart else ""
+        rest = f", {apart:,} of them without any path" if apart else ""
         lines.append(f"No route up and then down any more: {lost:,} of {of}{rest}.")
     if after.pairs_bent:
         lines += _bent_sentences(after)
@@ -146,13 +158,13 @@ def _bent_sentences(after: Valleys) -> list[str]:
     pairs, route = " and ".join(parts), " - ".join(after.example)
     return [
         f"Shortest routes go down and up again (a valley): {pairs} of leaves, such as {route}.",
-        "Weftwork's engines use them. Under PFC they can deadlock, unless what turns up has a class of its own.",
+        "Weftwork's engines use them. Under PFC they can deadlock, unless packets have another class after the turn.",
         f"`fabric.routing: up-down` forbids them: {_forbidden(after)}.",
     ]
 
 
 def _forbidden(after: Valleys) -> str:
-    """What becomes of pairs with a valley where routes may have none, in words."""
+    """Consequences for pairs with a valley if valleys are forbidden, in words."""
     none = after.pairs_joined - after.pairs_legal
     longer, fewer = after.pairs_only_bent - none, after.pairs_bent - after.pairs_only_bent
     parts = [f"{plural(fewer, 'pair keeps', 'pairs keep')} the other shortest routes"] * (fewer > 0)
@@ -162,11 +174,12 @@ def _forbidden(after: Valleys) -> str:
 
 
 def print_job_loss(out: Console, job: JobLoss) -> None:
-    """Print what the loss does to the job: its time before and after, or why it cannot end."""
+    """Print the job's time before and after, or why it cannot finish."""
     out.print()
     what = TIMES[job.quantity]
     if job.before_ps is None:
-        out.print(f"The job does not end on the whole fabric either: it is {job.status_before}.", soft_wrap=True)
+        text = f"The job does not finish on the whole fabric either: its status is {job.status_before}."
+        out.print(text, soft_wrap=True)
     elif job.after_ps is not None and job.slowdown is not None:
         change = 100 * (job.slowdown - 1)
         than = f"{'longer' if change >= 0 else 'shorter'} than the {amount(job.before_ps, 'ps')} before"
@@ -174,7 +187,7 @@ def print_job_loss(out: Console, job: JobLoss) -> None:
         out.print(f"On the flow engine {what} takes {amount(job.after_ps, 'ps')}, {than}.", soft_wrap=True)
         out.print("Routes and queue pairs know of the loss from the start.", soft_wrap=True)
     else:
-        out.print(f"The job cannot go on. Before, {what} took {amount(job.before_ps, 'ps')}.", soft_wrap=True)
+        out.print(f"The job cannot continue. Before, {what} took {amount(job.before_ps, 'ps')}.", soft_wrap=True)
     if job.cut_off:
         out.print(f"No NIC port is left for {_names(job.cut_off)}.", markup=False, soft_wrap=True)
     if job.stopped:
@@ -192,7 +205,7 @@ def _rates(before: int, after: int) -> tuple[str, str, str]:
 
 
 def _alike(rails: tuple[RailLoss, ...]) -> list[list[RailLoss]]:
-    """Rails with the same figures together, in the order of their first."""
+    """Rails grouped by equal figures, in the order of their first."""
     groups: dict[tuple[int, int, int, int], list[RailLoss]] = {}
     for rail in rails:
         key = (rail.hosts_before, rail.hosts_after, rail.before.rate_bps, rail.after.rate_bps)
@@ -215,5 +228,5 @@ def _rail_words(rails: tuple[RailLoss, ...], alike: list[RailLoss]) -> str:
 
 
 def _worst_words(worst: WorstPair) -> str:
-    how = "all pairs" if worst.is_all else f"{plural(worst.pairs, 'pair')}, hosts that look alike once"
-    return f"The least flows from {worst.source} to {worst.target} ({how})."
+    how = "all pairs" if worst.is_all else f"{plural(worst.pairs, 'pair')}, identical hosts counted once"
+    return f"The lowest rate is from {worst.source} to {worst.target} ({how})."

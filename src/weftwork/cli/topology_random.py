@@ -1,4 +1,4 @@
-"""What ``weftwork topology FILE --without random:2%`` says: how likely a fabric keeps its bandwidth."""
+"""``weftwork topology FILE --without random:2%``: bandwidth after random losses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ QUIET_S: Final = 1.0  # as `weftwork.cli.progress`: what is done in a second nee
 
 
 class SeedsLine:
-    """One line of progress on standard error, where that is a terminal. Use as a context manager."""
+    """One line of progress on standard error, if that is a terminal.
+
+    Use it as a context manager.
+    """
 
     def __init__(self) -> None:
         self._is_on = sys.stderr is not None and sys.stderr.isatty()
@@ -41,7 +44,7 @@ class SeedsLine:
             sys.stderr.flush()
 
     def __call__(self, done: int, of: int) -> None:
-        """Say how many seeds are done."""
+        """Show the number of finished seeds."""
         elapsed_s = time.monotonic() - self._made_s
         if not self._is_on or elapsed_s < QUIET_S:
             return
@@ -52,12 +55,12 @@ class SeedsLine:
 
 
 def random_record(loss: RandomLoss) -> dict[str, Any]:
-    """Random losses as JSON takes them, units in the names."""
+    """Random losses as JSON values, with units in the names."""
     return {"random": asdict(loss)}
 
 
 def print_random(out: Console, fabric: Fabric, loss: RandomLoss, certain: tuple[str, ...] = ()) -> None:
-    """Print how much bandwidth random losses leave, and how likely they leave enough.
+    """Print the remaining bandwidth of random losses, with probabilities.
 
     Parameters
     ----------
@@ -95,8 +98,8 @@ def print_random(out: Console, fabric: Fabric, loss: RandomLoss, certain: tuple[
         out.print(f"All leaves keep routes without a valley in {_words(loss.legal)}.", soft_wrap=True)
     if not loss.crosses:
         out.print(
-            "The halves of the hosts share leaves here, so that bisection needs no link between switches: it does not"
-            " tell what traffic between rails loses.",
+            "The halves of the hosts share leaves here, so bisection needs no link between switches. It does not"
+            " measure losses of traffic between rails.",
             soft_wrap=True,
         )
     out.print(f"Bisection is exact for every seed ({loss.whole.method}).", soft_wrap=True)
@@ -106,7 +109,7 @@ def print_random(out: Console, fabric: Fabric, loss: RandomLoss, certain: tuple[
 
 
 def _words(share: SeedShare) -> str:
-    """Return a share with its interval, of seeds."""
+    """A share of seeds with its interval."""
     return (
         f"{share.share:.1%} of the seeds ({share.seeds:,} of {share.of:,}; 95% interval {share.low:.1%} to"
         f" {share.high:.1%})"

@@ -1,4 +1,7 @@
-"""``weftwork topology FILE --without ...``: which question is asked, and the answer in words or as JSON."""
+"""``weftwork topology FILE --without ...``: the question and its answer.
+
+The answer is in words or as JSON.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ __all__ = ["LossQuestion", "asked_loss", "tell_loss"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LossQuestion:
-    """What is asked about a loss.
+    """The question about a loss.
 
     Attributes
     ----------
@@ -72,15 +75,15 @@ def asked_loss(file: Path, without: Sequence[str], *, seeds: int | None, has_ite
             chances.append(part)
     mistakes = []
     if len(chances) > 1:
-        text = f"found {' and '.join(part.text for part in chances)}, wanted one random loss, others with a seed (@17)"
+        text = f"found {' and '.join(part.text for part in chances)}, wanted one; give the others a seed (@17)"
         mistakes.append(Mistake(path="--without", text=text))
     if seeds is not None and not chances:
-        mistakes.append(Mistake(path="--seeds", text="found no loss to draw, wanted --without random:2% or the like"))
+        mistakes.append(Mistake(path="--seeds", text="found no random loss, wanted one such as --without random:2%"))
     if has_iteration and chances:
-        text = f"found a loss for each seed, wanted one, such as --without {chances[0].text}@17"
+        text = f"found a loss for each seed, wanted a single loss, such as --without {chances[0].text}@17"
         mistakes.append(Mistake(path="--iteration", text=text))
     elif has_iteration and not certain:
-        mistakes.append(Mistake(path="--iteration", text="found nothing that is lost, wanted --without"))
+        mistakes.append(Mistake(path="--iteration", text="found no loss, wanted --without"))
     if has_iteration and file.suffix in FABRIC_FILES:
         text = f"found '{file.name}', which is a fabric without a job, wanted a scenario"
         mistakes.append(Mistake(path="--iteration", text=text))
@@ -105,7 +108,7 @@ def tell_loss(
     overrides: Mapping[str, str] | None,
     user_code: bool,
 ) -> None:
-    """Find what a loss does and print it.
+    """Find the effect of a loss, and print it.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""``weftwork tune``: search the parameters of a scenario; the gain with its interval, a page, and a scenario."""
+"""``weftwork tune``: search the parameters of a scenario.
+
+It prints the gain with its interval, and writes a page and a scenario.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ def tune(  # noqa: PLR0913 - the options, all by name
     user_code: bool,
     as_json: bool,
 ) -> int:
-    """Tune scenarios and print what came out.
+    """Tune scenarios and print the result.
 
     Parameters
     ----------
@@ -118,7 +121,7 @@ def tune(  # noqa: PLR0913 - the options, all by name
 
 
 def _resume(folder: Path, question: TuneQuestion, settings: Sequence[str], jobs: int | None) -> str:
-    """The command that goes on with this tuning: the same one, with its folder."""
+    """The command that continues this tuning, with its folder."""
     words = ["weftwork", "tune", *map(str, question.files)]
     words += [word for text in question.parameters for word in ("--parameter", text)]
     words += [word for text in settings for word in ("--set", text)]
@@ -137,7 +140,7 @@ def _resume(folder: Path, question: TuneQuestion, settings: Sequence[str], jobs:
 def _tell_end(found: TuneRun, question: TuneQuestion, resume: str) -> None:
     why = "the disk is full" if found.end == "full" else "the tuning was interrupted"
     done = f"{found.trials:,} of {plural(question.trials, 'trial')} have ended, and their runs are kept"
-    then = "free some space, then go on by" if found.end == "full" else "go on by"
+    then = "free some space, then continue with" if found.end == "full" else "continue with"
     typer.echo(f"{why}: {done}; {then}: {resume}", err=True)
 
 
@@ -175,7 +178,7 @@ def _print(found: TuneRun, result: TuneResult) -> None:
 
 
 def _table(result: TuneResult) -> Table:
-    """Parameters, those that matter most first."""
+    """Parameters, the most important first."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("parameter", no_wrap=True)
     for name in ("before", "best", "searched", "worse if set back"):
@@ -189,14 +192,14 @@ def _table(result: TuneResult) -> Table:
 
 
 def _start_words(start: TuneStart) -> str:
-    """How much there is to do, and how it is shared out."""
+    """The work of a tuning, and how it is shared out."""
     side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
     parameters, trials = plural(start.parameters, "parameter"), plural(start.trials, "trial")
     return f"{parameters}, {trials}, at most {plural(start.runs, 'run')}, {side}"
 
 
 def _progress_words(now: TuneProgress) -> str:
-    """Trials that have ended, the best so far, and the time left."""
+    """Finished trials, the best so far, and the time left."""
     left = "" if now.left_s is None else f"  {clock_words(now.left_s)} left"
     best = "" if now.best is None else f"  best {change(now.best)}"
     return f"{_PHASES[now.phase]}: {now.trials:,} of {plural(now.wanted, 'trial')}{best}{left}"

@@ -1,4 +1,7 @@
-"""``weftwork validate``: the scorecard of predictions against measurements, published ones or a user's own."""
+"""``weftwork validate``: the scorecard of predictions against measurements.
+
+Measurements are published or a user's own.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ _MOST_TOLERANCE: Final = 10.0  # chosen: 1,000 % of the time; a bare 15 is a sli
 
 
 def validate_sets(keys: list[str], *, is_full: bool, as_json: bool, to: Path | None, tolerance: str | None) -> int:
-    """Print the scorecard, and write its page where one is wanted.
+    """Print the scorecard, and write its page if asked.
 
     Parameters
     ----------
@@ -68,7 +71,7 @@ def validate_sets(keys: list[str], *, is_full: bool, as_json: bool, to: Path | N
         scores = tuple(replace(score, tolerance=share) for score in scores)
     left_out = ""
     if not keys and not is_full:
-        left_out = f"Left out, since they take a minute and more: {', '.join(sorted(BY_NAME))}; name them, or --full."
+        left_out = f"Left out, since they take over a minute: {', '.join(sorted(BY_NAME))}; name them, or give --full."
     return _told(scores, page(scores), as_json=as_json, to=to, note=left_out, is_judged=share is not None)
 
 
@@ -103,7 +106,9 @@ def validate_own(
 
 
 def print_template(key: str) -> None:
-    """Print a table of a set's columns with packaged rows, to be filled with one's own.
+    """Print a table with a set's columns and packaged rows.
+
+    The user replaces the rows by own measurements.
 
     Parameters
     ----------
@@ -117,7 +122,7 @@ def print_template(key: str) -> None:
 
 
 def write_rows(keys: list[str], *, is_full: bool, as_json: bool, folder: Path) -> None:
-    """Write the scenarios of rows, and say how many.
+    """Write the scenarios of rows, and print their number.
 
     Parameters
     ----------
@@ -134,7 +139,7 @@ def write_rows(keys: list[str], *, is_full: bool, as_json: bool, folder: Path) -
 
 
 def write_own_rows(keys: list[str], *, data: Path, calibration: Path | None, as_json: bool, folder: Path) -> None:
-    """Write the scenarios of a user's own rows, and say how many.
+    """Write the scenarios of a user's own rows, and print their number.
 
     Parameters
     ----------
@@ -151,7 +156,7 @@ def write_own_rows(keys: list[str], *, data: Path, calibration: Path | None, as_
 
 
 def parse_tolerance(text: str | None) -> float | None:
-    """A share of the time, from ``10%`` or ``0.1``; None from None.
+    """A share of the time from ``10%`` or ``0.1``; None stays None.
 
     Raises
     ------
@@ -178,18 +183,20 @@ def parse_tolerance(text: str | None) -> float | None:
 
 
 def refuse_calibration() -> None:
-    """Refuse a calibration without rows of one's own: the packaged sets judge Weftwork's constants.
+    """Refuse a calibration without a user's own rows.
+
+    The packaged sets judge Weftwork's constants.
 
     Raises
     ------
     ConfigError : always
     """
-    text = "is for rows of your own, with --data; the packaged sets judge the constants of Weftwork"
+    text = "is for your own rows, with --data; the packaged sets judge the constants of Weftwork"
     raise ConfigError("command line", [Mistake(path="--calibration", text=text)])
 
 
 def _source(calibration: Path, data: Path) -> OwnSource:
-    """What is known of a calibration beside rows: whether these are the ones that it was fitted on."""
+    """The calibration, and whether it was fitted to the same rows."""
     found = read_calibration(calibration)
     is_same = found.fitted_on.get("sha256") == sha256(read_text(data, option="--data").encode()).hexdigest()
     words = "these very rows" if is_same else found.words
@@ -202,7 +209,7 @@ def _source(calibration: Path, data: Path) -> OwnSource:
 
 def _one_set(keys: list[str]) -> str | None:
     if len(keys) > 1:
-        text = f"found {plural(len(keys), 'set')}, wanted one beside --data: the one whose columns the rows have"
+        text = f"found {plural(len(keys), 'set')}, wanted one with --data: the set whose columns the rows have"
         raise ConfigError("command line", [Mistake(path="SET", text=text)])
     return keys[0] if keys else None
 
@@ -215,7 +222,10 @@ def _say_written(written: int, folder: Path, *, as_json: bool) -> None:
 
 
 def _told(scores: tuple[Score, ...], text: str, *, as_json: bool, to: Path | None, note: str, is_judged: bool) -> int:
-    """Print scores, write their page, and say by the exit code whether the tolerance is kept."""
+    """Print scores, and write their page.
+
+    The exit code says whether the tolerance is met.
+    """
     _clear()
     if to is not None:
         try:

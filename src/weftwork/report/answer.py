@@ -1,4 +1,4 @@
-"""What a run says, for people: an answer in words first, then the tables behind it.
+"""A run's answer for people: words first, then tables.
 
 Reads the run's folder and nothing else.
 """
@@ -31,8 +31,8 @@ __all__ = ["answer", "details", "finished", "print_answer"]
 
 _INSIDE = {"nvlink": "NVLink", "pcie": "PCIe"}
 _NO_PATH = (
-    "No fault took a path away: the fabric has none between some of those that talked; `weftwork topology` says which "
-    "networks it is made of."
+    "Some packets had no route, and no fault took a path away: the fabric does not join all hosts that talk to each "
+    "other. `weftwork topology` lists its separate networks."
 )
 _NO_PACKETS = (
     "Flows shared links evenly: congestion control, queues, pauses, marks and losses were not simulated "
@@ -51,7 +51,9 @@ _WAIT_SHARE = 0.02  # chosen: ranks that end together to 2 % of the time wait fo
 
 
 def answer(run: Run) -> list[str]:
-    """Say in a few sentences how a run went: the three lines first, then what stands behind them.
+    """Say in a few sentences how a run went.
+
+    The three lines come first, then the details behind them.
 
     Parameters
     ----------
@@ -62,7 +64,7 @@ def answer(run: Run) -> list[str]:
 
 
 def details(run: Run) -> list[str]:
-    """What stands behind the three lines, as sentences.
+    """The sentences behind the three lines.
 
     Parameters
     ----------
@@ -72,7 +74,7 @@ def details(run: Run) -> list[str]:
 
 
 def _waiting(run: Run) -> list[str]:
-    """Who waits for what, where a run could not go on."""
+    """The causes of waiting in a run that could not continue."""
     return [] if run.is_complete or run.seeds else waiting_lines(run)
 
 
@@ -98,14 +100,20 @@ def _sentences(run: Run) -> list[str]:
 
 
 def finished(run: Run) -> tuple[int, int]:
-    """How many runs delivered everything, of how many that count: all seeds that were not interrupted."""
+    """Count the runs that delivered everything, and all runs that count.
+
+    All seeds count that were not interrupted.
+    """
     parts = run.seeds or (run,)
     counted = [part for part in parts if part.status != "interrupted"] or parts
     return sum(part.is_complete for part in counted), len(counted)
 
 
 def _value(run: Run, name: str) -> float:
-    """A number of the summary; 0 where there is nothing to measure, or an older Weftwork did not count it."""
+    """A number of the summary.
+
+    0 if there is nothing to measure, or if an older Weftwork did not count it.
+    """
     return run.summary[name]["value"] or 0 if name in run.summary else 0
 
 
@@ -127,7 +135,7 @@ def _flows(run: Run) -> str:
 
 
 def _inside(run: Run) -> str:
-    """What went by packet and what by message, where there is both."""
+    """Bytes sent by packet and by message, if the run has both."""
     if "nvlink_bytes" not in run.summary:
         return ""
     carriers = [
@@ -179,7 +187,7 @@ def _losses(run: Run) -> str:
 
 
 def _faults(run: Run) -> str:
-    """What was done to the fabric, the first few of it; or that it never had a path which was wanted.
+    """The first few faults, or a note that a path never existed.
 
     What the third line tells already is left out.
     """
@@ -195,7 +203,10 @@ def _faults(run: Run) -> str:
 
 
 def _is_told_above(run: Run, where: str) -> bool:
-    """Whether the third line says what happened at a place: it is to blame for that, or it made another cost much."""
+    """Whether the third line already reports the fault at a place.
+
+    It does so if the fault is to blame, or if the fault made another suspect costly.
+    """
     if run.answer is None:
         return False
     culprit = run.answer.culprit
@@ -206,7 +217,10 @@ def _is_told_above(run: Run, where: str) -> bool:
 
 
 def _waits(run: Run) -> str:
-    """For whom the others waited at the end of a collective; the longest wait of its repetitions."""
+    """The rank that finished a collective last.
+
+    The repetition with the longest wait counts.
+    """
     if "last_rank" not in run.collectives.column_names:
         return ""  # of an older Weftwork
     rows = run.query(
@@ -223,17 +237,17 @@ def _pauses(run: Run) -> str:
     paused = "Nobody was paused"
     if pauses:
         paused = (
-            f"PFC asked for a pause {plural(pauses, 'time')}, and ports stood still for {_amount(run, 'paused_ps')} in"
-            " all"
+            f"PFC asked for a pause {plural(pauses, 'time')}, and ports were paused for {_amount(run, 'paused_ps')} in"
+            " total"
         )
     elif _value(run, "credit_frames"):
-        paused = "Links gave credit, and how long ports waited for it is not counted"
+        paused = "Links used credits, and the time for which ports waited for credits is not counted"
     said = f"ECN marked {plural(marks, 'packet')}" if marks else "nothing was marked"
     return f"{paused}; {said}."
 
 
 def print_answer(run: Run, console: Console, *, is_verbose: bool = True, has_sources: bool = False) -> None:
-    """Write a run for people.
+    """Print the answer of a run for people.
 
     Parameters
     ----------
@@ -258,7 +272,10 @@ def print_answer(run: Run, console: Console, *, is_verbose: bool = True, has_sou
 
 
 def _print_behind(run: Run, console: Console) -> None:
-    """Who waits, tables and sentences; of a training run the tables come first."""
+    """Print waiting ranks, tables and sentences.
+
+    For a training run the tables come first.
+    """
     for place, line in enumerate(_waiting(run)):
         if place == 0:
             console.print()
@@ -282,13 +299,19 @@ def _print_labelled(console: Console, label_: str, text: str, style: str) -> Non
 
 
 def _print_paragraph(console: Console, said: Sequence[str]) -> None:
-    """Write one sentence behind the other where a screen is to be filled; a file or a pipe gets a line for each."""
+    """Print sentences as one paragraph on a terminal.
+
+    A file or a pipe gets one line for each.
+    """
     for text in [" ".join(said)] if console.is_terminal and said else said:
         _print_text(console, text)
 
 
 def _print_text(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
-    """Wrap at the edge of a terminal, no number without its unit; a file or a pipe gets whole lines."""
+    """Print a text, wrapped on a terminal.
+
+    No number is parted from its unit. A file or a pipe gets whole lines.
+    """
     if console.is_terminal:
         lines = wrap(unbroken(text), console.width, subsequent_indent=" " * indent, break_on_hyphens=False)
         text = breaking("\n".join(lines))
@@ -296,7 +319,7 @@ def _print_text(console: Console, text: str, style: str = "", *, indent: int = 0
 
 
 def _bounds(run: Run) -> str:
-    """What holds the bounds among the what-ifs back."""
+    """The reasons for the bounds among the what-ifs."""
     if run.seeds or not is_training(run):
         return ""
     rows = {row["change"]: row["text"] for job in jobs_of(run) for row in what_if_of(run, job["job"]) if is_bound(row)}
@@ -305,7 +328,10 @@ def _bounds(run: Run) -> str:
 
 
 def _print_notes(run: Run, console: Console, *, has_sources: bool) -> None:
-    """Notes of the scenario, and how many caveats there are; each of them where the sources are wanted."""
+    """Print the notes of the scenario and the number of caveats.
+
+    With ``has_sources``, each caveat is printed.
+    """
     for note in run.provenance.get("notes", []):
         _print_text(console, f"note: {note}", "dim")
     if has_sources:

@@ -1,4 +1,6 @@
-"""The tables under the three lines of an answer in a terminal, short enough that an answer fits one screen.
+"""The tables under the three lines of an answer in a terminal.
+
+They are short enough for the whole answer to fit one screen.
 
 Numbers that the three lines tell are left out. Leaves out: sentences (`weftwork.report.answer`).
 """
@@ -68,7 +70,7 @@ def _seeds(run: Run, done: int, counted: int) -> Table:
 
 
 def _links(run: Run) -> Table:
-    """Those that were in use longest after the one that limited the run."""
+    """The busiest links after the link that limited the run."""
     found = None if run.answer is None else run.answer.limited_by.name
     rest = [row for row in busiest_groups(run, _LINKS + 1) if row["name"] != found][:_LINKS]
     table = _table("busiest links" if found is None else "next busiest links", "rate", "in use", "longest queue",
@@ -86,7 +88,7 @@ def _pauses(run: Run) -> Table:
 
 
 def _training(run: Run, console: Console) -> list[Table]:
-    """Where the time goes, and what an iteration would be in other worlds."""
+    """The parts of an iteration, and its time in the what-if cases."""
     jobs = [job for job in jobs_of(run) if job["iteration_ps"] is not None]
     if not jobs:
         return []
@@ -97,7 +99,7 @@ def _training(run: Run, console: Console) -> list[Table]:
         beside.add_row(*tables)
         tables = [beside]
     if len(jobs) > len(shown):
-        tables[-1].caption = f"{plural(len(jobs) - len(shown), 'more job')}: weftwork report, or --json"
+        tables[-1].caption = f"{plural(len(jobs) - len(shown), 'more job')}: see weftwork report, or --json"
     return tables
 
 

@@ -1,4 +1,4 @@
-"""What a run says of the link that it has captured.
+"""The report of a run on its captured link.
 
 Leaves out: what is in the capture; `weftwork rdma decode` explains it.
 """
@@ -20,7 +20,10 @@ __all__ = ["print_capture"]
 
 
 def print_capture(run: Run, console: Console) -> None:
-    """Write how many packets were captured, how many were left out, and what has no wire form; nothing without one."""
+    """Print how many packets were captured and left out.
+
+    It also prints which of them have no wire form, and nothing for a run without a capture.
+    """
     if "capture" not in run.provenance:
         return
     capture = run.provenance["capture"]

@@ -1,4 +1,6 @@
-"""Charts of several runs on one axis: times and prices as bars, and links, queues and rates over time.
+"""Charts of several runs on one axis.
+
+Times and prices are bars; links, queues and rates are lines over time.
 
 Reads the tables `timeline`, `links`, `nodes` and `tiers` of each run. Leaves out: runs of several seeds, whose seeds
 have no common time.
@@ -39,7 +41,10 @@ _MOST_TIERS: Final = 12  # with a chart of their own
 
 
 def difference_charts(found: RunComparison) -> str:
-    """The main number of every run as bars, grouped by workload, and beside it the prices of the fabrics."""
+    """The main number of every run as bars, with fabric prices.
+
+    Bars are grouped by workload.
+    """
     timed = [run for run in found.runs if run.value_ps is not None]
     if not timed:
         return ""
@@ -88,7 +93,10 @@ def _words(run: ComparedRun, *, is_first: bool) -> str:
 
 
 def _price_bars(found: RunComparison) -> str:
-    """A bar for the price of every fabric; empty where fewer than two have a price, or all have the same."""
+    """A bar for the price of every fabric.
+
+    Empty if fewer than two have a price, or all have the same.
+    """
     fabrics, names = different_fabrics(found), fabric_names(found)
     priced = {place: one.price_usd for place, one in fabrics.items() if one.price_usd is not None}
     if len({price.typical for price in priced.values()}) < 2:
@@ -139,7 +147,9 @@ class _Line:
 
 
 def overlaid(runs: Sequence[tuple[str, Run]]) -> OverlaidRuns:
-    """Draw what the tables always hold of several runs: for each tier one axis with a line for each run.
+    """Draw the always recorded series of several runs.
+
+    Each tier has one axis, with a line for each run.
 
     Parameters
     ----------
@@ -192,7 +202,7 @@ def overlaid(runs: Sequence[tuple[str, Run]]) -> OverlaidRuns:
 
 
 def _tier_rates(run: Run, place: int) -> list[tuple[str, _Line]]:
-    """Rate of every tier over time, of a training run on the flow engine."""
+    """Rate of every tier over time for training on flows."""
     table = run.query("select tier, start_ps, at_ps, bytes from tiers where bytes > 0 order by start_ps")
     tiers = np.array(table["tier"].to_pylist(), object)
     starts, ends, sent = (table[name].to_numpy() for name in ("start_ps", "at_ps", "bytes"))
@@ -216,7 +226,10 @@ def _charts(
     high: float | None = None,
     most: bool = False,
 ) -> str:
-    """A chart for each tier; ``most`` keeps the largest value of a step instead of the mean."""
+    """A chart for each tier.
+
+    ``most`` keeps the largest value of a step instead of the mean.
+    """
     cards = []
     for name, lines in tiers.items():
         if not any(line.values.any() for line in lines):

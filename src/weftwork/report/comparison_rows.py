@@ -1,4 +1,7 @@
-"""Tables of a comparison on a page: a row for each run, time beside price, and a row for each different fabric."""
+"""Tables of a comparison on a page.
+
+They have a row for each run, and a row for each different fabric.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +103,7 @@ def _culprit(run: ComparedRun) -> str:
 
 
 def fabric_tables(found: RunComparison) -> list[PageSection]:
-    """A row for each different fabric; nothing where none could be built again."""
+    """A row for each different fabric; empty without a rebuilt one."""
     fabrics, names = different_fabrics(found), fabric_names(found)
     if not fabrics:
         return []

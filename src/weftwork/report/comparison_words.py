@@ -1,4 +1,4 @@
-"""Sentences about a comparison of runs: which is faster, which is cheaper, and what the prices rest on.
+"""Sentences about a comparison: the faster, the cheaper, and doubts.
 
 Takes what `weftwork.study.results.compare_runs` found. Leaves out: tables and charts, see `page_comparison`.
 """
@@ -62,7 +62,9 @@ _ENDED: Final = {  # how a run ended that did not deliver everything
 
 
 def comparison_verdict(found: RunComparison) -> list[str]:
-    """The verdict in sentences: times and prices of each workload, then one fabric for all, then what is doubtful.
+    """The verdict in sentences.
+
+    Times and prices of each workload come first, then one fabric for all, then doubts.
 
     Parameters
     ----------
@@ -135,7 +137,10 @@ def _sentence(text: str) -> str:
 
 
 def _fastest(found: RunComparison, places: Sequence[int], first: int) -> list[str]:
-    """The fastest of three runs or more; nothing where the first is among them, as the others say then."""
+    """The fastest of three runs or more.
+
+    Empty if the first is among them, since other sentences say so.
+    """
     times = {place: found.runs[place].value_ps or 0.0 for place in places}
     least = min(times.values())
     best = [place for place in places if times[place] <= least * (1 + SAME)]
@@ -146,7 +151,7 @@ def _fastest(found: RunComparison, places: Sequence[int], first: int) -> list[st
 
 
 def _extremes(found: RunComparison, places: Sequence[int]) -> list[int]:
-    """The fastest, the cheapest and the slowest of many runs, in the order of the runs."""
+    """The fastest, cheapest and slowest of many runs, in run order."""
     times = {place: found.runs[place].value_ps or 0.0 for place in places}
     prices = {place: fabric.price_usd.typical for place in places
               if (fabric := found.runs[place].fabric) is not None and fabric.price_usd is not None}  # fmt: skip
@@ -171,7 +176,10 @@ def _time_words(run: ComparedRun, other: ComparedRun, name: str, first: str) -> 
 
 
 def _price_words(fabric: ComparedFabric | None, other: ComparedFabric | None) -> str:
-    """What a fabric saves or costs more; empty where both cost the same or one has no price."""
+    """The saving or extra cost of a fabric.
+
+    Empty if both cost the same or one has no price.
+    """
     if fabric is None or other is None or fabric.price_usd is None or other.price_usd is None:
         return ""
     dollars = fabric.price_usd.typical - other.price_usd.typical
@@ -197,7 +205,10 @@ def different_fabrics(found: RunComparison) -> dict[int, ComparedFabric]:
 
 
 def fabric_names(found: RunComparison) -> dict[int, str]:
-    """Name of each fabric: the name that all its runs share, else what it differs in, else its first run's."""
+    """Name each fabric.
+
+    The name is the one that all its runs share, else the keys in which fabrics differ, else the name of its first run.
+    """
     runs = [run for run in found.runs if run.fabric is not None]
     places = list(different_fabrics(found))
     shared = {place: {run.short for run in runs if run.fabric is not None and run.fabric.place == place}
@@ -228,13 +239,16 @@ def _asked(key: str, value: str | None) -> str:
 
 
 def has_prices_apart(found: RunComparison) -> bool:
-    """Whether fabrics have different prices, so that a price beside each time tells something."""
+    """Whether fabrics have different prices worth printing."""
     prices = {one.price_usd for one in different_fabrics(found).values()}
     return len(prices) > 1
 
 
 def _best_fabric(found: RunComparison) -> list[str]:
-    """The cheapest fabric that loses little time, where the runs of each workload differ in their fabric alone."""
+    """The cheapest fabric with a small loss of time.
+
+    The runs of each workload differ only in their fabric.
+    """
     by_group: list[dict[int, float]] = []
     for group in found.groups:
         if len(group.runs) == 1:
@@ -265,7 +279,7 @@ def _best_fabric(found: RunComparison) -> list[str]:
 
 
 def price_doubts(found: RunComparison) -> list[str]:
-    """What the prices rest on, and what has none; part of the verdict where the prices are."""
+    """Basis of the prices, and unpriced items."""
     fabrics = different_fabrics(found)
     names = fabric_names(found)
     said = []
@@ -289,19 +303,22 @@ def price_doubts(found: RunComparison) -> list[str]:
 
 
 def ended_words(run: ComparedRun) -> str:
-    """How a run ended that is not whole."""
+    """Ending of an incomplete run in words."""
     if run.seeds > 1 or run.status == "complete":
         return "has seeds that did not finish"
     return _ENDED.get(run.status, f"is {run.status}")
 
 
 def time_noun(run: ComparedRun) -> str:
-    """What the main number of a run is called, such as ``iteration``."""
+    """Noun of a run's main number, such as ``iteration``."""
     return _NOUNS.get(run.number, "time")
 
 
 def different_keys(found: RunComparison) -> list[ComparedKey]:
-    """Keys that differ; a workload that some runs lack as a whole is one row, with the number of its keys."""
+    """Different keys of the scenarios.
+
+    A workload that some runs lack is one row, with the number of its keys.
+    """
     lacking: dict[str, ComparedKey] = {}
     shown: list[ComparedKey] = []
     for one in found.differences:
@@ -319,7 +336,10 @@ def different_keys(found: RunComparison) -> list[ComparedKey]:
 
 
 def changed_numbers(found: RunComparison) -> tuple[list[ComparedNumber], int]:
-    """Numbers that differ, and how many were left out since the runs of one workload alone have them."""
+    """Different numbers, and the count of omitted ones.
+
+    Omitted are numbers that only the runs of one workload have.
+    """
     changed = [number for number in found.numbers if not number.is_equal]
     if len(found.groups) == 1:
         return changed, 0
@@ -333,7 +353,7 @@ def changed_numbers(found: RunComparison) -> tuple[list[ComparedNumber], int]:
 
 
 def ratio_words(fabric: ComparedFabric) -> str:
-    """The realised oversubscription, and the ratio of the scenario where the fabric has another."""
+    """The realised oversubscription, and the scenario's if it differs."""
     if not fabric.oversubscription:
         return "\u2013"
     asked = f" (asked: {fabric.asked_oversubscription})" if fabric.asked_oversubscription else ""
@@ -341,7 +361,7 @@ def ratio_words(fabric: ComparedFabric) -> str:
 
 
 def switch_words(fabric: ComparedFabric) -> str:
-    """How many switches in which tier, and of which models.
+    """Number of switches by tier, with their models.
 
     Where all are of one model, its name stands behind the tiers.
     """
@@ -354,7 +374,9 @@ def switch_words(fabric: ComparedFabric) -> str:
 
 
 def short_amount(value: float | None, unit: str) -> str:
-    """A number of a summary where many stand beside each other: no more than three digits of a huge count.
+    """A number of a summary for a narrow column.
+
+    A huge count has three digits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A crossing in words: who won, its price, how the base does, what does not differ clearly, and what failed."""
+"""A crossing in words: winner, price, base, near-equals and failures."""
 
 from __future__ import annotations
 
@@ -14,19 +14,28 @@ __all__ = ["change_words", "crossing_verdict", "price_words", "standing_words", 
 
 
 def change_words(ratio: float) -> str:
-    """A ratio of times as a change, such as ``-42 %``; beyond twice as long as a factor, such as ``3.4x``."""
+    """A ratio of times as a change, such as ``-42 %``.
+
+    A time beyond twice the base is a factor, such as ``3.4x``.
+    """
     return f"{ratio:.3g}x" if ratio > 2 else f"{100 * (ratio - 1):+.0f} %"
 
 
 def standing_words(standing: Standing) -> str:
-    """A standing with its interval, such as ``0.58 (0.55 to 0.61)``; one seed has none."""
+    """A standing with its interval, such as ``0.58 (0.55 to 0.61)``.
+
+    With one seed there is no interval.
+    """
     if standing.low is None or standing.high is None:
         return f"{standing.ratio:.2f}"
     return f"{standing.ratio:.2f} ({standing.low:.2f} to {standing.high:.2f})"
 
 
 def price_words(result: CrossingResult, place: int) -> str:
-    """What a contender asks of switches and NICs, and what it used at most, in a sentence without a full stop."""
+    """Requirements of a contender on switches and NICs, and its largest use.
+
+    A sentence without a full stop.
+    """
     contender = result.contenders[place]
     parts = [f"switches: {_listed(contender.switch)}; NICs: {_listed(contender.nic)}"]
     cells = [result.cell(place, setting) for setting in range(len(result.settings))]
@@ -53,7 +62,7 @@ def crossing_verdict(result: CrossingResult) -> list[str]:
         said.append(f"Nothing beats {base.name}, which switches and NICs ship with.")
     else:
         noise = (
-            "; one seed says nothing of noise"
+            "; one seed cannot show the noise"
             if result.seeds == 1
             else "; the difference is within the noise of the seeds"
         )
@@ -71,31 +80,31 @@ def crossing_verdict(result: CrossingResult) -> list[str]:
     if result.crossed:
         by_place = {one.contender: one for one in result.standings}
         named = [f"{result.contenders[one].name} {standing_words(by_place[one])}" for one in result.crossed]
-        said.append(f"The best crossings of the best three controls with the best three balancers: {'; '.join(named)}.")
+        said.append(f"Best pairs of the three best controls and the three best balancers: {'; '.join(named)}.")
     said += _by_setting(result)
     return [*said, *_failures(result)]
 
 
 def _cheapest(result: CrossingResult, best: Standing) -> list[str]:
-    """The best of those that ask the receiver to keep nothing."""
+    """The best contender whose receivers keep no early packets."""
     for standing in result.standings:
         contender = result.contenders[standing.contender]
         if "keeps early packets" not in contender.nic and "selective repeat" not in contender.nic:
             if standing.contender in {best.contender, result.base}:
                 return []
             price = price_words(result, standing.contender)
-            return [f"The best whose packets keep their order: {contender.name}, {standing_words(standing)}; {price}."]
+            return [f"Best contender with packets in order: {contender.name}, {standing_words(standing)}; {price}."]
     return []
 
 
 def _by_setting(result: CrossingResult) -> list[str]:
-    """The winner of each setting, and how many are as good."""
+    """The winner of each setting, and the number of near-equals."""
     said = []
     for number, setting in enumerate(result.settings):
         cells = [result.cell(place, number) for place in range(len(result.contenders))]
         best = next((cell for cell in cells if cell.is_best), None)
         if best is None:
-            said.append(f"{sentence(setting.name)}: nobody has a result.")
+            said.append(f"{sentence(setting.name)}: no contender has a result.")
             continue
         alike = sum(cell.is_as_good for cell in cells) - 1
         others = f"; {plural(alike, 'other does', 'others do')} not clearly differ from it" if alike else ""
@@ -106,7 +115,7 @@ def _by_setting(result: CrossingResult) -> list[str]:
 
 
 def took_words(result: CrossingResult, cell: CrossingCell) -> str:
-    """What a cell took on average, and against the base."""
+    """The average time of a cell, and its change against the base."""
     setting = result.settings[cell.setting]
     mean = sum(cell.values) / len(cell.values)
     against = "" if cell.ratio is None else f" ({change_words(cell.ratio)})"
@@ -114,7 +123,7 @@ def took_words(result: CrossingResult, cell: CrossingCell) -> str:
 
 
 def _failures(result: CrossingResult) -> list[str]:
-    """Contenders without a standing, with the first reason of each."""
+    """Contenders without a standing, each with its first reason."""
     found: dict[str, list[str]] = {}
     for cell in result.cells:
         if cell.reason:

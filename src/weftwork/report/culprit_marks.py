@@ -1,4 +1,4 @@
-"""Who is to blame, where a page has time or rows: which faults were when, and which of them is the culprit.
+"""Faults and culprit as marks on the charts and rows of a page.
 
 Reads `summary.json` and the table `events` of a run's folder. Leaves out: culprits that have no time and no row, such
 as a setting; the three lines name them (`weftwork.report.three_lines`).
@@ -23,7 +23,7 @@ _UP: Final = "up"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FaultTime:
-    """A fault of the scenario, from when to when it was at work.
+    """A fault of the scenario, with its begin and end.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class FaultTime:
 
 
 def faults_of(run: Run) -> list[dict[str, Any]]:
-    """What happened to the fabric: ``detail``, ``where`` and ``at_ps``, by time."""
+    """The faults of a run by time: ``detail``, ``where``, ``at_ps``."""
     rows: list[dict[str, Any]] = run.query(
         "select detail, place, at_ps from events where event = 'fault' order by at_ps"
     ).to_pylist()
@@ -47,12 +47,18 @@ def faults_of(run: Run) -> list[dict[str, Any]]:
 
 
 def is_to_blame(run: Run, where: str) -> bool:
-    """Whether a link, a switch or a NIC is the culprit of a run; False in a run of an older Weftwork."""
+    """Whether a link, switch or NIC is the culprit of a run.
+
+    False for a run of an older Weftwork.
+    """
     return run.answer is not None and run.answer.culprit.name == where
 
 
 def fault_times(run: Run) -> list[FaultTime]:
-    """The faults of a run, each with its end: where it ended, the link came up, or the same place had another."""
+    """The faults of a run, each with its end.
+
+    A fault ends at its own end, when the link comes up, or with the next fault at the same place.
+    """
     open_at: dict[str, FaultTime] = {}
     found: list[FaultTime] = []
     for row in faults_of(run):
@@ -71,7 +77,9 @@ def _until(fault: FaultTime, end_ps: int) -> FaultTime:
 
 
 def is_culprit_row(culprit: Culprit | None, row: PipelineRow, *, jobs: int) -> bool:
-    """Whether a row of the pipeline is the culprit's: its GPU, its stage, or its job.
+    """Whether a row of the pipeline belongs to the culprit.
+
+    The culprit is its GPU, its stage, or its job.
 
     Parameters
     ----------

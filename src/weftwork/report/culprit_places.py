@@ -1,4 +1,6 @@
-"""Where in the fabric the culprit of a run is: the ports of its links, and the servers or the switch that it is in.
+"""The place of a run's culprit in the fabric.
+
+The place is the ports of its links, and its servers or its switch.
 
 Reads `summary.json`, the scenario and the tables `links`, `nodes` and `segments` of a run's folder. Leaves out:
 culprits that have no place, such as a setting or a job; the servers of a stage whose ranks are not placed one after the
@@ -28,7 +30,7 @@ _PACKED: Final = "packed"  # the placement that gives ranks the GPUs in their or
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CulpritPlace:
-    """Where the culprit is.
+    """The place of the culprit in the fabric.
 
     Attributes
     ----------
@@ -43,7 +45,10 @@ class CulpritPlace:
 
 
 def culprit_place(run: Run) -> CulpritPlace | None:
-    """The place of the culprit of a run of one seed; None where it has none, or the run does not know its fabric."""
+    """The place of the culprit of a run of one seed.
+
+    None if the culprit has no place, or if the run does not know its fabric.
+    """
     if run.seeds or run.answer is None or not has_nodes(run):
         return None
     culprit = run.answer.culprit
@@ -76,7 +81,10 @@ def _named(run: Run, name: str) -> set[int]:
 
 
 def _servers(run: Run, gpus: set[int]) -> set[int]:
-    """Servers of GPUs, which are counted over all of them; none where the scenario does not say how many each has."""
+    """Servers of the given GPUs, which are numbered over all servers.
+
+    Empty if the scenario does not say how many GPUs a server has.
+    """
     fabric = yaml.safe_load(run.scenario).get("fabric", {})
     of_all, servers = fabric.get("gpus"), fabric.get("hosts")
     if not isinstance(of_all, int) or not isinstance(servers, int) or of_all % servers:
@@ -87,7 +95,10 @@ def _servers(run: Run, gpus: set[int]) -> set[int]:
 
 
 def _gpus_of_stage(run: Run, name: str) -> set[int]:
-    """GPUs of a stage of a pipeline; none where its ranks, or their GPUs, do not follow each other."""
+    """GPUs of a stage of a pipeline.
+
+    Empty if its ranks, or their GPUs, are not consecutive.
+    """
     stage, _, job = name.removeprefix("stage ").partition(" of ")
     scenario = yaml.safe_load(run.scenario)
     jobs = run.table("jobs").to_pylist()

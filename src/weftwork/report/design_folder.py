@@ -1,4 +1,6 @@
-"""The folder of a design, read again: its document, and a scenario for each candidate that was left.
+"""The folder of a design, read again.
+
+It holds the document, and a scenario for each candidate that was not pruned.
 
 `weftwork design` writes it: ``result.json``, and YAML files in ``fabrics``. Leaves out: run folders.
 """
@@ -36,21 +38,21 @@ _OF: Final = {
 
 
 def is_design(path: Path) -> bool:
-    """Whether a folder is that of a design, ended or not."""
+    """Whether a folder is the folder of a design, finished or not."""
     return (path / "design.json").is_file()
 
 
 def open_design(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read what a folder of `weftwork design` holds: the document, and scenarios by the names of candidates.
+    """Read the document and the scenarios of a `weftwork design` folder.
 
     Raises
     ------
     ConfigError : the design was ended before it wrote its result, a file cannot be read, is no such document, or was
         written by a version without some of its keys
     """
-    again = f"by: {read_command(folder)}"
+    again = f"with: {read_command(folder)}"
     if not (folder / RESULT).is_file():
-        raise _wrong(folder, "design", f"has no result yet; go on {again}")
+        raise _wrong(folder, "design", f"has no result yet; continue {again}")
     try:
         found = json.loads(_read(folder, RESULT))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Sentences about a design: the fabric to take and its price, what the next one costs, and why losers lose.
+"""Sentences about a design: the recommended fabric, its price, and why others lose.
 
 Takes the document that `weftwork design` writes as ``result.json``.
 """
@@ -49,17 +49,22 @@ def of_front(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def design_verdict(document: Mapping[str, Any]) -> list[str]:
-    """The answer in sentences, the fabric to take first."""
+    """The answer in sentences, the recommended fabric first."""
     best = of_front(document)
     if not best:
         return ["No fabric has a time yet.", *_about(document)]
     knee = next((one for one in best if one["is_knee"]), best[0])
     what = _KINDS.get(document["number"], "the job")
+    with_failures = ""
+    if knee["useful_share"] < 1:
+        with_failures = f", {amount(knee['counting_time_ps'], 'ps')} with failures and checkpoints"
     lines = [
-        f"Take {knee['name']}: {knee['words']}. It costs {money(knee['price_usd']['typical'])}"
-        f" ({money(knee['price_usd']['low'])} to {money(knee['price_usd']['high'])}), draws"
-        f" {power(knee['power_w']['typical'])}, and {what} takes {amount(knee['time_ps'], 'ps')}"
-        + (f", {amount(knee['counting_time_ps'], 'ps')} for each that counts." if knee["useful_share"] < 1 else ".")
+        (
+            f"Take {knee['name']}: {knee['words']}. It costs {money(knee['price_usd']['typical'])}"
+            f" ({money(knee['price_usd']['low'])} to {money(knee['price_usd']['high'])}), draws"
+            f" {power(knee['power_w']['typical'])}, and {what} takes {amount(knee['time_ps'], 'ps')}"
+            f"{with_failures}."
+        )
     ]
     place = best.index(knee)
     cheaper = [one for one in best[:place] if one["counting_time_ps"] > knee["counting_time_ps"]]
@@ -93,22 +98,23 @@ def _about(document: Mapping[str, Any]) -> list[str]:
     how = (
         "the flow engine ran each"
         if document["by"] == "flow engine"
-        else "each was counted by closed forms alone, as if all traffic crossed the thinnest tier; no run stands behind"
-        " this front"
+        else "times are from closed forms alone, as if all traffic crossed the tier with the least bandwidth; no fabric"
+        " on this front was run"
     )
     lines = [f"{plural(document['counted'], 'candidate')}: {gone:,} pruned by closed forms, {left:,} left; {how}."]
     failed = [one for one in document["candidates"] if one["time_ps"] is None]
     if failed:
         lines.append(
-            f"{plural(len(failed), 'candidate')} left without a time: {failed[0]['name']}: {failed[0]['reason']}"
+            f"{plural(len(failed), 'candidate has', 'candidates have')} no time, such as {failed[0]['name']}:"
+            f" {failed[0]['reason']}"
         )
     lines += unverified_words([one["unverified_money_share"] for one in document["candidates"]], document["prices"])
     if document["chosen_anew"]:
         keys = ", ".join(f"fabric.{key}" for key in document["chosen_anew"])
-        lines.append(f"The candidates have these in place of the file's: {keys}.")
+        lines.append(f"The candidates replace these keys of the file: {keys}.")
     if document["plan"]:
         keys = ", ".join(f"{key} {value}" for key, value in document["plan"].items() if value not in (1, None, False))
-        lines.append(f"The plan is the best that a search found on a fabric that does not block: {keys}.")
+        lines.append(f"The plan is the best one of a search on a non-blocking fabric: {keys}.")
     return lines
 
 
@@ -141,7 +147,7 @@ def loser_words(one: Mapping[str, Any]) -> str:
 
 
 def pruned_lines(document: Mapping[str, Any]) -> list[str]:
-    """How many candidates were pruned and why, the most frequent reason first."""
+    """The number of pruned candidates by reason, the most frequent first."""
     return [
         f"{one['count']:,}: {one['reason']}"
         + (f" (such as {one['example']}" + (f", by {one['better']}" if one["better"] else "") + ")")

@@ -1,4 +1,4 @@
-"""Which rate the links of a run had over time: the nominal one, or what faults made of it.
+"""Rates of a run's links over time, nominal or changed by faults.
 
 Reads the tables `links` and `rates` of a run's folder. Leaves out: faults of runs by an older Weftwork, which did not
 keep them; their links have the nominal rate.
@@ -37,7 +37,7 @@ class LinkRates:
     steps: Mapping[int, tuple[NDArray[np.int64], NDArray[np.int64]]]
 
     def could_bytes(self, port: int, edges_ps: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What a port can send between instants.
+        """Bytes that a port could send in each step.
 
         Parameters
         ----------
@@ -56,7 +56,7 @@ class LinkRates:
         return np.diff(np.interp(edges_ps, begins, carried))
 
     def mean_bps(self, port: int, start_ps: int, end_ps: int) -> float:
-        """Rate of a port between two instants, on average."""
+        """Average rate of a port between two instants."""
         if port not in self.steps or end_ps <= start_ps:
             return float(self.nominal_bps[port])
         could = self.could_bytes(port, np.array([start_ps, end_ps], np.int64))

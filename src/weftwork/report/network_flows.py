@@ -1,4 +1,4 @@
-"""How many flows a training run has on the network at once, how large they are, and their entropy.
+"""Concurrent network flows of a training run: number, size and entropy.
 
 Reads the table `activities`. The flows of one operation are alike, and each has the rate size over time of its
 operation. Entropy is that of how the rate of all together is spread over them: with S the sum of the rates r of n
@@ -41,7 +41,9 @@ class NetworkFlows:
 
 
 def network_flows(run: Run, edges_ps: NDArray[np.int64]) -> NetworkFlows | None:
-    """Count the flows of a run; None where none crossed the network.
+    """Count the flows of a run.
+
+    None if nothing crossed the network.
 
     Parameters
     ----------

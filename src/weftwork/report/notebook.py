@@ -1,4 +1,6 @@
-"""What a notebook shows of a run, a scenario and a sweep: a few lines of HTML without links, files and scripts.
+"""Notebook views of a run, a scenario and a sweep.
+
+They are a few lines of HTML without links, files and scripts.
 
 Text and lines have the colour of the notebook around them, so that light and dark both read; only bars have a colour of
 their own, with enough contrast on either. Every text is escaped here.
@@ -68,13 +70,13 @@ def block(title: str, kind: str, parts: Sequence[str]) -> str:
 
 
 def facts(known: Sequence[tuple[str, str]]) -> str:
-    """Names and texts, one below the other; those without a text are left out."""
+    """Names and texts in rows; rows without a text are left out."""
     made = "".join(f"<dt>{escape(name)}</dt><dd>{escape(typeset(text))}</dd>" for name, text in known if text)
     return f"<dl>{made}</dl>" if made else ""
 
 
 def bars(shares: Sequence[tuple[str, float]]) -> str:
-    """Shares of a whole as lengths, each with its name and its number."""
+    """Shares of a whole as bars with names and numbers."""
     made = "".join(
         f'<span>{escape(name)}</span><i style="width:{100 * min(max(share, 0.0), 1.0):.1f}%"></i>'
         f"<span>{escape(amount(share, 'share'))}</span>"
@@ -84,7 +86,9 @@ def bars(shares: Sequence[tuple[str, float]]) -> str:
 
 
 def run_html(run: Run) -> str:
-    """A run in a notebook: the three lines, the key numbers, and what its time went to or its busiest links.
+    """A run in a notebook.
+
+    It has the three lines, the key numbers, and parts of its time or its busiest links.
 
     Parameters
     ----------
@@ -100,7 +104,10 @@ def run_html(run: Run) -> str:
 
 
 def _numbers(run: Run) -> str:
-    """The numbers that people look for first; of several seeds means with their intervals."""
+    """The key numbers of a run.
+
+    Several seeds have means with intervals.
+    """
     made: list[str] = []
     for name, words in TILES:
         number = run.summary.get(name)
@@ -125,7 +132,9 @@ def _shares(run: Run) -> str:
 
 
 def scenario_html(scenario: Scenario) -> str:
-    """A scenario in a notebook: what it is about, and each section as YAML, folded.
+    """A scenario in a notebook.
+
+    It has a description, and each section as YAML, folded.
 
     Parameters
     ----------
@@ -144,7 +153,9 @@ def scenario_html(scenario: Scenario) -> str:
 
 
 def comparison_html(found: RunComparison) -> str:
-    """A comparison in a notebook: the verdict, a row for each run, and the keys in which the scenarios differ.
+    """A comparison in a notebook.
+
+    It has the verdict, a row for each run, and the different keys.
 
     Parameters
     ----------
@@ -162,7 +173,7 @@ def comparison_html(found: RunComparison) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of texts that scrolls by itself where it is wide; nothing without rows."""
+    """A table of texts that scrolls if wide; empty without rows."""
     if not rows:
         return ""
     made = "".join("<tr>" + "".join(f"<td>{escape(typeset(text))}</td>" for text in row) + "</tr>" for row in rows)

@@ -1,4 +1,6 @@
-"""What a run recorded over time, as arrays; and the directions of its fabric: ports that send from tier to tier.
+"""A run's series over time as arrays, and the directions of its fabric.
+
+A direction is the ports that send from one tier to another.
 
 Reads the tables `timeline`, `links` and `nodes` of a run's folder and nothing else. Leaves out: runs without those
 tables; for them `read_over_time` and `directions` give None and nothing.
@@ -27,7 +29,9 @@ __all__ = ["Direction", "OverTime", "directions", "has_nodes", "plural_role", "r
 
 @dataclass(frozen=True, kw_only=True)
 class Direction:
-    """Ports that send from one kind of node to another, such as ``leaf -> spine``.
+    """Ports that send from one kind of node to another.
+
+    An example is ``leaf -> spine``.
 
     Attributes
     ----------
@@ -64,23 +68,23 @@ class OverTime:
 
     @cached_property
     def edges_ps(self) -> NDArray[np.int64]:
-        """Shape (bins + 1,): where bins begin, and the end."""
+        """Shape (bins + 1,): begins of bins, and the last end."""
         starts = np.arange(0, self.end_ps, self.bin_ps, dtype=np.int64)
         return np.append(starts, self.end_ps)
 
     @property
     def bins(self) -> int:
-        """How many bins there are."""
+        """Number of bins."""
         return len(self.edges_ps) - 1
 
     @cached_property
     def length_ps(self) -> NDArray[np.int64]:
-        """Shape (bins,): how long each is; the last may be shorter."""
+        """Shape (bins,): length of each bin; the last may be shorter."""
         return np.diff(self.edges_ps)
 
     @property
     def edges(self) -> NDArray[np.float64]:
-        """Shape (bins + 1,): from 0 to 1."""
+        """Shape (bins + 1,): edges of the bins from 0 to 1."""
         return self.edges_ps / self.end_ps
 
     def values(self, name: str, ports: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -100,7 +104,7 @@ class OverTime:
 
     @cached_property
     def _by_port(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows in the order of their ports, and where those of each port begin."""
+        """Rows in the order of their ports, and each port's first row."""
         order = np.argsort(self.columns["port"], kind="stable")
         base = np.searchsorted(self.columns["port"][order], np.arange(self.ports + 1))
         return order, base
@@ -110,7 +114,7 @@ class OverTime:
         return np.bincount(self.columns["bin"], self.columns[name], self.bins).astype(np.int64)
 
     def utilisation(self, ports: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Share of the time that ports were sending, gaps counted; shape (ports, bins), at most 1.
+        """Share of the time in which ports were sending, gaps included.
 
         It is measured by the rate that their links had at the time; 0 while a link was down.
         """
@@ -123,7 +127,10 @@ class OverTime:
         return np.minimum(used, 1.0)
 
     def within(self, name: str, port: int, start_ps: int, end_ps: int) -> float:
-        """Sum of a column of one port between two instants; bins at the ends count by the share that is inside."""
+        """Sum of a column of one port between two instants.
+
+        A bin at an end counts by its share inside the interval.
+        """
         order, base = self._by_port
         mine = order[base[port] : base[port + 1]]
         bins = self.columns["bin"][mine]
@@ -134,12 +141,18 @@ class OverTime:
 
 
 def has_table(run: Run, name: str) -> bool:
-    """Whether the folder has a table; runs of older versions lack some."""
+    """Whether the folder has a table.
+
+    Runs of older versions lack some tables.
+    """
     return run.has_table(name)
 
 
 def read_over_time(run: Run) -> OverTime | None:
-    """Read the timeline of a run; None where it has none."""
+    """Read the timeline of a run.
+
+    None if the run has no timeline.
+    """
     if not has_table(run, "timeline"):
         return None
     table = run.table("timeline")
@@ -168,12 +181,15 @@ def read_over_time(run: Run) -> OverTime | None:
 
 
 def has_nodes(run: Run) -> bool:
-    """Whether the folder says which node is in which tier."""
+    """Whether the folder has the tier of every node."""
     return has_table(run, "nodes")
 
 
 def directions(run: Run) -> list[Direction]:
-    """Kinds of ports, from hosts up to the top and down again; nothing for a run that does not know its tiers."""
+    """Kinds of ports, from hosts up to the top tier and down again.
+
+    Empty for a run without tiers.
+    """
     if not has_nodes(run):
         return []
     table = run.query(
@@ -193,7 +209,7 @@ def directions(run: Run) -> list[Direction]:
 
 
 def plural_role(role: str, count: int) -> str:
-    """A count and what the nodes are called.
+    """A count with the name of the nodes.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""The page of one run: the answer in words, then the figures behind it, its provenance, and the notes.
+"""The page of one run.
+
+It has the answer in words, then the figures behind it, its provenance, and the notes.
 
 Reads the run's folder and nothing else. Leaves out: tables that a run does not have; the page says what it lacks.
 """
@@ -124,7 +126,7 @@ def run_page(run: Run) -> str:
 
 
 def what_ran(run: Run) -> list[tuple[str, str]]:
-    """Workload, fabric, transport and assumptions, what the run has of them."""
+    """Workload, fabric, transport and assumptions of a run."""
     about = run.about
     return [
         (key, sentence(about[key]) if key == "workload" else about[key])
@@ -134,7 +136,9 @@ def what_ran(run: Run) -> list[tuple[str, str]]:
 
 
 def warnings(run: Run, *, is_ending_told: bool) -> list[str]:
-    """What a reader must not overlook: a run that is not whole, and notes.
+    """Warnings that a reader must not overlook.
+
+    They are an incomplete run, and notes.
 
     Parameters
     ----------
@@ -146,7 +150,7 @@ def warnings(run: Run, *, is_ending_told: bool) -> list[str]:
 
 
 def rests_on(run: Run) -> str:
-    """Figures that nobody has verified and those that were chosen, folded: how many, and inside which."""
+    """Unverified and chosen figures, folded, with their number."""
     said = doubtful_figures(run.caveats, where="at the end")
     if not said:
         return ""
@@ -161,11 +165,11 @@ def rests_on(run: Run) -> str:
 def _ending(run: Run) -> list[str]:
     said = []
     if run.status == "interrupted":
-        said.append("This run was interrupted: everything here is what was done until then.")
+        said.append("This run was interrupted: this page shows the run up to then.")
     elif has_clock_ended(run):
         said.append(f"This run did not finish: {CLOCK_ENDED}")
     elif run.status == "stopped":
-        said.append("This run was stopped at engine.until with work left: everything here is what was done until then.")
+        said.append("This run was stopped at engine.until with work left: this page shows the run up to then.")
     elif run.status == "stuck":
         said.append("This run did not finish: nothing was left to do, and some flows had not arrived.")
     elif run.status == "deadlocked":
@@ -176,7 +180,7 @@ def _ending(run: Run) -> list[str]:
 
 
 def bottleneck(run: Run) -> str:
-    """Say what was busiest, and whether that explains the time."""
+    """Name the busiest link, and whether it explains the time."""
     rows = busiest_links(run, 2).to_pylist()
     if not rows or not rows[0]["utilisation"]:
         return ""
@@ -203,7 +207,7 @@ def bottleneck(run: Run) -> str:
 
 
 def _utilisation(run: Run, over_time: OverTime | None) -> PageSection:
-    """How busy links were, and first in words which was busiest."""
+    """Use of the links, with the busiest first in words."""
     part = utilisation(run, over_time)
     return replace(part, lead=f"{bottleneck(run)} {part.lead}".strip())
 
@@ -237,7 +241,7 @@ def _answer(run: Run) -> PageSection:
 
 
 def three_lines_list(run: Run) -> str:
-    """The three lines of the answer with their labels; a culprit stands out."""
+    """The three lines of the answer with labels and a marked culprit."""
     found = None if run.answer is None else run.answer.culprit
     name = found.name if found is not None and found.kind not in {"none", "unknown"} else ""
     return answer_lines(LABELS, three_lines(run), name)

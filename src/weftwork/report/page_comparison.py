@@ -1,4 +1,6 @@
-"""The page that compares runs: the verdict, time beside price, what differs; then times, links and counters.
+"""The page that compares runs.
+
+It has the verdict, time beside price, differences; then times, links and counters.
 
 What differs is found by the caller, who may import the study that compares; here it is only shown. The page goes to
 people without the folders of the runs, so that it names runs and no paths.
@@ -82,7 +84,7 @@ def _title(named: Sequence[tuple[str, Run]], found: RunComparison) -> str:
 
 
 def _told(named: Sequence[tuple[str, Run]], found: RunComparison) -> list[tuple[str, str]]:
-    """What ran: each of two runs, else each workload."""
+    """Descriptions of two runs, or of each workload."""
     if len(named) == _BESIDE:
         words = [(name, [run.about.get(key, "") for key in ("workload", "fabric", "transport")]) for name, run in named]
         return [(name, "; ".join(text for text in texts if text)) for name, texts in words]
@@ -117,7 +119,7 @@ def _answer(named: Sequence[tuple[str, Run]], found: RunComparison) -> PageSecti
 
 
 def _merged(texts: Sequence[str]) -> list[str]:
-    """Each text once, behind the names of all runs that it is true of."""
+    """Each text once, after the names of all its runs."""
     of: dict[str, list[str]] = {}
     for text in texts:
         name, _, rest = text.partition(": ")
@@ -130,7 +132,7 @@ def _value(text: str | None) -> str:
 
 
 def without_paths(text: str) -> str:
-    """A text in which a file of some machine has its name alone.
+    """A text with file names in place of absolute paths.
 
     Examples
     --------
@@ -141,7 +143,10 @@ def without_paths(text: str) -> str:
 
 
 def _differences(found: RunComparison) -> PageSection:
-    """Keys that differ within a workload, by run; then those that tell workloads apart, by workload."""
+    """Different keys within a workload by run, then between workloads.
+
+    The latter are by workload.
+    """
     inside = {key for group in found.groups for key in group.keys}
     every = different_keys(found)
     own = [one for one in every if one.key in inside]
@@ -149,7 +154,7 @@ def _differences(found: RunComparison) -> PageSection:
     parts = [
         _keys("key of the scenario", [run.label for run in found.runs], [(one.key, one.values) for one in own]),
         _keys(
-            "key that tells workloads apart",
+            "key that distinguishes workloads",
             [group.name for group in found.groups],
             [(one.key, [one.values[group.runs[0]] for group in found.groups]) for one in between],
         ),
@@ -168,12 +173,12 @@ def _keys(head: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[st
 
 
 def _many(content: str) -> str:
-    """A table with a column for each run, whose names break into lines."""
+    """A table with a column for each run and breakable names."""
     return f'<div class="byrun">{content}</div>' if content else ""
 
 
 def _each(named: Sequence[tuple[str, Run]]) -> PageSection:
-    """What each run took, what limited it and who is to blame."""
+    """Time, limit and culprit of each run."""
     cards = "".join(
         figure(name, three_lines_list(run) + paragraphs([without_paths(text) for text in details(run)], "told"))
         for name, run in named
@@ -187,24 +192,27 @@ def _each(named: Sequence[tuple[str, Run]]) -> PageSection:
 
 
 def _rests_on(named: Sequence[tuple[str, Run]]) -> str:
-    """Figures that nobody has verified and those that were chosen, of all runs, folded."""
+    """Unverified and chosen figures of all runs, folded."""
     every = {(one.subject, one.kind): one for _, run in named for one in run.caveats}
     said = doubtful_figures(every.values(), where="on the page of each run alone")
     if not said:
         return ""
-    summary = "What the runs rest on that nobody has verified or measured"
+    summary = "Unverified and unmeasured figures of the runs"
     return f"<details><summary>{summary}</summary>{notice(said)}</details>"
 
 
 def _training(named: Sequence[tuple[str, Run]]) -> list[PageSection]:
-    """Where the time of an iteration goes, on one axis; of two runs waterfalls and pipelines too."""
+    """Parts of an iteration on one axis.
+
+    Two runs have waterfalls and pipelines too.
+    """
     alone = [(name, run) for name, run in named if not run.seeds]
     sections = []
     if chart := _stacks(alone):
         falls = ""
         if len(named) == len(alone) == _BESIDE:
             falls = "".join(f"<h3>{escape(name)}</h3>{job_waterfalls(run)}" for name, run in alone)
-        lead = "An iteration of an average GPU, by what its time went to; all runs on one axis."
+        lead = "The parts of an iteration on an average GPU; all runs on one axis."
         sections.append(
             PageSection(id="time", short="Time", title="Where the time goes", lead=lead, content=chart + falls)
         )
@@ -248,7 +256,7 @@ def _times(named: Sequence[tuple[str, Run]]) -> list[PageSection]:
     ]
     if not any(charts):
         return []
-    lead = "What share of the flows was done within which time."
+    lead = "A curve shows the share of flows that completed within a time."
     if len(drawn) < len(named):
         lead += (
             f" A chart has room for {MOST_LINES} runs; not drawn: {', '.join(name for name, _ in named[MOST_LINES:])}."
@@ -265,7 +273,10 @@ def _times(named: Sequence[tuple[str, Run]]) -> list[PageSection]:
 
 
 def _over_time(named: Sequence[tuple[str, Run]], found: RunComparison) -> list[PageSection]:
-    """Utilisation and queues of every tier: the runs of a workload share an axis, with a line for each."""
+    """Utilisation and queues of every tier over time.
+
+    Runs of a workload share an axis, with a line for each.
+    """
     drawn = [(group.name, overlaid([named[place] for place in group.runs])) for group in found.groups]
     busiest = _busiest(named)
     notes = _merged([text for _, one in drawn for text in one.notes])
@@ -295,7 +306,7 @@ def _by_workload(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def _series(named: Sequence[tuple[str, Run]]) -> list[PageSection]:
-    """What `engine.record` asked for, all runs on one axis."""
+    """The series of `engine.record`, all runs on one axis."""
     drawn = [(name, run) for name, run in named if not run.seeds]
     found = series_section(drawn) if drawn else None
     return [] if found is None else [found]
@@ -337,7 +348,10 @@ def _numbers(found: RunComparison) -> PageSection:
 
 
 def _number_row(number: ComparedNumber, *, is_apart: bool) -> list[str]:
-    """Name and values of a number; the change has a column of its own, or stands behind its value."""
+    """Name and values of a number, with its change.
+
+    The change has its own column, or stands behind the value.
+    """
     values = [escape(typeset(short_amount(value, number.unit))) for value in number.values]
     changes = [_change(*pair) for pair in zip(number.changes, number.is_clear, strict=True)]
     if is_apart:

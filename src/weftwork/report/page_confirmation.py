@@ -1,4 +1,7 @@
-"""What packets said of a plan or of a fabric that the flow engine found best: a section that several pages have."""
+"""The section of a page on packet-level confirmation.
+
+It confirms a plan or a fabric that was the best one on the flow engine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The page of a crossing: the verdict, the best contenders, controls, balancers, every cell, and its origin."""
+"""The page of a crossing.
+
+It has the verdict, the best contenders, controls, balancers, every cell, and the origin.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ BEST_SHOWN: Final = 20  # chosen: rows that fit a screen
 
 
 def best_places(result: CrossingResult, most: int = BEST_SHOWN) -> list[int]:
-    """Places of the best contenders, and the base's at the end where it is not among them."""
+    """Places of the best contenders.
+
+    The base is added at the end if it is not among them.
+    """
     found = [one.contender for one in result.standings[:most]]
     return found if result.base in found else [*found, result.base]
 
@@ -70,8 +76,8 @@ def _answer(result: CrossingResult) -> PageSection:
 
 
 _LEAD: Final = (
-    "Numbers are changes of what the column measures against the base, seed by seed; less is better. Squares: what"
-    " switches have to do; circles: what NICs have to do."
+    "A number is the change of the column's measure against the base, on the same seeds; less is better. Squares: work"
+    " of the switches; circles: work of the NICs."
 )
 
 
@@ -89,7 +95,10 @@ _GROUPS: Final = (
 
 
 def _grouped(result: CrossingResult) -> dict[str, tuple[str, str, list[int]]]:
-    """Controls with ECMP and with spraying, balancers with three controls, and so on, each by standing."""
+    """Groups of contenders, each by standing.
+
+    Controls with ECMP and with spraying, balancers with three controls, and so on.
+    """
     ranks = {one.contender: rank for rank, one in enumerate(result.standings)}
     found = {}
     for origin, short, title in _GROUPS:
@@ -132,7 +141,7 @@ def _table(result: CrossingResult) -> PageSection:
             ]
         )
     head = ("contender", "carried by", "all (95 % interval)", *(setting.name for setting in result.settings))
-    lead = "Means over the seeds. A wave: no clear difference from the base. table.csv has all intervals."
+    lead = "Means over the seeds. A tilde (~): no clear difference from the base. table.csv has all intervals."
     return PageSection(
         id="table", short="Table", title="Every cell", lead=lead, content=table(head, rows, texts=(0, 1))
     )
@@ -148,5 +157,5 @@ def _origin(result: CrossingResult, folder: str, command: str) -> PageSection:
         *measured,
     ]
     content = table(("", ""), [[escape(name), escape(text)] for name, text in facts], texts=(1,))
-    lead = "Every run has its folder below runs, as weftwork run writes it; table.csv has every number."
+    lead = "The folder of every run is below runs, as weftwork run writes it; table.csv has every number."
     return PageSection(id="provenance", short="Provenance", title="Where this comes from", lead=lead, content=content)

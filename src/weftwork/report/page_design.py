@@ -1,4 +1,6 @@
-"""The page of a design: the fabric to take, the front and its fabrics, why losers lose, and what was pruned.
+"""The page of a design.
+
+It has the recommended fabric, the front, its fabrics, why losers lose, and what was pruned.
 
 Takes the document that `weftwork design` writes as ``result.json``. Leaves out: the pages of single runs, which
 `weftwork report` makes of their folders.
@@ -135,18 +137,19 @@ def _most(one: Mapping[str, Any]) -> str:
 
 
 def _warnings(document: Mapping[str, Any], resume: str) -> list[str]:
-    """What a reader must not overlook."""
+    """Warnings that a reader must not overlook."""
     found = []
     if _is_closed(document):
         found.append(
-            "Closed forms alone: nothing was run. Times are as if all traffic crossed the thinnest tier, so the order"
-            " of fabrics, the front and the knee can differ from what runs find. Leave --closed-forms out to run them."
+            "Closed forms alone: nothing was run. Times are as if all traffic crossed the tier with the least"
+            " bandwidth, so the order of fabrics, the front and the knee can differ from those of runs. Leave"
+            " --closed-forms out to run the fabrics."
         )
     waiting = [one for one in document["candidates"] if one["time_ps"] is None]
     if document["end"] != "done":
         how = "the disk was full" if document["end"] == "full" else "it was interrupted"
         count = f"{len(waiting):,} of {plural(len(document['candidates']), 'fabric')} have no time"
-        found.append(f"This design has not ended: {how}, and {count}. Go on by: {resume}")
+        found.append(f"This design has not ended: {how}, and {count}. Continue with: {resume}")
     else:
         found += [f"{one['name']} ({one['words']}) has no time: {one['reason']}" for one in waiting[:5]]
         found += [f"And {len(waiting) - 5:,} more without a time."] if len(waiting) > 5 else []
@@ -175,17 +178,17 @@ def _front(document: Mapping[str, Any]) -> list[PageSection]:
         height_px=280,
     )
     note = (
-        "Neither axis begins at zero. The line is the least time for as much; a dot of the front above it is better in"
-        " the third cost. A dot leads to what it is."
+        "Neither axis begins at zero. The line is the least time at each cost. A dot of the front above the line is"
+        " better in the third cost. A click on a dot leads to its fabric."
     )
-    by = "by closed forms alone" if _is_closed(document) else "as the flow engine ran it"
+    by = "by closed forms alone" if _is_closed(document) else "run on the flow engine"
     return [
         PageSection(
             id="front",
             short="Front",
             title="Money, power and time",
-            lead=f"Each dot is a fabric that was left, {by}: less is better both ways. No other fabric is at most"
-            " as bad as one of the front in all three and better in one.",
+            lead=f"Each dot is a fabric that was not pruned, {by}; less is better on both axes. For a fabric of the"
+            " front, no other fabric is better in one of money, power and time without being worse in another.",
             content=figure(f"Money against {time}", by_money, note=note)
             + figure(f"Power against {time}", by_power)
             + _front_table(document),
@@ -217,7 +220,7 @@ def _link(name: str) -> str:
 
 
 def _dollars(value_usd: float) -> str:
-    """Dollars at a tick: round, so without zeros behind the point."""
+    """Dollars at a tick, without zeros behind the point."""
     steps = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
     found = next(((step, name) for step, name in steps if value_usd >= step), (1.0, ""))
     return f"${round(value_usd / found[0], 3):,g}{found[1]}"
@@ -229,7 +232,7 @@ def _watts(value_w: float) -> str:
 
 
 def _front_table(document: Mapping[str, Any]) -> str:
-    """The front in numbers, and what each step up costs."""
+    """The front in numbers, and the cost of each step."""
     rows = []
     before: Mapping[str, Any] | None = None
     for one in of_front(document):
@@ -256,7 +259,7 @@ def _front_table(document: Mapping[str, Any]) -> str:
 
 
 def _step(one: Mapping[str, Any], before: Mapping[str, Any]) -> str:
-    """What a fabric costs more than the one before it, which is at most as dear, and what it brings."""
+    """Extra cost and gain of a fabric over the one before it."""
     dollars = one["price_usd"]["typical"] - before["price_usd"]["typical"]
     share = one["counting_time_ps"] / before["counting_time_ps"] - 1
     if abs(share) < _NEAR:
@@ -288,14 +291,14 @@ def _fabrics(document: Mapping[str, Any], folder: str, scenarios: Mapping[str, s
             id="fabrics",
             short="Fabrics",
             title="The fabrics of the front",
-            lead="What each is built from and what it costs, the cheapest first.",
+            lead="Parts and costs of each fabric, the cheapest first.",
             content=(drawn if len(best) > 1 else "") + cards,
         )
     ]
 
 
 def _card(one: Mapping[str, Any], document: Mapping[str, Any], folder: str, scenario: str) -> str:
-    """All about one fabric."""
+    """The card of one fabric."""
     name = escape(one["name"])
     tag = '<span class="tag">knee</span>' if one["is_knee"] else ""
     shown = [
@@ -321,7 +324,7 @@ def _card(one: Mapping[str, Any], document: Mapping[str, Any], folder: str, scen
 
 
 def _told(one: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
-    """The tree, and the run beside its closed forms."""
+    """The tree of a fabric, and its run with its closed forms."""
     found = []
     if one["tree"]:
         count = one["networks"] or 1
@@ -330,17 +333,17 @@ def _told(one: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
     share = one["least_bandwidth_share"]
     if share is not None:
         found.append(
-            "A server has its whole bandwidth towards every other."
+            "A server has its whole bandwidth to every other server."
             if share > 1 - _NEAR
-            else f"Towards the farthest server {amount(share, 'share')} of a server's bandwidth is left."
+            else f"A server has {amount(share, 'share')} of its bandwidth to the farthest server."
         )
     forms = one["closed_form_ps"]
     if forms is not None:
         found.append(_bracket(one, forms, is_run=not _is_closed(document)))
     if one["useful_share"] < 1:
         found.append(
-            f"{amount(one['useful_share'], 'share')} of the time counts; the rest goes to failures and checkpoints:"
-            f" {amount(one['time_ps'], 'ps')} alone, {amount(one['counting_time_ps'], 'ps')} for each that counts."
+            f"{amount(one['useful_share'], 'share')} of the time is useful; the rest goes to failures and checkpoints:"
+            f" {amount(one['time_ps'], 'ps')} without them, {amount(one['counting_time_ps'], 'ps')} with them."
         )
     return found
 
@@ -349,7 +352,9 @@ def _bracket(one: Mapping[str, Any], forms: Mapping[str, float], *, is_run: bool
     least, most = forms["least"], forms["most"]
     both = amount(least, "ps")
     if most > least * (1 + _NEAR):
-        both = f"{both} (nobody shares a link) to {amount(most, 'ps')} (all traffic crosses the thinnest tier)"
+        both += (
+            f" (nobody shares a link) to {amount(most, 'ps')} (all traffic crosses the tier with the least bandwidth)"
+        )
     if not is_run:
         return f"Closed forms: {both}."
     time = one["time_ps"]
@@ -418,8 +423,8 @@ def _losers(document: Mapping[str, Any]) -> list[PageSection]:
         )
     head = ("name", "fabric", "switches", "money", "power", "time", "loses")
     lead = (
-        "Left by the closed forms, beaten in the end: the ones that lose by least first. A scenario of each is in"
-        " the folder of the design."
+        "Fabrics that closed forms did not prune and another fabric beats, the narrowest defeat first. The folder of"
+        " the design has the scenario of each."
     )
     content = table(head, rows, texts=(1, 6))
     return [PageSection(id="losers", short="Losers", title="Why the others lose", lead=lead, content=content)]
@@ -444,10 +449,9 @@ def _pruned(document: Mapping[str, Any]) -> list[PageSection]:
         )
     gone = sum(one["count"] for one in document["pruned"])
     lead = (
-        f"{gone:,} of {plural(document['counted'], 'candidate')} needed no run. A fabric betters another where it "
-        "costs and"
-        " draws no more, and gives every server at least as much bandwidth over at most as many hops, whatever the"
-        " distance. Closed forms do not see flows that collide."
+        f"{gone:,} of {plural(document['counted'], 'candidate')} needed no run. One fabric beats another if it costs"
+        " and draws no more, and if it gives every server at least as much bandwidth over at most as many hops, at"
+        " every distance. Closed forms do not see colliding flows."
     )
     content = table(("candidates", "why", "such as", "better", "in detail"), rows, texts=(1, 2, 4))
     return [PageSection(id="pruned", short="Pruned", title="What was pruned, and why", lead=lead, content=content)]
@@ -458,20 +462,20 @@ def _behind(document: Mapping[str, Any], folder: str, resume: str) -> PageSectio
     shares = {key: [one[f"unverified_{key}_share"] for one in candidates] for key in ("money", "power")}
     plan = ", ".join(f"{key}: {value}" for key, value in document["plan"].items())
     times = (
-        "closed forms alone; no run stands behind this page"
+        "closed forms alone; no fabric of this page was run"
         if _is_closed(document)
-        else f"runs of the flow engine, one for each fabric that was left; {document['kept']:,} from before"
+        else f"runs of the flow engine, one for each fabric that was not pruned; {document['kept']:,} from before"
     )
     facts = [
         ("times", times),
         ("prices", document["prices"]),
         *((f"unverified share of {key}", _span(found)) for key, found in shares.items() if found),
-        ("plan of the job", f"searched on a fabric that does not block: {plan}" if plan else "as the file has it"),
+        ("plan of the job", f"searched on a non-blocking fabric: {plan}" if plan else "as in the file"),
         ("keys of fabric not kept", ", ".join(f"fabric.{key}" for key in document.get("chosen_anew", ()))),
         ("not looked at", "mixed switches, fabrics without a generator, hashed flows that collide while pruning"),
         ("file", document["file"]),
         ("folder", folder),
-        ("again, or on", resume),
+        ("again, or continue", resume),
         ("Weftwork", VERSION),
     ]
     rows = [[escape(name), escape(typeset(text))] for name, text in facts if text]

@@ -1,4 +1,6 @@
-"""What every page has: sections, tiles, tables, notices, and the one file that they become.
+"""Elements of every page.
+
+They are sections, tiles, tables, notices, and the final file.
 
 Texts are escaped here, once. The template, its style and its script are in ``templates``. Leaves out: charts, which are
 in `weftwork.report.figures`.
@@ -28,7 +30,10 @@ _MIDDLE_TILES: Final = (4, 3, 5)  # in a row of a tablet
 
 @dataclass(frozen=True, kw_only=True)
 class PageSection:
-    """A part of a page; ``short`` is its name in the list of sections, ``content`` is HTML."""
+    """A part of a page.
+
+    ``short`` is its name in the list of sections, ``content`` is HTML.
+    """
 
     id: str
     short: str
@@ -89,7 +94,10 @@ def _file(name: str) -> str:
 
 
 def tiles(found: Sequence[Tile]) -> str:
-    """Numbers side by side, never one alone in a row: one number is words, and nothing is nothing."""
+    """Numbers side by side, never one alone in a row.
+
+    One number is written as words; without numbers the result is empty.
+    """
     if not found:
         return ""
     if len(found) == 1:
@@ -107,7 +115,10 @@ def tiles(found: Sequence[Tile]) -> str:
 
 
 def _columns(count: int, wanted: Sequence[int]) -> int:
-    """The number of columns that leaves the fewest places empty, and no tile alone in the last row."""
+    """The number of columns with the fewest empty places.
+
+    No tile is alone in the last row.
+    """
     if count <= max(wanted):
         return count
     return min(wanted, key=lambda columns: (count % columns == 1, -count % columns, -columns))
@@ -119,7 +130,9 @@ def paragraphs(texts: Sequence[str], kind: str) -> str:
 
 
 def answer_lines(labels: Sequence[str], texts: Sequence[str], culprit: str) -> str:
-    """The three lines of an answer as a list of labels and texts; those that are empty are left out.
+    """The three lines of an answer as labels and texts.
+
+    Empty lines are left out.
 
     Parameters
     ----------
@@ -138,7 +151,7 @@ def answer_lines(labels: Sequence[str], texts: Sequence[str], culprit: str) -> s
 
 
 def notice(texts: Sequence[str]) -> str:
-    """What a reader must not overlook; nothing where there is nothing."""
+    """Warnings that a reader must not overlook; empty without any."""
     return paragraphs(texts, "notice") if texts else ""
 
 
@@ -155,7 +168,7 @@ def bar(share: float, width_px: int = 90) -> str:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "", texts: Sequence[int] = ()
 ) -> str:
-    """A table that scrolls by itself where it is wider than the screen.
+    """A table that scrolls if it is wider than the screen.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""The parts of a page about flows and collectives: how long they took, and why the slowest were slow."""
+"""The parts of a page about flows and collectives.
+
+They are completion times, and why the slowest flows were slow.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ _KEYS: Final = (
 
 
 def flow_values(run: Run, column: str) -> NDArray[np.float64]:
-    """A column of the flows that completed; of all seeds, where there are several."""
+    """A column of the completed flows, over all seeds."""
     parts = [one.query(f"select {column} from flows where {column} is not null") for one in run.seeds or (run,)]  # noqa: S608 - a name of ours
     return np.concatenate([part[column].to_numpy().astype(np.float64) for part in parts])
 
@@ -127,7 +130,7 @@ def _by_size(run: Run) -> str:
 
 
 def slowest(run: Run, over_time: OverTime | None) -> PageSection:
-    """Some ten flows, each with the split of its time and the reasons in words."""
+    """Some ten flows, each with parts of its time and reasons."""
     title, short = "The slowest flows, and why", "Slow flows"
     found = slow_flows(run, over_time)
     if not found:
@@ -163,7 +166,10 @@ def slowest(run: Run, over_time: OverTime | None) -> PageSection:
 
 
 def _stories(alike: list[list[SlowFlow]]) -> tuple[list[list[SlowFlow]], list[SlowFlow]]:
-    """Of stories with the same reasons at other ports, the first few; and the flows of all others."""
+    """The first few of similar stories, and the flows of all others.
+
+    Similar stories have the same reasons at other ports.
+    """
     shown: list[list[SlowFlow]] = []
     folded: list[SlowFlow] = []
     told: Counter[tuple[str, ...]] = Counter()
@@ -190,7 +196,10 @@ def _line(slow: SlowFlow, text: str = "") -> str:
 
 
 def _card(recorded: dict[str, list[RecordedSeries]], number: int, flows: list[SlowFlow]) -> str:
-    """The first flow of those that tell the same, its rate and window, and the names of the others."""
+    """The first flow of similar stories, with the names of the others.
+
+    It has its rate and window.
+    """
     slow, others = flows[0], flows[1:]
     told = "".join(f"<span>{escape(typeset(text))}</span>" for text in _facts(slow))
     reasons = "".join(f"<li>{escape(typeset(reason.text))}</li>" for reason in why(slow))
@@ -233,7 +242,7 @@ def _split(slow: SlowFlow) -> str:
 
 
 def _rate_and_window(recorded: dict[str, list[RecordedSeries]], queue_pair: int) -> str:
-    """Rate and window of a flow, or a link to the chart in which they have a line with the name of the flow."""
+    """Rate and window of a flow, or a link to their chart."""
     rates = recorded.get("rate_bps", [])
     if all(one.queue_pair != queue_pair for one in rates):
         return ""

@@ -1,4 +1,6 @@
-"""The notes of a page: one line at the top that links to them, and the last part, in which they are folded.
+"""The notes of a page.
+
+One line at the top links to them; the last part has them, folded.
 
 Reads `provenance.json` and the table `events` of a run's folder. Leaves out: how a run ended.
 """
@@ -41,7 +43,10 @@ def without_folders(text: str) -> str:
 
 
 def notes_line(run: Run) -> str:
-    """What is partial, and on how much the page rests, each in one line with a link to the notes."""
+    """Incompleteness and basis of a page in one line each.
+
+    Each line links to the notes.
+    """
     partial = _left_out(run)
     counts = [
         plural(count, *_SHOWN[kind][:2])
@@ -59,7 +64,7 @@ def notes_line(run: Run) -> str:
 
 
 def notes_section(run: Run) -> list[PageSection]:
-    """The part with all notes, folded; none where there are none."""
+    """The part with all notes, folded; empty without notes."""
     parts = [_folded("What is partial", [("events", text) for text in _left_out(run)])]
     for kind, (_, _, heading) in _SHOWN.items():
         parts.append(_folded(f"{heading} ({_count(run, kind):,})", _texts(run, kind)))
@@ -71,7 +76,10 @@ def notes_section(run: Run) -> list[PageSection]:
 
 
 def _texts(run: Run, kind: str) -> list[tuple[str, str]]:
-    """Subjects and texts of the caveats of one kind, each text once; changes of an older scenario are notes too."""
+    """Subjects and texts of one kind of caveat, each text once.
+
+    Changes of an older scenario are notes too.
+    """
     subjects: dict[str, list[str]] = {}
     for caveat in run.caveats:
         if caveat.kind == kind:
@@ -88,7 +96,7 @@ def _count(run: Run, kind: str) -> int:
 
 
 def _left_out(run: Run) -> list[str]:
-    """What was not kept of a run of one seed."""
+    """Records that a run of one seed did not keep."""
     if run.seeds:
         return []
     table_ = run.query("select coalesce(sum(count), 0)::bigint as n from events where event = 'left out'")

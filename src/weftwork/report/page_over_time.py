@@ -1,4 +1,7 @@
-"""The parts of a page about time: how busy links were, tier by tier, and where queues, pauses, marks and drops came."""
+"""The parts of a page about time.
+
+They are the use of links by tier, and queues, pauses, marks and drops.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ _STRIPS: Final = (  # column of the timeline, what it is called, unit
 def not_recorded(run: Run) -> str:
     """Why a run has nothing over time, for people."""
     if run.provenance.get("engine") == "reference":
-        return "The reference engine records nothing over time; engine.fidelity: packet gives the same result and this."
+        return "The reference engine records nothing over time; the packet engine records it, with the same result."
     if not has_table(run, "timeline"):
         version = run.provenance.get("weftwork", "an older version")
         return f"This run was written by Weftwork {version}, which kept nothing over time; run it again to see more."
@@ -51,7 +54,7 @@ def not_recorded(run: Run) -> str:
 
 
 def moments(run: Run, end_ps: int) -> list[Moment]:
-    """Faults of the scenario that happened, those of the culprit with a band from begin to end.
+    """Faults of the scenario as moments, with bands for the culprit's.
 
     The first of the culprit says that it is to blame. Where there are many, the first of each place has words.
     """
@@ -74,12 +77,12 @@ def moments(run: Run, end_ps: int) -> list[Moment]:
 
 
 def without_words(found: Sequence[Moment]) -> list[Moment]:
-    """The same without their words, which stand in the first of several charts."""
+    """The same moments without words, for the later charts."""
     return [replace(one, text="") for one in found]
 
 
 def utilisation(run: Run, over_time: OverTime | None) -> PageSection:
-    """Mean and busiest link of every direction, and a heat map of its links."""
+    """Mean and busiest link of every direction, with a heat map."""
     title, short = "How busy the links were", "Links"
     if over_time is None:
         return PageSection(id="links", short=short, title=title, content=notice([not_recorded(run)]))
@@ -164,7 +167,7 @@ def _direction(
 
 
 def congestion(run: Run, over_time: OverTime | None) -> PageSection:
-    """Queues by direction; pauses, marks and drops of all ports under the same axis."""
+    """Queues by direction, and pauses, marks and drops on one axis."""
     title, short = "Queues, pauses, marks and drops", "Queues"
     if over_time is None:
         return PageSection(id="queues", short=short, title=title, content=notice([not_recorded(run)]))

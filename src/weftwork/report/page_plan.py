@@ -1,4 +1,6 @@
-"""The page of a search for parallel plans: the winner and why, time against memory, where time goes, what was left out.
+"""The page of a search for parallel plans.
+
+It has the winner and its reason, time against memory, parts of the time, and what was left out.
 
 Takes the document that `weftwork plan` writes as ``plan.json``. Leaves out: the pages of single runs, which
 `weftwork report` makes of their folders.
@@ -37,14 +39,14 @@ _REASONS: Final = {  # by the key that stood in the way; others are told by thei
     "expert": "its expert ranks do not divide the experts or the ranks",
 }
 _ASSUMED: Final = {
-    "times": "the flow engine for the ten best and for all bars; closed forms for the cloud and the front, which take"
-    " each collective alone on its links",
-    "placement": "the three best plans ran also with their ranks placed by rail, and over pods where there are any;"
-    " all others as the scenario places them",
+    "times": "the flow engine for the ten best and for all bars; closed forms for the cloud and the front, as if each"
+    " collective were alone on its links",
+    "placement": "the three best plans also ran with their ranks placed by rail, and over pods where there are any;"
+    " all other plans ran with the placement of the scenario",
     "not searched": "offloading, uneven stages, plans that leave GPUs idle",
-    "rules": "only as much recomputation as memory asks for, and ZeRO 2 only where ZeRO 1 needs more of it; unless the"
-    " key is given, tensor ranks stay in an NVLink domain, a context rank has at least 1,024 tokens, and a pass has at"
-    " most 16 sequences",
+    "rules": "only as much recomputation as the memory requires, and ZeRO 2 only if ZeRO 1 requires more"
+    " recomputation; unless the key is given, tensor ranks stay in an NVLink domain, a context rank has at least 1,024"
+    " tokens, and a pass has at most 16 sequences",
 }
 
 
@@ -123,7 +125,7 @@ def _front(document: Mapping[str, Any]) -> PageSection:
     )
     slower = sum(one.y > highest_shown(front, best) for one in cloud)
     note = (
-        f"Each dot is a plan: {len(cloud):,} of the {document['counted']:,} that were counted, at even steps of their"
+        f"Each dot is a plan: {len(cloud):,} of {plural(document['counted'], 'counted plan')}, evenly spaced in their"
         " order by time."
     )
     if slower:
@@ -144,7 +146,7 @@ def _front(document: Mapping[str, Any]) -> PageSection:
         id="front",
         short="Memory",
         title="Time against memory",
-        lead="No plan is both faster and smaller than a plan on the line. Memory is that of the fullest GPU.",
+        lead="No plan is both faster and smaller than a plan on the line. Memory is the memory of the fullest GPU.",
         content=figure("", chart, note=note) + shorter,
     )
 
@@ -174,19 +176,22 @@ def _time(document: Mapping[str, Any]) -> PageSection:
             stacked(parts, lost, "ps"),
             aside="right of the line: time that a plan loses; left of it: time that it saves",
         )
-    lead = "Where the time of an iteration goes, and what each plan loses by. Only exposed communication is counted."
-    return PageSection(id="time", short="Time", title="What each plan loses by", lead=lead, content=content)
+    lead = "Parts of an iteration, and the parts in which each plan loses. Only exposed communication is counted."
+    return PageSection(id="time", short="Time", title="Why each plan loses", lead=lead, content=content)
 
 
 def _times(one: Mapping[str, Any], kinds: Mapping[str, str]) -> tuple[float, ...]:
-    """Time of each kind, and what they leave of the iteration, where that is more than rounding."""
+    """Time of each kind, and the rest if it exceeds rounding."""
     found = [float(one.get(key) or 0) for key in kinds]
     rest_ps = one["iteration_ps"] - sum(found)
     return (*found, rest_ps if rest_ps > _ROUNDING_PS else 0.0)
 
 
 def _colour(key: str) -> str:
-    """CSS class of a number such as ``exposed_tensor_ps``, as the chart of a pipeline has it."""
+    """CSS class of a number such as ``exposed_tensor_ps``.
+
+    The chart of a pipeline has the same classes.
+    """
     kind = key.removesuffix("_ps").removeprefix("exposed_").removeprefix("spent_")
     return f"k{KINDS.index(kind if kind in KINDS else 'forward')}"
 
@@ -227,8 +232,8 @@ def _table(document: Mapping[str, Any]) -> PageSection:
         "loses by",
     )
     lead = (
-        "The ten best by the flow engine. The closed form is beside each time, with what it is off by; exposed is the"
-        " share of an iteration that goes to communication which nothing hides."
+        "The ten best plans by the flow engine. The closed form and its error are next to each time. Exposed is the"
+        " share of an iteration with communication that no computing hides."
     )
     return PageSection(
         id="plans",
@@ -240,7 +245,7 @@ def _table(document: Mapping[str, Any]) -> PageSection:
 
 
 def _pruned(document: Mapping[str, Any]) -> PageSection:
-    counts = [("fits: counted by its closed form", document["counted"])]
+    counts = [("feasible: counted by its closed form", document["counted"])]
     counts += [
         (_REASONS.get(key, f"training.{key} does not suit the model, the batch or the GPUs"), count)
         for key, count in document["pruned"].items()
@@ -276,7 +281,7 @@ def _megatron(document: Mapping[str, Any]) -> PageSection:
 
 
 def _confirmed(document: Mapping[str, Any]) -> list[PageSection]:
-    """What packets said of the best plan, where they were asked."""
+    """The packet-level confirmation of the best plan, if there is one."""
     found = document.get("confirmation")
     return [] if found is None else [confirmation_section(found)]
 

@@ -1,4 +1,6 @@
-"""The part of a page about the series that `engine.record` asked for: one chart for each recorded quantity.
+"""The part of a page about the series of `engine.record`.
+
+It has one chart for each recorded quantity.
 
 Reads the tables `series` and `flows`. Several runs share the axes of a chart. Leaves out: samples of a flow after its
 last acknowledgement, and windows that limit nothing, which no axis can show.
@@ -71,7 +73,9 @@ class RecordedSeries:
 
 
 def series_section(runs: Sequence[tuple[str, Run]]) -> PageSection | None:
-    """Draw every recorded series, one chart for each quantity; None where nothing was recorded.
+    """Draw every recorded series, one chart for each quantity.
+
+    None without a recorded series.
 
     Parameters
     ----------
@@ -108,7 +112,9 @@ def series_section(runs: Sequence[tuple[str, Run]]) -> PageSection | None:
 
 
 def window_and_rate(found: dict[str, list[RecordedSeries]], queue_pair: int) -> str:
-    """Draw rate and window of one flow; nothing where they were not recorded, or no window limits the flow.
+    """Draw rate and window of one flow.
+
+    Empty if they were not recorded, or if no window limits the flow.
 
     Parameters
     ----------
@@ -170,7 +176,10 @@ def _coded(column: object) -> tuple[NDArray[np.int64], list[str]]:
 
 
 def _flows(run: Run) -> dict[str, tuple[str, int | None]]:
-    """By queue pair, what it is called, and when its last message was acknowledged; None where some was not."""
+    """Name of each queue pair, and the instant of its last acknowledgement.
+
+    The instant is None if a message was not acknowledged.
+    """
     table = run.query(
         "select queue_pair, min(source) as source, min(destination) as destination, max(acked_ps) as acked, "
         "count(*) = count(acked_ps) as is_done from flows group by queue_pair"
@@ -221,7 +230,7 @@ def _chart(kind: str, found: list[RecordedSeries], labels: list[str], end_ps: in
 
 
 def _of(found: list[RecordedSeries], limited: list[RecordedSeries], labels: list[str]) -> str:
-    """Which flows have no window."""
+    """The flows without a window."""
     own = [one for one in found if not any(one is other for other in limited)]
     names = list(dict.fromkeys(labels[one.run] for one in own))
     told = plural(len(own), "recorded flow")
@@ -229,7 +238,10 @@ def _of(found: list[RecordedSeries], limited: list[RecordedSeries], labels: list
 
 
 def _each(found: list[RecordedSeries], labels: list[str]) -> list[Trace]:
-    """A line each: where one run is drawn in its own colour and dashes, else in the colour of its run."""
+    """A line for each series.
+
+    One run has its own colours and dashes; several runs have a colour each.
+    """
     place = {name: number for number, name in enumerate(dict.fromkeys(one.name for one in found))}
     is_one = len({one.run for one in found}) == 1
     return [
@@ -248,7 +260,10 @@ def _named(name: str, run: int, labels: list[str]) -> str:
 
 
 def _longest(found: list[RecordedSeries], labels: list[str], notes: list[str]) -> list[Trace]:
-    """The ports with the longest queues, the same in all runs, and the longest queue of all others at each time."""
+    """The ports with the longest queues, and the longest of the others.
+
+    All runs have the same ports.
+    """
     peaks: dict[str, float] = {}
     for one in found:
         peaks[one.name] = max(peaks.get(one.name, 0.0), one.peak)
@@ -283,7 +298,10 @@ def _longest(found: list[RecordedSeries], labels: list[str], notes: list[str]) -
 
 
 def _mean_and_range(found: list[RecordedSeries], labels: list[str], notes: list[str]) -> tuple[list[Trace], list[Band]]:
-    """Of each run the mean of its flows and the range between the smallest and the largest; one run's flows, thin."""
+    """Mean and range of each run's flows.
+
+    The flows of a single run are thin lines.
+    """
     lines: list[Trace] = []
     bands = []
     if len(labels) == 1 and len(found) <= _MOST_FAINT:
@@ -308,7 +326,7 @@ def _mean_and_range(found: list[RecordedSeries], labels: list[str], notes: list[
 def _together(
     found: list[RecordedSeries],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Instants, and the smallest, the mean and the largest of the samples at each."""
+    """Instants with the smallest, mean and largest sample at each."""
     at = np.concatenate([one.at_ps for one in found])
     values = np.concatenate([one.values for one in found])
     known = np.isfinite(values)

@@ -1,4 +1,4 @@
-"""The page of a sweep: the verdict, each result against each key, all points, and where it all comes from.
+"""The page of a sweep: verdict, results by key, all points, and origin.
 
 Leaves out: the pages of single runs, which `weftwork report` makes of their folders.
 """
@@ -76,7 +76,7 @@ def _answer(result: SweepResult) -> PageSection:
 
 
 def _keys(result: SweepResult) -> list[PageSection]:
-    """A chart for each key: its values along the axis, every point over them."""
+    """A chart for each key: values along the axis, points over them."""
     charts = []
     values = result.relative()
     for effect in result.effects:
@@ -156,7 +156,10 @@ def _points(result: SweepResult) -> PageSection:
 
 
 def _runs(row: SweepRow) -> str:
-    """The folders of a point; of several seeds the first and the last, whose numbers follow each other."""
+    """The folders of a point.
+
+    For several seeds, the first and the last, which are numbered consecutively.
+    """
     return row.runs[0] if len(row.runs) == 1 else " to ".join(row.runs[:: max(1, len(row.runs) - 1)])
 
 
@@ -164,6 +167,7 @@ def _origin(result: SweepResult, folder: str, command: str) -> PageSection:
     facts = [("folder", folder), ("command", command), ("Weftwork", VERSION), ("judged by", _judged_by(result))]
     content = table(("", ""), [[escape(name), escape(text)] for name, text in facts], texts=(1,))
     lead = (
-        "Every run has its folder below runs, as weftwork run writes it; table.csv and table.parquet have every number."
+        "The folder of every run is below runs, as weftwork run writes it; table.csv and table.parquet have every"
+        " number."
     )
     return PageSection(id="provenance", short="Provenance", title="Where this comes from", lead=lead, content=content)

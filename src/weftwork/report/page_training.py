@@ -1,4 +1,7 @@
-"""The parts of a page about training: the pipeline, where time goes, what the network carried, jobs side by side."""
+"""The parts of a page about training.
+
+They are the pipeline, parts of the time, network traffic, and jobs side by side.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,9 @@ def training_sections(run: Run) -> list[PageSection]:
 
 
 def pipeline_figure(run: Run, found: Pipeline | None = None, *, has_anchors: bool = False) -> str:
-    """The chart of `weftwork.report.figures.gantt` and what its rows stand for, or a notice that there is nothing.
+    """The pipeline chart and its rows' meanings, or a notice.
+
+    The chart is that of `weftwork.report.figures.gantt`.
 
     Parameters
     ----------
@@ -78,7 +83,7 @@ def pipeline_figure(run: Run, found: Pipeline | None = None, *, has_anchors: boo
     """
     found = found or read_pipeline(run)
     if found is None:
-        return notice(["Nothing was recorded of what the stages did."])
+        return notice(["The activity of the stages was not recorded."])
     totals: dict[str, float] = dict.fromkeys(KINDS, 0.0)
     jobs = jobs_of(run)
     for job in jobs:
@@ -106,10 +111,10 @@ def pipeline_figure(run: Run, found: Pipeline | None = None, *, has_anchors: boo
 
 
 def _stragglers(run: Run, found: Pipeline, ranks: Sequence[RowRanks]) -> str:
-    """Which stragglers have a mark, and which have no row."""
+    """The stragglers with a mark, and those without a row."""
     said = ""
     if any(one.factor != 1 for one in ranks):
-        said = " A factor behind the name of a row (\u00d71.25) marks a straggler: it computes so many times longer."
+        said = " A factor behind the name of a row (\u00d71.25) marks a straggler: it computes so many times as long."
     shown = {row.gpu for row, one in zip(found.rows, ranks, strict=True) if one.factor != 1}
     hidden = [f"GPU {one.gpu} (\u00d7{one.factor:g})" for one in stragglers_of(run) if one.gpu not in shown]
     if hidden:
@@ -119,7 +124,10 @@ def _stragglers(run: Run, found: Pipeline, ranks: Sequence[RowRanks]) -> str:
 
 
 def _rank_table(found: Pipeline, ranks: Sequence[RowRanks]) -> str:
-    """For each row, the rank that is shown, its GPU, and the ranks that did the same; folded where there are many."""
+    """For each row, its rank, its GPU, and the ranks it represents.
+
+    A long list is folded.
+    """
     rows = [
         [escape(name), escape(one.rank), escape(one.stands_for)]
         for name, one in zip(row_names(found), ranks, strict=True)
@@ -142,7 +150,7 @@ def _of_the_chart(found: Pipeline) -> str:
 
 
 def _pipeline(run: Run, found: Pipeline | None) -> PageSection:
-    lead = "What every stage did over time. Times in the legend are those of an average GPU in one iteration."
+    lead = "The activity of every stage over time. Times in the legend are those of an average GPU in one iteration."
     content = pipeline_figure(run, found, has_anchors=True)
     return PageSection(id="pipeline", short="Pipeline", title="The pipeline", lead=lead, content=content)
 
@@ -179,7 +187,7 @@ def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
 
 
 def _how_found(cases: Sequence[Mapping[str, Any]]) -> str:
-    """Which what-if cases were simulated, and what the others are, each way once."""
+    """The methods of the what-if cases, each named once."""
     by_text: dict[str, list[str]] = {}
     for case in cases:
         if case["text"]:
@@ -213,7 +221,7 @@ def _side_by_side(run: Run, jobs: list[dict[str, Any]]) -> PageSection:
 
 
 def _alone(run: Run, job: dict[str, Any]) -> list[int]:
-    """What the job would take without the others, where that was asked."""
+    """Time of a job without the others, if it was simulated."""
     return [case["iteration_ps"] for case in what_if_of(run, job["job"]) if case["change"] == "alone"]
 
 
@@ -251,7 +259,7 @@ def _arrow(name: str) -> str:
 
 
 def _tiers(run: Run) -> str:
-    """A card for the flows of the network, and one for every tier that carried something."""
+    """A card for the network flows, and one for every used tier."""
     names = run.query(
         "select tier, min(place) as first from (select tier, bytes, row_number() over () as place from tiers) "
         "group by tier having sum(bytes) > 0 order by first"
@@ -310,7 +318,10 @@ def _tier_table(run: Run) -> str:
 
 
 def _kind_table(run: Run) -> str:
-    """Number, size and time of what was asked of the network, by kind; a row counts for all that were alike."""
+    """Number, size and time of operations by kind.
+
+    One row counts for all equal ones.
+    """
     found = run.query(
         """
         with ordered as (
@@ -341,7 +352,10 @@ def _kind_table(run: Run) -> str:
 
 
 def _hot_links(run: Run) -> str:
-    """The hottest link of every direction, beside the mean of them all; for runs that know no tiers the hottest."""
+    """The hottest link of every direction, with the mean of all.
+
+    Runs without tiers have the hottest links alone.
+    """
     if not has_nodes(run):
         rows = [
             [port(row["name"]), bar(row["utilisation"]) + escape(typeset(amount(row["utilisation"], "share")))]

@@ -1,4 +1,4 @@
-"""The page of a tuning: the gain, what each parameter did, every trial, and where it all comes from.
+"""The page of a tuning: gain, effect of parameters, trials, and origin.
 
 Leaves out: the pages of single runs, which `weftwork report` makes of their folders.
 """
@@ -93,8 +93,8 @@ def _parameters(result: TuneResult) -> PageSection:
     head = ("parameter", "before", "best", "searched", "worse if set back", "of the gain", "of the variance")
     charts = "".join(_chart(result, one) for one in result.parameters)
     lead = (
-        "Worse if set back: what the objective loses on the fresh seeds where the best values hold and this parameter"
-        " alone has its old value. Of the variance: what the parameter explains alone among all trials."
+        "Worse if set back: the loss of the objective on the fresh seeds with the old value of this parameter and the"
+        " best values of all others. Of the variance: the share that the parameter alone explains among all trials."
     )
     content = table(head, rows, texts=(1, 2, 3)) + f'<div class="two">{charts}</div>'
     return PageSection(id="parameters", short="Parameters", title="The parameters", lead=lead, content=content)
@@ -150,7 +150,7 @@ def _history(result: TuneResult) -> PageSection:
     for one in dots:
         so_far.append(choose(so_far[-1], one.score) if so_far else one.score)
     marks = [Tick(at=0.0, text="trial 0"), Tick(at=1.0, text=f"trial {last}")]
-    over = " over that of the file's values" if result.is_ratio else ""
+    over = " relative to the values of the file" if result.is_ratio else ""
     lead = (
         f"Each dot is a trial: its {objective_name(result)}{over}, over {plural(len(result.seeds), 'seed')}. The best"
         " of many trials is partly the luckiest, so the gain is measured on other seeds."
@@ -190,7 +190,7 @@ def _origin(result: TuneResult, folder: str, command: str) -> PageSection:
         *((f"tuned {one.name}", f"{folder}/{one.tuned}, from {one.file}") for one in result.scenarios),
     ]
     content = table(("", ""), [[escape(name), escape(text)] for name, text in facts], texts=(1,))
-    lead = "Every run has its folder below runs, finalists or fresh, as weftwork run writes it."
+    lead = "The folder of every run is below runs, finalists or fresh, as weftwork run writes it."
     return PageSection(id="provenance", short="Provenance", title="Where this comes from", lead=lead, content=content)
 
 

@@ -1,4 +1,6 @@
-"""The part of a page about victims: flows that PFC held back, ranks that waited for a straggler, jobs beside others.
+"""The part of a page about victims.
+
+They are flows that PFC held back, ranks behind a straggler, and jobs beside others.
 
 A flow is a victim of PFC where a port of its path was paused, it does not use the full port at which the pauses begin,
 and it lost at least half of its time. The rule is that of `weftwork.study.answer.victims`, from the tables of a run.
@@ -37,7 +39,10 @@ _TO_BLAME: Final = {"gpu", "server", "nic", "link", "switch", "fault"}  # kinds 
 
 
 def flow_victims(run: Run) -> list[PageSection]:
-    """Flows that PFC held back at a full port which they do not use; nothing where there are none."""
+    """Flows that PFC held back at a full port off their path.
+
+    Empty without such flows.
+    """
     if not has_nodes(run) or not has_table(run, "paths") or run.table("collectives").num_rows:
         return []
     found = _victims(run)
@@ -126,7 +131,7 @@ def _victims(run: Run) -> list[dict[str, Any]]:
 def _ends(
     path: Sequence[tuple[int, int]], links: dict[int, dict[str, Any]], nodes: dict[int, dict[str, Any]]
 ) -> dict[int, float]:
-    """NIC ports of a queue pair, at its sender and its receiver, and the share of its packets at each."""
+    """NIC ports of a queue pair at both ends, and packet shares."""
     sends = [(number, packets) for number, packets in path if nodes[links[number]["node"]]["kind"] == "host"]
     receives = [(number, packets) for number, packets in path if nodes[links[number]["peer"]]["kind"] == "host"]
     return {
@@ -142,7 +147,10 @@ def _root(
     nodes: dict[int, dict[str, Any]],
     of_node: dict[int, list[dict[str, Any]]],
 ) -> int:
-    """The port at which the pauses begin: the longest queue of the node that paused, and so on."""
+    """The port at which the pauses begin.
+
+    It is the longest queue of the pausing node, and so on.
+    """
     chain = [number]
     while True:
         peer = links[number]["peer"]
@@ -155,7 +163,9 @@ def _root(
 
 
 def training_victims(run: Run, pipeline: Pipeline | None, names: Sequence[str]) -> list[PageSection]:
-    """Jobs that others slowed down, and rows of the pipeline that waited for a straggler or a fault.
+    """Jobs that others slowed down, and waiting rows of the pipeline.
+
+    Rows waited for a straggler or a fault.
 
     Parameters
     ----------
@@ -197,7 +207,7 @@ def _jobs(run: Run) -> list[str]:
 
 
 def _rows(run: Run, pipeline: Pipeline, names: Sequence[str]) -> list[str]:
-    """Rows that waited, the longest first, where a GPU, a device or a fault is to blame."""
+    """Rows that waited for a GPU, device or fault, longest first."""
     culprit = None if run.answer is None else run.answer.culprit
     if culprit is None or culprit.kind not in _TO_BLAME:
         return []

@@ -1,4 +1,6 @@
-"""What the stages of a training run did, as rows of passes and pieces of time; and how an iteration's time adds up.
+"""Passes and pieces of a training run's stages, as rows.
+
+It also adds up the parts of an iteration.
 
 Reads the tables `jobs` and `segments` of a run's folder. A row is one rank of a stage, which stands for all that did
 the same; a pass is what a row did for one micro batch, and pieces are what its time went to. Waiting for a
@@ -88,7 +90,9 @@ class Pipeline:
 
 
 def is_training(run: Run) -> bool:
-    """Whether the run tells where the time of training jobs went, and not of single messages, as packets do.
+    """Whether the run has parts of training time, not single messages.
+
+    Runs of packets have single messages.
 
     Of several seeds the first one tells.
     """
@@ -99,7 +103,7 @@ def is_training(run: Run) -> bool:
 def read_pipeline(
     run: Run, *, most_rows: int | None = MOST_ROWS, most_pieces: int | None = MOST_PIECES
 ) -> Pipeline | None:
-    """Read the segments of a run; None where there are none.
+    """Read the segments of a run; None without segments.
 
     Parameters
     ----------
@@ -175,7 +179,10 @@ def _row(actor: dict[str, Any], columns: dict[str, NDArray[Any]], *, is_merged: 
 
 
 def _merged(pieces: NDArray[np.void]) -> NDArray[np.void]:
-    """The pieces of one kind of each block as one, in the order of `KINDS`, from the block's beginning on."""
+    """Pieces of each block, joined by kind.
+
+    They are in the order of `KINDS`, from the block's beginning on.
+    """
     length = pieces["end_ps"] - pieces["start_ps"]
     key = pieces["block"] * len(KINDS) + pieces["kind"]
     groups, members = np.unique(key, return_inverse=True)
@@ -193,20 +200,22 @@ def _merged(pieces: NDArray[np.void]) -> NDArray[np.void]:
 
 
 def _lead(run: Run, job: str) -> str:
-    """What numbers of a job begin with in the summary: nothing for the first."""
+    """Prefix of a job's numbers in the summary; empty for the first."""
     first = run.query("select job from jobs limit 1")["job"].to_pylist()
     return "" if first == [job] else f"{job}."
 
 
 def _number(kind: str) -> str:
-    """What the number of the summary is called, without its unit."""
+    """Name of a number of the summary, without its unit."""
     if kind == "bubble":
         return kind
     return f"exposed_{kind}" if kind in EXPOSED else f"spent_{kind}"
 
 
 def time_by_kind(run: Run, job: str) -> dict[str, float]:
-    """Time of an average rank of a job in an iteration, by `KINDS`; they add up to the iteration.
+    """Parts of an average rank's iteration, by `KINDS`.
+
+    They add up to the iteration.
 
     It is that of the summary, which counts every rank; of an older Weftwork, that of the ranks whose segments were
     kept.

@@ -1,4 +1,4 @@
-"""Which ranks a row of the pipeline stands for, on which GPU its rank runs, and which rows are stragglers.
+"""Ranks, GPUs and stragglers of the rows of a pipeline.
 
 Reads the scenario and the tables `jobs` and `segments` of a run's folder. Leaves out: which ranks of a stage those are
 that did not do the same as the others; the tables have their number alone.
@@ -27,7 +27,7 @@ _MOST_RANGES: Final = 4  # chosen: of the ranks of a stage; more would fill the 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowRanks:
-    """What a row of the pipeline is, in words.
+    """Meaning of a row of the pipeline in words.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ def stragglers_of(run: Run) -> list[SlowGpu]:
 
 
 def row_ranks(run: Run, pipeline: Pipeline) -> list[RowRanks]:
-    """Rank, GPU and the ranks that did the same, for each row of the pipeline.
+    """Rank, GPU and represented ranks of each row of the pipeline.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _rank(row: PipelineRow, gpus_of_a_server: int | None) -> str:
 
 
 def _stands_for(row: PipelineRow, ranges: list[range] | None) -> str:
-    """Ranks of a stage where all did the same, else how many of them."""
+    """Ranks of a stage with equal activity, or their number."""
     if row.ranks == 1:
         return "only itself"
     if ranges is None:
@@ -122,7 +122,10 @@ def _plans(scenario: Mapping[str, Any], jobs: list[dict[str, Any]]) -> dict[str,
 
 
 def _stage_ranges(plan: tuple[Mapping[str, Any], int] | None, stage: int) -> list[range] | None:
-    """Ranks of a stage, as ranges; None where the scenario does not say how ranks are numbered."""
+    """Ranks of a stage as ranges.
+
+    None if the scenario does not say how ranks are numbered.
+    """
     if plan is None:
         return None
     section, gpus = plan
@@ -137,7 +140,7 @@ def _stage_ranges(plan: tuple[Mapping[str, Any], int] | None, stage: int) -> lis
 
 
 def _gpus_of_a_server(scenario: Mapping[str, Any]) -> int | None:
-    """GPUs of each server; None where the scenario does not say."""
+    """GPUs of each server; None if the scenario does not say."""
     fabric = scenario.get("fabric", {})
     gpus, servers = fabric.get("gpus"), fabric.get("hosts")
     if not isinstance(gpus, int) or not isinstance(servers, int) or servers < 1 or gpus % servers:

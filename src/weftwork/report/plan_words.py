@@ -1,4 +1,6 @@
-"""A search for parallel plans in words: the winner, why the next plan loses, and what was left out.
+"""A search for parallel plans in words.
+
+It has the winner, why the next plan loses, and what was left out.
 
 Takes the document that `weftwork plan` writes as ``plan.json``. Leaves out: tables and figures.
 """
@@ -42,7 +44,7 @@ _SHOWN: Final = 6  # rows of the front
 
 
 def open_plan(folder: Path) -> tuple[dict[str, Any], str]:
-    """Read what a folder of `weftwork plan` holds: the document, and the scenario of the best plan.
+    """Read the document and the best scenario of a `weftwork plan` folder.
 
     Raises
     ------
@@ -62,7 +64,7 @@ def open_plan(folder: Path) -> tuple[dict[str, Any], str]:
 
 
 def _missing_in(found: Mapping[str, Any]) -> list[str]:
-    """What plans of a document lack."""
+    """Keys that the plans of a document lack."""
     return sorted(
         f"{name}[{place}].{key}"
         for name, needed in _OF_PLANS.items()
@@ -78,11 +80,11 @@ def _read(folder: Path, name: str) -> str:
         raise ConfigError(str(folder), [Mistake(path=name, text=f"cannot be read: {error.strerror}")]) from error
 
 
-_DRAWS: Final = "the run has the fitted constants, the ends are its time by the ratio of closed forms"
+_DRAWS: Final = "the run has the fitted constants; each end is the time of the run times a ratio of closed forms"
 
 
 def plan_verdict(document: Mapping[str, Any]) -> list[str]:
-    """The best plan, what it gives, and why the next one loses, in sentences."""
+    """The best plan, its result, and why the next plan loses, in sentences."""
     best, *others = document["best"]
     gives = (
         f"An iteration takes {amount(best['iteration_ps'], 'ps')}, most of it {best['limited_by']}:"
@@ -105,7 +107,10 @@ def plan_verdict(document: Mapping[str, Any]) -> list[str]:
 
 
 def own_plan(document: Mapping[str, Any]) -> list[str]:
-    """How the user's own plan compares with the best, in sentences; none where there is no own plan."""
+    """The user's own plan against the best, in sentences.
+
+    Empty if there is no own plan.
+    """
     own = document["own"]
     if own is None:
         return []
@@ -125,7 +130,7 @@ def own_plan(document: Mapping[str, Any]) -> list[str]:
 
 
 def argument_lines(words: Sequence[str]) -> str:
-    """Arguments as a shell takes them, each option on a line of its own."""
+    """Arguments for a shell, each option on its own line."""
     lines: list[str] = []
     for word in map(shlex.quote, words):
         if word.startswith("--") or not lines:
@@ -136,25 +141,25 @@ def argument_lines(words: Sequence[str]) -> str:
 
 
 def megatron_notes(document: Mapping[str, Any]) -> list[str]:
-    """What a user should know of the arguments of Megatron-LM, in sentences."""
+    """Notes on the arguments of Megatron-LM, in sentences."""
     written = document["megatron"]
     if written is None:
-        text = "it does not have their schedule, or ZeRO 3 without prefetch"
-        return [f"Megatron-LM can run none of the plans that ran here: {text}."]
+        text = "it lacks their schedule, or ZeRO 3 without prefetch"
+        return [f"Megatron-LM can run none of the plans that ran on the flow engine: {text}."]
     said = []
     if written["plan"]:
         one, best = document["best"][written["plan"]], document["best"][0]
         share = amount(one["iteration_ps"] / best["iteration_ps"] - 1, "share")
         said.append(
-            f"The arguments are those of {one['plan']}, which takes {share} longer: Megatron-LM does not have what the"
-            " plans before it need, their schedule or ZeRO 3 without prefetch."
+            f"The arguments are those of {one['plan']}, which takes {share} longer: Megatron-LM lacks the schedule of"
+            " the better plans, or ZeRO 3 without prefetch."
         )
-    said += [f"No argument says {key}: {why}." for key, why in written["left_out"].items()]
+    said += [f"No argument sets {key}: {why}." for key, why in written["left_out"].items()]
     return said
 
 
 def left_out(document: Mapping[str, Any]) -> list[str]:
-    """How many plans were counted and run, how many were infeasible and why, in sentences."""
+    """Numbers of counted, run and infeasible plans, in sentences."""
     pruned, fixed = document["pruned"], document["fixed"]
     reasons = ", ".join(f"{count:,} for {key}" for key, count in pruned.items())
     left = f"; {sum(pruned.values()):,} are infeasible: {reasons}" if reasons else ""

@@ -1,4 +1,6 @@
-"""Which flows were slowest, and why: where they queued, who shared their path, who paused it, what was sent again.
+"""The slowest flows of a run, and why they were slow.
+
+Reasons are queues, shared paths, pauses, and packets sent again.
 
 For every port on the path of a flow the time of the flow is split by what the port did meanwhile: it sent this flow, it
 sent others, it was paused. The port at which others and pauses took most is the one that held the flow back.
@@ -58,13 +60,13 @@ class FlowHop:
 
     @property
     def held_ps(self) -> float:
-        """Time that others and pauses took."""
+        """Time in which other flows and pauses held the flow back."""
         return (self.others_ps or 0.0) + (self.paused_ps or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlowFlow:
-    """A flow and what is known about it.
+    """A flow and the facts known about it.
 
     Attributes
     ----------
@@ -98,7 +100,7 @@ class SlowFlow:
 
     @property
     def held(self) -> FlowHop | None:
-        """The port that held it back most."""
+        """The port that held the flow back most."""
         if not self.hops:
             return None
         return max(self.hops, key=lambda hop: (hop.held_ps, hop.wait_ps))
@@ -122,7 +124,10 @@ class SlowReason:
 
 
 def slow_flows(run: Run, over_time: OverTime | None, *, most: int = 10) -> list[SlowFlow]:
-    """The flows with the largest slowdown; before them up to half as many that did not complete, the oldest first."""
+    """The flows with the largest slowdown.
+
+    Before them come up to half as many incomplete flows, the oldest first.
+    """
     end_ps = int(run.value("simulated_ps") or 0)
     unfinished = run.query(
         f"select * from flows where fct_ps is null order by start_ps, flow limit {most // 2}"  # noqa: S608 - a number
@@ -234,14 +239,17 @@ def _hops(
 
 
 def _sending_ps(size_bytes: float, rate_bps: float, most_ps: int) -> float:
-    """How long a port sends so many bytes at a rate, at most so long; all that long where it had no rate at all."""
+    """Time in which a port sends bytes, up to a maximum.
+
+    The maximum if the port had no rate.
+    """
     if rate_bps <= 0:
         return float(most_ps) if size_bytes else 0.0
     return min(size_bytes * 8 * SECOND_PS / rate_bps, float(most_ps))
 
 
 def why(slow: SlowFlow) -> list[SlowReason]:
-    """Say why it took so long, the weightiest reason first."""
+    """The reasons for a flow's slowness, the weightiest first."""
     found: list[SlowReason] = []
 
     def say(kind: str, where: str, weight_ps: float, text: str) -> None:
@@ -251,14 +259,14 @@ def why(slow: SlowFlow) -> list[SlowReason]:
     held = slow.held
     if slow.behind_ps > _WORTH_TELLING * took:
         messages = plural(slow.behind, "message")
-        text = f"Posted behind {messages} on its own queue pair: it waited {_time(slow.behind_ps, took)} for them."
+        text = f"It waited {_time(slow.behind_ps, took)} behind {messages} on its own queue pair."
         say("behind", "", slow.behind_ps, text)
     idle_ps = _idle_ps(slow, held)
     if slow.timeouts or slow.returns:
         say("again", "", took if slow.timeouts else idle_ps, _sent_again(slow, held, idle_ps))
     if held is None:
         inside = f"It went inside a server, by message over {slow.carrier}: no packets, no queues."
-        say("unknown", "", 0.0, "The run has not recorded which path it took." if slow.carrier == "packets" else inside)
+        say("unknown", "", 0.0, "The run has not recorded its path." if slow.carrier == "packets" else inside)
         return sorted(found, key=lambda reason: -reason.weight_ps)
     if held.own_ps is None and held.sharers_count:
         others = plural(held.sharers_count, "other flow was", "other flows were")
@@ -276,9 +284,7 @@ def why(slow: SlowFlow) -> list[SlowReason]:
     if not found and is_hardly_slower:
         say("nothing", "", 0.0, "Nearly as fast as alone on an empty fabric.")
     elif held.own_ps is None:
-        text = (
-            "What its ports did meanwhile is not known: there is no timeline, or the flow is too short for its steps."
-        )
+        text = "The traffic of its ports is not known: there is no timeline, or the flow is too short for its steps."
         say("untimed", "", 0.0, text)
     elif not slow.timeouts and (not found or idle_ps > _MOSTLY_IDLE * took):
         text = (
@@ -290,7 +296,7 @@ def why(slow: SlowFlow) -> list[SlowReason]:
 
 
 def _idle_ps(slow: SlowFlow, held: FlowHop | None) -> float:
-    """Time in which the port did nothing of what is told apart; 0 where that is not known."""
+    """Idle time of the port without a known reason; 0 if unknown."""
     if held is None or held.own_ps is None:
         return 0.0
     return max(slow.took_ps - slow.behind_ps - held.own_ps - held.held_ps, 0.0)
@@ -315,7 +321,7 @@ def _time(value_ps: float, took_ps: int) -> str:
 def _collided(hop: FlowHop, took: int) -> str:
     text = f"{hop.name} sent other traffic for {_time(hop.others_ps or 0.0, took)}"
     if not hop.sharers_count:
-        return text + ", which belongs to no other flow of its time: acknowledgements, or packets sent again."
+        return text + ", not of another flow: acknowledgements, or packets sent again."
     return f"{text}: the flow collided there with {plural(hop.sharers_count, 'other flow')} ({_names(hop)})."
 
 

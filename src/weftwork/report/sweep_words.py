@@ -1,4 +1,4 @@
-"""A sweep in words: who won, by how much, whether that is more than noise, and which key matters most."""
+"""A sweep in words: winner, margin, noise, and the key that matters most."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ HEADLINE_WORDS: Final = {  # what these numbers are called where points are judg
 
 
 def point_words(result: SweepResult, row: SweepRow) -> str:
-    """A point by the keys that differ, without their sections where that is clear, and without the key of its group.
+    """A point by the keys that differ.
+
+    Sections are left out where the key alone is clear, and so is the key of its group.
 
     Examples
     --------
@@ -41,12 +43,15 @@ def point_words(result: SweepResult, row: SweepRow) -> str:
 
 
 def objective_words(result: SweepResult) -> str:
-    """What points are judged by, in words."""
+    """The objective of a sweep in words."""
     return HEADLINE_WORDS.get(result.objective, label(result.objective))
 
 
 def cell(result: SweepResult, row: SweepRow) -> str:
-    """The objective of a point, with half of its interval; a dash where it has none."""
+    """The objective of a point with its interval.
+
+    A dash if it has none.
+    """
     text = amount(row.objective, result.unit)
     if row.objective is None or row.low is None or row.high is None or result.seeds == 1:
         return text
@@ -54,7 +59,10 @@ def cell(result: SweepResult, row: SweepRow) -> str:
 
 
 def against_best(result: SweepResult, row: SweepRow) -> str:
-    """How far a point is from the best of its group, as a change of the objective; ``best`` for the best itself."""
+    """Change of a point's objective against the best of its group.
+
+    ``best`` for the best point itself.
+    """
     place = result.bests.get(result.group(row))
     if row.place == place:
         return "best"
@@ -63,7 +71,10 @@ def against_best(result: SweepResult, row: SweepRow) -> str:
 
 
 def best_first(result: SweepResult) -> list[SweepRow]:
-    """Points by group, in each the best first and those without an objective last."""
+    """Points by group, the best first.
+
+    Points without an objective come last.
+    """
     groups = {verdict.group: number for number, verdict in enumerate(result.verdicts)}
     sign = -1 if result.is_larger_better else 1
 
@@ -77,12 +88,15 @@ def sweep_verdict(result: SweepResult) -> list[str]:
     """The verdict in sentences, the most important first."""
     said = [text for verdict in result.verdicts for text in _verdict(result, verdict)]
     if result.seeds == 1 and any(verdict.second is not None for verdict in result.verdicts):
-        said.append("One seed: no statement on noise; --seeds 5 makes one.")
+        said.append("With one seed the noise is unknown; --seeds 5 measures it.")
     return [*said, *_effects(result), *_failures(result)]
 
 
 def _verdict(result: SweepResult, verdict: SweepVerdict) -> list[str]:
-    """Who won in a group, in two or three sentences; one text for a group, so that it is read as one."""
+    """The winner of a group, in two or three sentences.
+
+    A group has one text, so that it is read as one.
+    """
     if verdict.group:
         told = " ".join(_sentences(result, verdict))
         key = result.within.rpartition(".")[2].replace("_", " ")

@@ -1,4 +1,4 @@
-"""Tables about a run, made from its folder by SQL and from nothing else."""
+"""Tables about a run, made from its folder by SQL alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LABELS: Final = ("up to 10 kB", "10 to 100 kB", "100 kB to 1 MB", "1 to 10 MB",
 
 
 def flows_by_size(run: Run) -> pa.Table:
-    """Completion time and slowdown of the flows that completed, by size.
+    """Completion time and slowdown of completed flows, by size.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def flows_by_size(run: Run) -> pa.Table:
 
 
 def busiest_links(run: Run, top: int = 5) -> pa.Table:
-    """Directions of links that were used most.
+    """The most used directions of links.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def busiest_links(run: Run, top: int = 5) -> pa.Table:
 
 
 def busiest_groups(run: Run, top: int) -> list[dict[str, str]]:
-    """Directions of links that were used most, those alike in all that is told of them as one row.
+    """The most used directions of links, equal ones in one row.
 
     Parameters
     ----------
@@ -94,7 +94,10 @@ def busiest_groups(run: Run, top: int) -> list[dict[str, str]]:
 
 
 def pausing_ports(run: Run, top: int = 5) -> pa.Table:
-    """Ports that were paused longest: ``name``, ``paused_ps``, and ``pauses``, the frames that asked for it."""
+    """Ports that were paused longest.
+
+    Columns: ``name``, ``paused_ps``, and ``pauses``, the frames that asked for a pause.
+    """
     table = run.query(
         "select paused.name, paused.paused_ps, asking.pauses_sent as pauses from links paused "
         "join links asking on asking.link = paused.link and asking.port <> paused.port "
@@ -104,7 +107,10 @@ def pausing_ports(run: Run, top: int = 5) -> pa.Table:
 
 
 def drops_by_reason(run: Run) -> pa.Table:
-    """Packets lost, by reason: ``reason``, ``packets``; from the totals, since rows with an instant repeat them."""
+    """Packets lost, by reason: ``reason``, ``packets``.
+
+    The counts are from the totals, since rows with an instant repeat them.
+    """
     return run.query(
         "select replace(detail, '_', ' ') as reason, sum(count)::bigint as packets from events "
         "where event = 'drop' and at_ps is null group by detail order by packets desc, reason"

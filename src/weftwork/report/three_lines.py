@@ -1,4 +1,6 @@
-"""The three lines with which every answer begins: what it took, what limited it, who is to blame at what price.
+"""The three lines with which every answer begins.
+
+They are the time it took, its limit, and the culprit with its cost.
 
 All numbers are those of `summary.json`. Leaves out: everything behind them (`weftwork.report.answer`).
 """
@@ -32,7 +34,9 @@ _SMALL: Final = 0.005  # of the iteration; what takes less is not told
 
 
 def three_lines(run: Run) -> tuple[str, str, str]:
-    """What a run took, what limited it, who is to blame; each without its label, empty where nothing is known.
+    """The time of a run, its limit and its culprit.
+
+    Each is without its label, and empty if nothing is known.
 
     Parameters
     ----------
@@ -42,7 +46,7 @@ def three_lines(run: Run) -> tuple[str, str, str]:
 
 
 def partial_text(run: Run) -> str:
-    """How a run ended that is not complete; empty for one that is."""
+    """How an incomplete run ended; empty for a complete one."""
     if run.seeds:
         if run.status != "interrupted":
             return ""
@@ -89,11 +93,14 @@ def _took(run: Run) -> str:
         return f"{lead}{told}{each}{bandwidth}"
     if not run.value("payload_bytes"):
         return f"{lead}{told}"
-    return f"{lead}{told}: {_told(run, 'payload_bytes')} of payload at {_told(run, 'goodput_bps')} together"
+    return f"{lead}{told}: {_told(run, 'payload_bytes')} of payload at {_told(run, 'goodput_bps')} in total"
 
 
 def _calibrated(run: Run, name: str) -> str:
-    """The interval that a calibration gives to a time; empty without one."""
+    """The interval that a calibration gives to a time.
+
+    Empty without a calibration.
+    """
     ends = [name.replace("_ps", f"_{end}_ps") for end in ("low", "high")]
     if not all(_known(run, end) for end in ends):
         return ""
@@ -102,7 +109,10 @@ def _calibrated(run: Run, name: str) -> str:
 
 
 def _unmeasured(run: Run) -> str:
-    """How long an iteration may take where nobody has timed products on the GPU; empty where somebody has."""
+    """The iteration time with unmeasured products on the GPU.
+
+    Empty if the products were measured.
+    """
     name = "iteration_unmeasured_ps"
     return f" (up to {_told(run, name)}: its products in eight bits are not measured)" if _known(run, name) else ""
 
@@ -143,7 +153,10 @@ def _limited_by(run: Run) -> str:
 
 
 def _groups(run: Run) -> list[tuple[str, str]]:
-    """What most of an iteration went to, the longest first, as numbers of the summary and words."""
+    """The largest parts of an iteration, the longest first.
+
+    Each is a number of the summary and its words.
+    """
     if not _known(run, "computing_share"):
         return []
     shares = [(run.value(name) or 0.0, name, words) for name, words in TIME_GROUPS.items() if name in run.summary]
@@ -152,7 +165,7 @@ def _groups(run: Run) -> list[tuple[str, str]]:
 
 
 def told_numbers(run: Run) -> set[str]:
-    """Names of the numbers of the summary which the first two lines tell of several seeds.
+    """Names of the summary numbers in the first two lines of several seeds.
 
     Parameters
     ----------
@@ -167,7 +180,7 @@ def _to_blame(run: Run) -> str:
 
 
 def culprit_text(culprit: Culprit, *, seeds: int = 1) -> str:
-    """Say who is to blame, at what price, and how that was found.
+    """Name the culprit, its cost, and how the cost was found.
 
     Parameters
     ----------
@@ -192,7 +205,7 @@ def _named(culprit: Culprit) -> str:
 
 
 def cost_texts(culprit: Culprit) -> tuple[str, str]:
-    """Say what a suspect cost, as a time and as a share of what the run took.
+    """The cost of a suspect, as a time and a share.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""A training run as a trace that Perfetto and Chrome's tracing show: stages, communication, tiers and pipeline sends.
+"""A training run as a trace for Perfetto and Chrome's tracing.
+
+It shows stages, communication, tiers and pipeline sends.
 
 Source: Trace Event Format, Google, the JSON object format: complete events (X), nestable asynchronous ones (b, e),
 counters (C), flows (s, f) and metadata (M); instants are microseconds.
@@ -34,7 +36,7 @@ _WAITS: Final = (KINDS.index("bubble"), KINDS.index("pipeline"))  # what a block
 
 
 def write_trace(run: Run, out: TextIO) -> int:
-    """Write the trace as a JSON object, an event a line.
+    """Write the trace as a JSON object with one event per line.
 
     Parameters
     ----------
@@ -107,7 +109,10 @@ def _us(at_ps: float) -> float:
 
 
 def _of_row(row: PipelineRow, pid: int) -> Iterator[dict[str, Any]]:
-    """Passes, and in each its pieces; the longer one of two that begin together comes first."""
+    """Passes and their pieces.
+
+    If two begin together, the longer comes first.
+    """
     first = np.flatnonzero(np.diff(row.pieces["block"], prepend=-1))
     last = np.append(first[1:], len(row.pieces)) - 1
     for place, block in enumerate(row.blocks):
@@ -133,7 +138,9 @@ def _of_row(row: PipelineRow, pid: int) -> Iterator[dict[str, Any]]:
 
 
 def _sends(rows: Iterable[PipelineRow], pids: dict[tuple[str, int], int]) -> Iterator[dict[str, Any]]:
-    """An arrow from a pass to its micro batch on the next stage, or on the first one's next virtual stage; and back.
+    """Arrows from a pass to its micro batch's next pass.
+
+    They lead to the next stage and back; from the last stage they go to the first stage's next virtual stage.
 
     Micro batches that pass virtual stage 1 alone go up the pipeline (DualPipe).
     """

@@ -1,4 +1,6 @@
-"""What a run of training jobs says, for people: how long an iteration takes, where the time goes, what would help.
+"""The answer of a training run for people.
+
+It has the time of an iteration, its parts, and what would help.
 
 Reads the run's folder and nothing else.
 """
@@ -75,33 +77,36 @@ def jobs_of(run: Run) -> list[dict[str, Any]]:
 
 
 def what_if_of(run: Run, job: str) -> list[dict[str, Any]]:
-    """The rows of the table `what_if` of one job."""
+    """The rows of the table `what_if` for one job."""
     return [row for row in run.table("what_if").to_pylist() if row["job"] == job]
 
 
 def approximations(run: Run) -> list[str]:
-    """What the engine declares as approximate, each as a sentence."""
+    """The approximations that the engine declares, each as a sentence."""
     return [f"Approximate: {caveat.subject}: {caveat.text}" for caveat in run.caveats if is_approximation(caveat)]
 
 
 def is_approximation(caveat: Caveat) -> bool:
-    """Whether a sentence of the answer tells it."""
+    """Whether the answer has a sentence on an approximation."""
     return caveat.kind == "approximate" and not caveat.subject.startswith(_OF_ENGINE)
 
 
 def is_bound(case: Mapping[str, Any]) -> bool:
-    """Whether a what-if is a sum over the run, below which nothing can be, and not a simulation."""
+    """Whether a what-if is a lower bound from sums, and not a simulation."""
     return str(case["text"]).startswith("a bound")
 
 
 def what_if_change(case: Mapping[str, Any], job: Mapping[str, Any]) -> str:
-    """By how much an iteration of a what-if is longer or shorter than that of its job."""
+    """Change of a what-if iteration against the iteration of its job."""
     share = case["iteration_ps"] / job["iteration_ps"] - 1
     return "the same" if abs(share) < _EQUAL else change(share)
 
 
 def training_sentences(run: Run) -> list[str]:
-    """What stands behind the three lines of training jobs; for several seeds, on average."""
+    """The sentences behind the three lines of training jobs.
+
+    For several seeds they are averages.
+    """
     said = [goodput_sentence(run)]
     if not run.seeds:
         jobs = jobs_of(run)
@@ -124,7 +129,7 @@ def _memory(job: Mapping[str, Any]) -> str:
 
 
 def few_flows_sentence(run: Run) -> str:
-    """How many flows are on the network at once, their size and their entropy."""
+    """Concurrent flows on the network, with their size and entropy."""
     found = network_flows(run, np.array([0, 1], np.int64))
     if found is None:
         return "Nothing crossed the network."
@@ -138,7 +143,10 @@ def few_flows_sentence(run: Run) -> str:
 
 
 def goodput_sentence(run: Run) -> str:
-    """What failures leave over weeks; nothing where that was not asked."""
+    """The useful share of the time over weeks with failures.
+
+    Empty if the scenario does not ask for it.
+    """
     number = run.summary
     if "effective_share" not in number:
         return ""
@@ -148,12 +156,12 @@ def goodput_sentence(run: Run) -> str:
         if name in _GOODPUT and run.value(name) is not None
     }
     if "interruption_every_s" not in told:
-        return f"Over weeks {told['effective_share']} of the time is training which counts: nothing fails."
+        return f"Over weeks {told['effective_share']} of the time is useful training: nothing fails."
     costs = ", ".join(f"{words} {told[name]}" for name, words in _GOODPUT.items() if words and run.value(name))
     rate = f", {told['effective_tokens_per_s']} tokens/s" if "effective_tokens_per_s" in told else ""
     return (
-        f"Over weeks something interrupts it every {told['interruption_every_s']}; with a checkpoint every "
-        f"{told['checkpoint_every_s']} of training, {told['effective_share']} of the time counts{rate} "
+        f"Over weeks a failure interrupts training every {told['interruption_every_s']}; with a checkpoint every "
+        f"{told['checkpoint_every_s']} of training, {told['effective_share']} of the time is useful{rate} "
         f"({told['effective_share_p5']} to {told['effective_share_p95']} in nine of ten runs). The rest: {costs}."
     )
 

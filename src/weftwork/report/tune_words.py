@@ -1,4 +1,4 @@
-"""A tuning in words: what it gained, whether that is more than noise, which parameter brought it, and what to mind."""
+"""A tuning in words: gain, noise, the parameter behind it, and warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _SAID: Final = 0.995  # of the gain: a parameter that brings more of it brings a
 
 
 def objective_name(result: TuneResult) -> str:
-    """What is judged by, in words; an expression as it stands."""
+    """The objective of a tuning in words.
+
+    An expression stays as it is.
+    """
     if result.objective in HEADLINE_WORDS:
         return HEADLINE_WORDS[result.objective]
     return label(result.objective) if result.objective.isidentifier() else result.objective
@@ -31,7 +34,7 @@ def tune_verdict(result: TuneResult) -> list[str]:
     if result.best == 0:
         return _nothing(result)
     if result.gain is None:
-        return [f"Trial {result.best} is best on the seeds of the search, but not judged on fresh ones: {result.why}."]
+        return [f"Trial {result.best} is best on the seeds of the search, but not judged on fresh seeds: {result.why}."]
     seeds = plural(len(result.fresh_seeds), "fresh seed")
     what = objective_name(result)
     name = f"The objective, {what}," if " " in result.objective else sentence(what)
@@ -40,7 +43,7 @@ def tune_verdict(result: TuneResult) -> list[str]:
         said.append("So the best trial of the search is no better on fresh seeds: keep the values of the file.")
         return said
     if result.gain.is_clear is False:
-        said.append("This may be noise: the interval includes zero. More --fresh seeds tell.")
+        said.append("This may be noise: the interval includes zero. Give more seeds with --fresh to find out.")
     return [*said, *_parts(result)]
 
 
@@ -49,12 +52,12 @@ def _nothing(result: TuneResult) -> list[str]:
     if not result.finalists:
         return [f"None of {trials} is better than the values of the file, by {what}."]
     better = plural(len(result.finalists), "trial looks", "trials look")
-    text = f"The values of the file are best, by {what}: {better} better on the seeds of the search, and not on others,"
-    return [f"{text} so that was noise."]
+    text = f"The values of the file are best, by {what}: {better} better only on the seeds of the search,"
+    return [f"{text} so the difference was noise."]
 
 
 def _from_to(result: TuneResult) -> str:
-    """The objective before and after; of several scenarios each by its name."""
+    """The objective before and after; several scenarios each by name."""
     told = [
         f"from {amount(one.before, result.unit or 'number')} to {amount(one.after, result.unit or 'number')}"
         for one in result.scenarios
@@ -73,7 +76,7 @@ def gain_words(result: TuneResult, gain: SeedEstimate) -> str:
     if len(result.scenarios) > 1:
         text += " on geometric average"
     if gain.low is None or gain.high is None:
-        return f"{text} (one seed: no statement on noise)"
+        return f"{text} (one seed: the noise is unknown)"
     factor = 1.0 if gain.mean >= 0 else -1.0
     low, high = sorted((factor * gain.low, factor * gain.high))
     return f"{text} (95 % interval {amount(low, unit)} to {amount(high, unit)})"
@@ -84,14 +87,17 @@ def _unit_of_gain(result: TuneResult) -> str:
 
 
 def most_important(result: TuneResult) -> TuneParameter | None:
-    """The parameter whose old value loses most; None where none clearly loses anything."""
+    """The parameter whose old value loses most.
+
+    None if no parameter clearly loses anything.
+    """
     known = [(one.loss.mean, one) for one in result.parameters if one.loss is not None and one.loss.mean > 0]
     clear = [(loss, one) for loss, one in known if one.loss is not None and one.loss.is_clear is not False]
     return max(clear, key=lambda pair: pair[0])[1] if clear else None
 
 
 def _parts(result: TuneResult) -> list[str]:
-    """Which parameter brought it, and which ones brought nothing."""
+    """The parameters that brought the gain, and those without effect."""
     first = most_important(result)
     said = []
     if first is not None and first.loss is not None:
@@ -100,12 +106,12 @@ def _parts(result: TuneResult) -> list[str]:
         if share is not None:
             part = ", all of the gain" if share >= _SAID else f", {amount(share, 'share')} of the gain"
         said.append(
-            f"{first.key} matters most ({first.before} to {first.best}): with its old value alone the objective is"
+            f"{first.key} matters most ({first.before} to {first.best}): with only its old value the objective is"
             f" {amount(first.loss.mean, _unit_of_gain(result))} worse{part}."
         )
     idle = [one.key for one in result.parameters if one.loss is not None and one.loss.is_clear is False]
     if idle and first is not None:
-        said.append(f"{_listed(idle)} could keep the old value: setting it back alone changes nothing that is clear.")
+        said.append(f"{_listed(idle)} could keep the old value: setting it back alone has no clear effect.")
     return said
 
 
@@ -115,10 +121,10 @@ def _listed(keys: list[str]) -> str:
 
 
 def tune_warnings(result: TuneResult) -> list[str]:
-    """What a reader must not overlook."""
+    """Warnings that a reader must not overlook."""
     said = []
     if result.gain is not None and result.gain.is_clear is None:
-        said.append("One fresh seed: no statement on noise; --fresh 5 makes one.")
+        said.append("With one fresh seed the noise is unknown; --fresh 5 measures it.")
     said += [
         f"{one.key} = {one.best} lies at the {one.end} end of its range, {one.low} to {one.high}; a wider one may be"
         f" better: --parameter '{one.key}=LOW..HIGH'"
@@ -142,13 +148,16 @@ def tune_warnings(result: TuneResult) -> list[str]:
     if result.unread:
         names = ", ".join(key.rpartition(".")[2] for key in result.unread)
         said.append(
-            f"Not tuned, since no range follows from the values now: {names}; --parameter KEY=LOW..HIGH gives one"
+            f"Not tuned, since no range follows from the present values: {names}; --parameter KEY=LOW..HIGH sets one"
         )
     return said
 
 
 def parameter_names(result: TuneResult) -> dict[str, str]:
-    """Key of each parameter to its last name, or to the whole key where two share that."""
+    """The last name of each parameter.
+
+    Two parameters with the same last name keep their whole key.
+    """
     leaves = [one.key.rpartition(".")[2] for one in result.parameters]
     return {
         one.key: leaf if leaves.count(leaf) == 1 else one.key
@@ -162,7 +171,10 @@ def range_words(one: TuneParameter) -> str:
 
 
 def loss_words(result: TuneResult, one: TuneParameter) -> str:
-    """How much worse the objective gets where the parameter alone is set back; empty where it keeps its value."""
+    """Loss of the objective with the old value of one parameter.
+
+    Empty if the parameter keeps its value.
+    """
     if one.loss is None:
         return "not judged" if one.why else ""
     unit = _unit_of_gain(result)
@@ -173,7 +185,10 @@ def loss_words(result: TuneResult, one: TuneParameter) -> str:
 
 
 def score_words(result: TuneResult, one: TuneTrial) -> str:
-    """The score of a trial: relative to the values of the file, or in the unit of the objective."""
+    """The score of a trial in words.
+
+    It is relative to the values of the file, or in the unit of the objective.
+    """
     if one.score is None:
         return "-"
     return amount(one.score, "ratio" if result.is_ratio else result.unit or "number")
@@ -187,7 +202,7 @@ def trial_words(result: TuneResult, one: TuneTrial) -> str:
 
 
 def tuned_comment(result: TuneResult, file: str) -> str:
-    """What stands above a tuned scenario, as lines of a YAML comment."""
+    """Comment above a tuned scenario, as lines of YAML."""
     lines = [f"Made by weftwork tune from {file}, {plural(len(result.trials), 'trial')}.", *tune_verdict(result)]
     changed = [one for one in result.parameters if one.best != one.before]
     lines += ["Changed:"] if changed else ["Nothing is changed."]

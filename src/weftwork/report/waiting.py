@@ -1,4 +1,6 @@
-"""Who waits for whom in a run that did not end by itself, from the table ``waits``: what is stopped comes first.
+"""The waiting ranks of an unfinished run, from the table ``waits``.
+
+The first cause comes first.
 
 Leaves out: how waits and their causes are found, see `weftwork.study.results.waits`.
 """
@@ -25,12 +27,12 @@ _SHOWN_CHAIN: Final = 4  # chosen: likewise
 _SHOWN_PORTS: Final = 16  # chosen: a ring of so many switches is told whole
 _CAUSES: Final = {
     "dead link": "link {where} is down since {since}",
-    "no path": "no path is left to there{down}",
-    "no route": "no route leads there{down}",
+    "no path": "no path to it is left{down}",
+    "no route": "no route leads to it{down}",
     "deadlock": "it is held in the deadlock",
     "retries exhausted": "its queue pair gave up after too many timeouts",
     "receive missing": "rank {receiver} posts no receive for it, and there are no credits without one",
-    "held back": "neither window nor credits ever let it go",
+    "held back": "neither its window nor its credits ever allowed it",
     "never sent": "rank {peer} has ended without sending it",
     "never joined": "rank {peer} has ended without taking part",
     "never notified": "no other stream of the rank is left that would notify it",
@@ -38,7 +40,9 @@ _CAUSES: Final = {
 
 
 def waiting_lines(run: Run) -> list[str]:
-    """Say who waits for whom, from what is stopped on outwards; no line where nobody waits.
+    """Name the waiting ranks and their causes, first causes first.
+
+    Empty if no rank waits.
 
     Parameters
     ----------
@@ -76,12 +80,12 @@ def _rows(run: Run, name: str) -> list[Row]:
 
 
 def _ranks(rows: Sequence[Row]) -> int:
-    """How many ranks the rows stand for."""
+    """Number of ranks that the rows stand for."""
     return sum({row["rank"]: row["ranks"] for row in rows}.values())
 
 
 def _deadlock(cycle: Sequence[Row]) -> list[str]:
-    """The cycle of a deadlock port by port."""
+    """The cycle of a deadlock, port by port."""
     if not cycle:
         return []
     ports = plural(len(cycle), "port")
@@ -97,7 +101,10 @@ def _deadlock(cycle: Sequence[Row]) -> list[str]:
 
 
 def _chain(rows: Sequence[Row]) -> list[Row]:
-    """From a wait to the one that has to end first; it ends with a cause, or where it would repeat itself."""
+    """The chain from a wait to the wait that has to end first.
+
+    It ends with a cause, or where it would repeat itself.
+    """
     by_rank: defaultdict[int, list[Row]] = defaultdict(list)
     for row in rows:
         by_rank[row["rank"]].append(row)
@@ -134,7 +141,7 @@ def _follow(start: Row, by_rank: Mapping[int, list[Row]]) -> list[Row]:
 
 
 def _preference(row: Row) -> tuple[bool, bool]:
-    """What has a cause first, then what another rank holds up, then what is the rank's own."""
+    """Sort key: first waits with a cause, then for other ranks, then own."""
     return row["stopped_by"] is None, row["blocked_by"] in (None, row["rank"])
 
 
@@ -144,7 +151,7 @@ def _who(row: Row) -> str:
 
 
 def _what(row: Row) -> str:
-    """Operation and message for which a rank waits."""
+    """The operation and message of a waiting rank."""
     where = [row["operation"]] if row["operation"] else []
     if row["pass"]:
         of = f" of micro batch {row['micro_batch']}" if row["micro_batch"] >= 0 else ""
@@ -174,7 +181,7 @@ def _why(row: Row) -> str:
 
 
 def _behind(row: Row) -> str:
-    """For whom a rank waits that is not stopped itself."""
+    """The rank behind a wait that has no cause of its own."""
     if row["waits_for"] == "collective":
         return f"{plural(row['missing'], 'member is', 'members are')} not there yet, the first rank {row['blocked_by']}"
     if row["waits_for"] == "send":
@@ -183,11 +190,11 @@ def _behind(row: Row) -> str:
 
 
 def _without_cause(chain: Sequence[Row], rows: Sequence[Row]) -> str:
-    """A run that was cut, or ranks that wait for each other."""
+    """The text for a cut run, or for ranks in a circle."""
     ranks = f"{plural(_ranks(rows), 'rank')} had work left"
     row = chain[-1]
     if row["blocked_by"] is None or any(each["waits_for"] == "time" or each["state"] == "under way" for each in rows):
         under_way = next((each for each in rows if each["state"] == "under way"), row)
-        return f"{ranks}; {_who(under_way).replace('Rank', 'rank', 1)} {_what(under_way)}, which is under way."
+        return f"{ranks}; {_who(under_way).replace('Rank', 'rank', 1)} {_what(under_way)}, which is in progress."
     circle = ", ".join(str(each["rank"]) for each in chain)
-    return f"{ranks}: ranks wait for each other and nobody sends ({circle}, and again). {_who(row)} {_what(row)}."
+    return f"{ranks}: ranks wait for each other and no rank sends ({circle}, and again). {_who(row)} {_what(row)}."

@@ -1,4 +1,4 @@
-"""Numbers as people say them: three digits and the unit that fits."""
+"""Numbers in words: three digits and a unit that fits."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ __all__ = [
 
 # of a run that has come to the end of simulated time
 CLOCK_ENDED: Final = (
-    f"simulated time ends after {NEVER_PS // SECOND_PS:,} s, and there was work left; a size, a rate, a latency or an"
-    " efficiency makes something take longer."
+    f"simulated time ends after {NEVER_PS // SECOND_PS:,} s, and there was work left. Check sizes, rates, latencies and"
+    " efficiencies: one of them makes the run too long."
 )
 
 FIGURE_KINDS: Final = ("unverified", "chosen")  # kinds of caveats that are told of figures
@@ -56,7 +56,9 @@ _IN_CAPITALS: Final = {"fct": "FCT", "acks": "ACKs", "naks": "NAKs", "cnps": "CN
 
 
 def amount(value: float | None, unit: str) -> str:
-    """Write a number of a summary; a dash where there is none.
+    """Write a number of a summary.
+
+    A dash if there is none.
 
     Parameters
     ----------
@@ -83,7 +85,9 @@ def amount(value: float | None, unit: str) -> str:
 
 
 def unit_of(name: str) -> str:
-    """The unit that a name ends in, as `amount` takes it; ``ratio`` for a name without one.
+    """The unit at the end of a name, for `amount`.
+
+    ``ratio`` for a name without a unit.
 
     Examples
     --------
@@ -106,7 +110,7 @@ def change(share: float) -> str:
 
 
 def has_word(text: str, word: str) -> bool:
-    """Whether a text has a name or a number that is no part of another one.
+    """Whether a text has a name or number as a whole word.
 
     Examples
     --------
@@ -119,7 +123,7 @@ def has_word(text: str, word: str) -> bool:
 
 
 def has_clock_ended(run: Run) -> bool:
-    """Whether a run has come to the end of simulated time with work left."""
+    """Whether a run reached the end of simulated time with work left."""
     return run.status == "stopped" and (run.value("simulated_ps") or 0) >= NEVER_PS
 
 
@@ -136,7 +140,7 @@ def _three(value: float) -> str:
 
 
 def label(name: str) -> str:
-    """Say the name of a number for people, whose unit stands beside the value.
+    """The name of a number for people, without its unit.
 
     Examples
     --------
@@ -149,12 +153,12 @@ def label(name: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Begin with a capital."""
+    """Capitalise the first letter."""
     return text[:1].upper() + text[1:]
 
 
 def typeset(text: str) -> str:
-    """Write units as print has them: a thin space that does not break, and the sign for micro.
+    """Typeset units: a thin unbreakable space, and the sign for micro.
 
     Examples
     --------
@@ -165,7 +169,10 @@ def typeset(text: str) -> str:
 
 
 def unbroken(text: str) -> str:
-    """Tie each number to its unit with a space at which no line breaks; `breaking` makes it a space again."""
+    """Tie each number to its unit with an unbreakable space.
+
+    `breaking` makes it an ordinary space again.
+    """
     return _SPACED.sub("\u00a0", text)
 
 
@@ -175,7 +182,9 @@ def breaking(text: str) -> str:
 
 
 def doubtful_figures(caveats: Iterable[Caveat], *, where: str) -> list[str]:
-    """Name the figures of a run that nobody has verified, and those that were chosen, each kind in a sentence.
+    """Name the unverified and the chosen figures of a run.
+
+    Each kind gets one sentence.
 
     Parameters
     ----------
@@ -186,14 +195,14 @@ def doubtful_figures(caveats: Iterable[Caveat], *, where: str) -> list[str]:
     for caveat in caveats:
         subjects.setdefault(caveat.kind, []).append(caveat.subject)
     return [
-        f"{words}: {', '.join(subjects[kind])}. Their sources stand {where}."
+        f"{words}: {', '.join(subjects[kind])}. Their sources are {where}."
         for kind, words in _FIGURES.items()
         if kind in subjects
     ]
 
 
 def caveat_lines(caveats: Iterable[Caveat]) -> list[str]:
-    """Each text once, behind all that it is true of."""
+    """Each distinct text once, after all its subjects."""
     subjects: dict[str, list[str]] = {}
     for caveat in caveats:
         subjects.setdefault(caveat.text, []).append(caveat.subject)

@@ -1,4 +1,6 @@
-"""The folder of a crossing: what was asked for, a run folder for each contender, setting and seed, and what came of it.
+"""The folder of a crossing.
+
+It has the question, a run folder for each contender, setting and seed, and the result.
 
 ``cross.json`` is written first; ``table.csv`` and ``result.json`` when the crossing ends, each whole.
 Leaves out: the page and the picture, which `weftwork.report` makes.
@@ -26,17 +28,23 @@ __all__ = ["crossing_folder", "is_crossing", "read_crossing", "write_crossing"]
 
 
 def crossing_folder(path: Path, document: Mapping[str, Any]) -> AbstractContextManager[Path]:
-    """Hold the folder of a crossing, made now or found; its parameters are those of `sweep_folder`."""
+    """Hold the folder of a crossing, new or existing.
+
+    Its parameters are those of `sweep_folder`.
+    """
     return sweep_folder(path, document, "cross")
 
 
 def is_crossing(path: Path) -> bool:
-    """Whether a folder is that of a crossing, ended or not."""
+    """Whether a folder is the folder of a crossing, finished or not."""
     return (path / "cross.json").is_file()
 
 
 def write_crossing(path: Path, result: CrossingResult) -> None:
-    """Write table and result of a crossing, each file whole; what was there before is replaced."""
+    """Write table and result of a crossing, each file atomically.
+
+    Existing files are replaced.
+    """
     write_whole(path / "table.csv", _table(result))
     write_whole(path / "result.json", json.dumps(asdict(result), indent=1, allow_nan=False) + "\n")
 
@@ -67,7 +75,7 @@ def _text(value: float | None) -> str:
 
 
 def read_crossing(path: Path) -> CrossingResult:
-    """Read what came of a crossing.
+    """Read the result of a crossing.
 
     Raises
     ------
@@ -79,9 +87,9 @@ def read_crossing(path: Path) -> CrossingResult:
     try:
         found: CrossingResult = TypeAdapter(CrossingResult).validate_json(file.read_bytes())
     except FileNotFoundError as error:
-        text = f"the crossing has not ended, so that there is no result; go on by: {read_command(path)}"
+        text = f"the crossing has not ended, so there is no result; continue with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="cross", text=text)]) from error
     except (OSError, ValidationError) as error:
-        text = f"result.json cannot be read; write it again by: {read_command(path)}"
+        text = f"result.json cannot be read; write it again with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="cross", text=text)]) from error
     return found

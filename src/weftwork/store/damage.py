@@ -1,4 +1,4 @@
-"""What is wrong with the files of a run's folder, found before anybody reads them.
+"""Damage in the files of a run's folder, found before reading.
 
 Leaves out: the values in the tables; of a Parquet file only its two ends are looked at, which a truncated one lacks.
 """
@@ -45,7 +45,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def damages(folder: Path) -> list[Mistake]:
-    """Find what is missing or wrong in a run's folder; each mistake names the file.
+    """Find missing or wrong files in a run's folder.
+
+    Each mistake names the file.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def damages(folder: Path) -> list[Mistake]:
 
 
 def _in_one(folder: Path) -> tuple[list[Mistake], dict[str, Any]]:
-    """What is wrong in a folder, those of its seeds left aside, and its provenance where that is right."""
+    """Damage in a folder without its seeds, and its valid provenance."""
     found: list[Mistake] = []
     listed: dict[str, Any] = {}
     for name, check in (("provenance.json", _in_provenance), ("summary.json", _in_summary)):
@@ -96,12 +98,12 @@ def _in_provenance(document: dict[str, Any]) -> list[str]:
         return [f"found the status {document.get('status')!r}, wanted {', '.join(STATUSES)}"]
     seeds, tables = document.get("seeds", []), document.get("tables", [])
     if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
-        return ["'seeds' is no list of whole numbers"]
+        return ["'seeds' is not a list of whole numbers"]
     if isinstance(tables, dict):
         if not all(isinstance(rows, int) and rows >= 0 for rows in tables.values()):
             return ["'tables' does not have the number of rows of each table"]
     elif not isinstance(tables, list) or not all(isinstance(name, str) for name in tables):
-        return ["'tables' is no list of names"]
+        return ["'tables' is not a list of names"]
     try:
         caveats_of(document, "provenance.json")
     except ConfigError as error:
@@ -110,7 +112,10 @@ def _in_provenance(document: dict[str, Any]) -> list[str]:
 
 
 def _has_rows(tables: dict[str, int] | list[str], name: str) -> bool:
-    """Whether a table has a file; in folders before format 3 every table that is listed has one."""
+    """Whether a table has a file.
+
+    In folders before format 3 every listed table has one.
+    """
     return tables.get(name, 0) > 0 if isinstance(tables, dict) else name in tables
 
 

@@ -1,4 +1,4 @@
-"""The tables of a run as attributes, so that an editor and a notebook complete their names.
+"""The tables of a run as attributes, for completion of their names.
 
 Leaves out: what their columns mean (`weftwork.spec.result`), and how a table is read (`weftwork.store.runs`).
 """
@@ -20,7 +20,7 @@ __all__ = ["RunTables"]
 
 
 class RunTables:
-    """An attribute for each table, which is read as Arrow when it is asked for."""
+    """An attribute for each table, read as Arrow on demand."""
 
     path: Path
 
@@ -34,7 +34,10 @@ class RunTables:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of the tables of the run, with rows or without; of several seeds each has its own (``run.seeds``)."""
+        """Names of the tables of the run, with rows or without.
+
+        Each of several seeds has its own tables (``run.seeds``).
+        """
         return tuple(name for name in TABLES if self.has_table(name))
 
     def __dir__(self) -> list[str]:

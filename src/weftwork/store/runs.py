@@ -1,4 +1,6 @@
-"""A run is a folder, written once: the resolved scenario, a summary, tables in Parquet and where it all came from.
+"""A run is a folder, written once.
+
+It has the resolved scenario, a summary, tables in Parquet, and the provenance.
 
 It is written under a temporary name beside its place and renamed, so that a folder that has its name is whole, and
 ``provenance.json`` is written last, so that a folder that has it is whole. With several seeds the folder holds a run
@@ -52,7 +54,9 @@ __all__ = [
 
 
 def new_folder(name: str, parent: Path = RUNS_FOLDER) -> Path:
-    """Folder for a new run, ``runs/<name>-<time>``, with a number behind it where that is taken.
+    """Folder for a new run, ``runs/<name>-<time>``.
+
+    It has a number behind it if the name is taken.
 
     Parameters
     ----------
@@ -69,14 +73,16 @@ def new_folder(name: str, parent: Path = RUNS_FOLDER) -> Path:
 
 
 def refuse_existing(path: Path) -> None:
-    """Raise ConfigError where a run cannot be written, before the work is done.
+    """Raise ConfigError if a run cannot be written.
+
+    The check is before the work.
 
     Raises
     ------
     ConfigError : the folder is there already, or its parent is a file
     """
     if os.path.lexists(path):
-        text = "is there already; a run is written once, so name another folder"
+        text = "exists already; a run is written once, so name another folder"
         raise ConfigError(str(path), [Mistake(path="output", text=text)])
     for parent in path.absolute().parents:
         if parent.exists():
@@ -132,7 +138,7 @@ def write_run(
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes | Iterable[bytes]]) -> None:
-    """Write files into a folder that nobody else sees yet.
+    """Write files into a folder that is still hidden.
 
     Parameters
     ----------
@@ -150,7 +156,9 @@ def write_files(folder: Path, files: Mapping[str, str | bytes | Iterable[bytes]]
 
 
 def write_beside(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files into a folder that several runs share, each whole; names follow from contents, and stay.
+    """Write files into a folder that several runs share.
+
+    Each is written atomically; names follow from contents, and stay.
 
     Parameters
     ----------
@@ -176,7 +184,9 @@ def write_run_set(
     provenance: Mapping[str, Any],
     answer: Answer | None = None,
 ) -> None:
-    """Write what stands beside the runs of several seeds, each file whole; what was there before is replaced.
+    """Write the common files of several seeds, each atomically.
+
+    Existing files are replaced.
 
     Parameters
     ----------
@@ -215,7 +225,9 @@ def open_run(path: str | Path) -> Run:
 
 
 class Run(Shown, RunTables):
-    """A run that has been written. Files are read when they are asked for; each table is an attribute, as Arrow.
+    """A written run, with its files read on demand.
+
+    Each table is an attribute, as Arrow.
 
     Attributes
     ----------
@@ -239,7 +251,10 @@ class Run(Shown, RunTables):
 
     @cached_property
     def caveats(self) -> tuple[Caveat, ...]:
-        """What a user should know of the result; ConfigError where the file has something else in their place."""
+        """Notes on the result for the user.
+
+        ConfigError if the file has other contents.
+        """
         return tuple(caveats_of(self.provenance, str(self.path / "provenance.json")).values())
 
     @property
@@ -258,17 +273,22 @@ class Run(Shown, RunTables):
 
     @property
     def about(self) -> dict[str, str]:
-        """What ran, in words: name, workload, fabric, transport."""
+        """Name, workload, fabric and transport in words."""
         return dict(self._summary["about"])
 
     @property
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Numbers by name, each with ``value``, ``unit`` and ``text``; with several seeds ``low`` and ``high`` too."""
+        """Numbers by name, each with ``value``, ``unit`` and ``text``.
+
+        Several seeds have ``low`` and ``high`` too.
+        """
         return dict(self._summary["numbers"])
 
     @cached_property
     def answer(self) -> Answer | None:
-        """What it took, what limited it, who is to blame; of several seeds on average. None in an older folder.
+        """Time, limit and culprit of the run.
+
+        For several seeds on average; None in an older folder.
 
         Raises
         ------
@@ -303,7 +323,9 @@ class Run(Shown, RunTables):
         return tuple(Run(folder) for _, folder in sorted(found))
 
     def table(self, name: str) -> pa.Table:
-        """Read one table as Arrow, by its name in `weftwork.spec.result.TABLES`; an empty one has its columns.
+        """Read one table as Arrow, by its name.
+
+        Names are in `weftwork.spec.result.TABLES`; an empty table has its columns.
 
         Raises
         ------
@@ -318,7 +340,10 @@ class Run(Shown, RunTables):
         return read_table(self.path, name) if file.is_file() else table_schema(name).empty_table()
 
     def has_table(self, name: str) -> bool:
-        """Whether the run has a table, with rows or without; an older Weftwork did not write each of today's."""
+        """Whether the run has a table, with rows or without.
+
+        An older Weftwork did not write all present tables.
+        """
         return name in TABLES and (table_file(self.path, name).is_file() or is_known_empty(self.provenance, name))
 
     def query(self, sql: str) -> pa.Table:
@@ -350,7 +375,10 @@ class Run(Shown, RunTables):
 
     @cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
-        """Views of the tables; kept, since a page asks sixty times and to connect takes longer than to answer."""
+        """Views of the tables, kept for later queries.
+
+        A page asks sixty times, and connecting takes longer than an answer.
+        """
         import duckdb
 
         database = duckdb.connect()
@@ -360,7 +388,9 @@ class Run(Shown, RunTables):
 
 @contextmanager
 def fresh_folder(path: Path) -> Iterator[Path]:
-    """Make a folder that takes its name when everything is in it, and vanishes when something fails.
+    """Make a folder that gets its name when complete.
+
+    It vanishes if something fails.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""The folder of a sweep: what was asked for, a run folder for each point and seed, and one table of what came out.
+"""The folder of a sweep.
+
+It has the question, a run folder for each point and seed, and one table of the results.
 
 ``sweep.json`` is written first and says which sweep it is; ``runs`` holds the run folders, each whole or not there;
 ``table.parquet``, ``table.csv`` and ``result.json`` are written when the sweep ends, each whole, and ``command.txt``
@@ -44,7 +46,9 @@ _NOUN: Final = {"sweep": "sweep", "tune": "tuning", "cross": "crossing", "design
 
 @contextmanager
 def sweep_folder(path: Path, document: Mapping[str, Any], kind: Kind = "sweep") -> Iterator[Path]:
-    """Hold the folder of a sweep or a tuning, made now or found, so that nobody else writes to it meanwhile.
+    """Hold the folder of a sweep or a tuning, new or existing.
+
+    Nobody else can write to it meanwhile.
 
     Parameters
     ----------
@@ -79,13 +83,13 @@ def sweep_folder(path: Path, document: Mapping[str, Any], kind: Kind = "sweep") 
 
 
 def _claim(path: Path, document: Mapping[str, Any], kind: Kind) -> None:
-    """Write down which sweep the folder holds, or refuse where it is another one."""
+    """Write the identity of the folder's sweep, or refuse another sweep."""
     file = path / f"{kind}.json"
     if not file.exists():
         own = {f"{kind}.lock", file.name, RUNS}  # what may have been written before it was ended at once
         others = [one.name for one in path.iterdir() if one.name not in own]
         if others or any((path / RUNS).iterdir()):
-            raise _wrong(path, f"holds something else than a {_NOUN[kind]}; name another folder")
+            raise _wrong(path, f"has other contents than a {_NOUN[kind]}; name another folder")
         write_whole(file, json.dumps({"format": SWEEP_FORMAT, **document}, indent=2) + "\n")
         return
     try:
@@ -102,7 +106,9 @@ def _claim(path: Path, document: Mapping[str, Any], kind: Kind) -> None:
 
 
 def write_result(path: Path, result: SweepResult) -> None:
-    """Write table and result of a sweep, each file whole; what was there before is replaced.
+    """Write table and result of a sweep, each file atomically.
+
+    Existing files are replaced.
 
     Parameters
     ----------
@@ -124,17 +130,20 @@ def write_result(path: Path, result: SweepResult) -> None:
 
 
 def is_sweep(path: Path) -> bool:
-    """Whether a folder is that of a sweep, ended or not."""
+    """Whether a folder is the folder of a sweep, finished or not."""
     return (path / "sweep.json").is_file()
 
 
 def write_command(path: Path, command: str) -> None:
-    """Write the command that made a sweep, and goes on with it, into its folder."""
+    """Write the command that made and continues a sweep into its folder."""
     write_whole(path / _COMMAND, command + "\n")
 
 
 def read_command(path: Path) -> str:
-    """Return the command that made a sweep, a tuning or a design; that of its folder alone where Python made it."""
+    """Return the command that made a sweep, a tuning or a design.
+
+    If Python made it, the command has the folder alone.
+    """
     file = path / _COMMAND
     if file.is_file():
         return file.read_text(encoding="utf-8").strip()
@@ -145,7 +154,7 @@ def read_command(path: Path) -> str:
 
 
 def read_result(path: Path) -> SweepResult:
-    """Read what came of a sweep.
+    """Read the result of a sweep.
 
     Parameters
     ----------
@@ -163,16 +172,16 @@ def read_result(path: Path) -> SweepResult:
     try:
         found: SweepResult = TypeAdapter(SweepResult).validate_json(file.read_bytes())
     except FileNotFoundError as error:
-        text = f"the sweep has not ended, so that there is no result; go on by: {read_command(path)}"
+        text = f"the sweep has not ended, so there is no result; continue with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="sweep", text=text)]) from error
     except (OSError, ValidationError) as error:
-        text = f"result.json cannot be read; write it again by: {read_command(path)}"
+        text = f"result.json cannot be read; write it again with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="sweep", text=text)]) from error
     return found
 
 
 def sweep_table(result: SweepResult) -> pa.Table:
-    """One row for each point: its keys, how it ended, and every number of its runs.
+    """One row for each point: keys, status, and all numbers.
 
     Returns
     -------

@@ -1,4 +1,6 @@
-"""The tables of a run folder: one Parquet file for each table with rows, read with the names of today.
+"""The tables of a run folder.
+
+There is one Parquet file for each table with rows; columns have today's names.
 
 The provenance has the number of rows of every table, so that a table without a file is known to be empty.
 Leaves out: what the columns mean (`weftwork.spec.result`).
@@ -40,13 +42,16 @@ def table_schema(name: str) -> pa.Schema:
 
 
 def is_known_empty(provenance: Mapping[str, Any], name: str) -> bool:
-    """Whether a run says that a table of it has no rows; folders of an older format have a file for each table."""
+    """Whether a run has an empty table without a file.
+
+    Folders of an older format have a file for each table.
+    """
     rows = provenance.get("tables")
     return isinstance(rows, dict) and rows.get(name) == 0
 
 
 def read_table(folder: Path, name: str) -> pa.Table:
-    """Read a table; columns of an older folder get the names of today.
+    """Read a table with today's names of columns.
 
     Raises
     ------
@@ -65,7 +70,7 @@ def read_table(folder: Path, name: str) -> pa.Table:
 
 
 def create_views(database: duckdb.DuckDBPyConnection, folder: Path, provenance: Mapping[str, Any]) -> None:
-    """Create a view for each table of a run; columns of an older folder get the names of today.
+    """Create a view for each table of a run, with today's names.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""The folder of a tuning: what was asked for, run folders, the trials as a table, and scenarios with the best values.
+"""The folder of a tuning.
+
+It has the question, run folders, a table of trials, and scenarios with the best values.
 
 ``tune.json`` is written first and says which tuning it is; ``runs``, ``finalists`` and ``fresh`` hold the run folders
 of its three phases; ``trials.csv``, ``result.json`` and the tuned scenarios are written when it ends, each whole.
@@ -29,12 +31,14 @@ __all__ = ["is_tuning", "read_tuning", "trials_table", "write_tuning"]
 
 
 def is_tuning(path: Path) -> bool:
-    """Whether a folder is that of a tuning, ended or not."""
+    """Whether a folder is the folder of a tuning, finished or not."""
     return (path / "tune.json").is_file()
 
 
 def write_tuning(path: Path, result: TuneResult, tuned: Mapping[str, str]) -> None:
-    """Write what came of a tuning, each file whole; what was there before is replaced.
+    """Write the result of a tuning, each file atomically.
+
+    Existing files are replaced.
 
     Parameters
     ----------
@@ -53,7 +57,7 @@ def write_tuning(path: Path, result: TuneResult, tuned: Mapping[str, str]) -> No
 
 
 def read_tuning(path: Path) -> TuneResult:
-    """Read what came of a tuning.
+    """Read the result of a tuning.
 
     Parameters
     ----------
@@ -70,16 +74,16 @@ def read_tuning(path: Path) -> TuneResult:
     try:
         found: TuneResult = TypeAdapter(TuneResult).validate_json((path / "result.json").read_bytes())
     except FileNotFoundError as error:
-        text = f"the tuning has not ended, so that there is no result; go on by: {read_command(path)}"
+        text = f"the tuning has not ended, so there is no result; continue with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="tune", text=text)]) from error
     except (OSError, ValidationError) as error:
-        text = f"result.json cannot be read; write it again by: {read_command(path)}"
+        text = f"result.json cannot be read; write it again with: {read_command(path)}"
         raise ConfigError(str(path), [Mistake(path="tune", text=text)]) from error
     return found
 
 
 def trials_table(result: TuneResult) -> pa.Table:
-    """One row for each trial: its values, how it ended, and its score.
+    """One row for each trial: its values, its status, and its score.
 
     Returns
     -------

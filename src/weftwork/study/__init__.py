@@ -1,1 +1,1 @@
-"""Floor 5: the only place that puts the parts together."""
+"""Floor 5: the only package that combines all parts."""

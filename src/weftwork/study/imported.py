@@ -1,4 +1,4 @@
-"""From what another program's arguments say to a scenario that `weftwork run` accepts.
+"""A scenario for `weftwork run` from another program's arguments.
 
 Arguments say nothing about the fabric: it is the one that most of the documents have, and that is told as assumed.
 Leaves out: what arguments mean (`weftwork.workload.imports.megatron`).
@@ -34,7 +34,7 @@ _OPTIONS: Final = {"fabric.gpus": "--gpus", "fabric.node": "--node"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportedScenario:
-    """A scenario that was written from arguments.
+    """A scenario written from arguments.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def scenario_of_import(found: MegatronImport, *, name: str, source: str, node: s
     """
     if found.gpus is None:
         hint = "".join(f"; {key}: {why}" for key, why in found.ignored.items() if why.endswith("GPUs is unknown"))
-        text = f"missing, wanted the number of GPUs here, or --nnodes and --nproc-per-node of a launcher{hint}"
+        text = f"is missing, wanted the number of GPUs here, or --nnodes and --nproc-per-node of a launcher{hint}"
         raise ConfigError(source, [Mistake(path="--gpus", text=text)])
     tree = {"schema": SCHEMA, "name": name, "fabric": _fabric(found.gpus, node), **sections_of_import(found)}
     config = None
@@ -72,7 +72,7 @@ def scenario_of_import(found: MegatronImport, *, name: str, source: str, node: s
         config = (str(found.keys["training.model"]), json.dumps(dict(found.config), indent=2) + "\n")
     assumed = {"fabric.topology": f"{TOPOLOGY} with {SWITCH}: arguments say nothing about switches"}
     if node is None:
-        assumed["fabric.node"] = f"{NODE}: --node says another one"
+        assumed["fabric.node"] = f"{NODE}: --node chooses another server"
     written = ImportedScenario(text=write_tree(tree), config=config, assumed=assumed)
     _refuse(written, found, source)
     return written
@@ -83,7 +83,10 @@ def _fabric(gpus: int, node: str | None) -> dict[str, Any]:
 
 
 def sections_of_import(found: MegatronImport) -> dict[str, Any]:
-    """Keys as a tree, the model first; what a scenario has by default only where an argument says it."""
+    """Imported keys as a tree, the model first.
+
+    A default of the scenario is written only if an argument gives it.
+    """
     order = sorted(found.keys, key=lambda key: key != "training.model")
     tree: dict[str, Any] = {}
     for key in order:
@@ -99,7 +102,7 @@ def sections_of_import(found: MegatronImport) -> dict[str, Any]:
 
 
 def _refuse(written: ImportedScenario, found: MegatronImport, source: str) -> None:
-    """Prepare the scenario where nothing of it is kept, and give mistakes the arguments that they come from."""
+    """Prepare the scenario in a temporary folder, and trace mistakes to arguments."""
     with TemporaryDirectory(prefix="weftwork-import-") as folder:
         path = Path(folder) / "scenario.yaml"
         path.write_text(written.text, encoding="utf-8")
@@ -112,7 +115,10 @@ def _refuse(written: ImportedScenario, found: MegatronImport, source: str) -> No
 
 
 def _placed(mistake: Mistake, found: MegatronImport) -> Mistake:
-    """A mistake of the scenario as one of the arguments; keys that nobody gave keep their names."""
+    """A mistake of the scenario as a mistake of the arguments.
+
+    Keys that nobody gave keep their names.
+    """
     argument, line = found.places.get(mistake.path, (_OPTIONS.get(mistake.path), None))
     path = mistake.path if argument is None else f"{argument} ({mistake.path})"
     return Mistake(path=path, text=mistake.text, line=line, fix=mistake.fix)

@@ -1,4 +1,4 @@
-"""Run the job of a scenario on the flow engine, before and after a loss in its fabric.
+"""Run a scenario's job on the flow engine before and after a loss.
 
 The loss is a list of faults at 0 s that routes and queue pairs know of at once, so that the rules of failover hold
 (decision 0012) and the time is that of a job that goes on, not of the second in which something broke.
@@ -42,7 +42,7 @@ HOST_LOST: Final = "host lost"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobLoss:
-    """A job with and without some of its fabric.
+    """A job with and without a part of its fabric.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ def job_without(
     user_code: bool = True,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> JobLoss:
-    """Run the job of a scenario on its fabric, and on the fabric without some of it.
+    """Run a scenario's job with and without a part of the fabric.
 
     Faults of the scenario happen in both runs.
 
@@ -94,7 +94,7 @@ def job_without(
     before = _ran(whole, on_progress)
     quantity = next((name for name in HEADLINES if name in before.summary), None)
     if quantity is None:
-        text = "found no workload whose end has a time, wanted training, a collective or traffic that ends"
+        text = "found a workload without an end time, wanted training, a collective or traffic that ends"
         raise ConfigError(str(file), [Mistake(path="--iteration", text=text)])
     cut_off, is_host_lost = _cut_off(whole, lost_nodes, lost_links)
     stopped, after_ps, status = "", None, HOST_LOST
@@ -117,7 +117,10 @@ def job_without(
 
 
 def _on_flows(scenario: Scenario) -> Scenario:
-    """The scenario by flows, with routes and queue pairs that know of a fault at once."""
+    """The scenario for the flow engine, with immediate knowledge of faults.
+
+    Routes and queue pairs know of a fault at once.
+    """
     engine = scenario.engine.model_copy(update={"fidelity": "flow", "record": type(scenario.engine.record)()})
     fabric = scenario.fabric.model_copy(update={"reconvergence_delay_ps": 0, "failover_delay_ps": 0})
     return scenario.model_copy(update={"engine": engine, "fabric": fabric, "reliability": None})
@@ -125,7 +128,7 @@ def _on_flows(scenario: Scenario) -> Scenario:
 
 def _ran(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> Results:
     if not isinstance(prepared.engine_input, FlowInput):
-        raise TypeError("prepared for another engine than that of flows")
+        raise TypeError("the scenario was not prepared for the flow engine")
     prepared = replace(prepared, series=None)
     execution = execute(prepared, on_progress, what_if="none")
     if execution.interrupted:
@@ -134,13 +137,13 @@ def _ran(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> 
 
 
 def _time(found: Results, quantity: str) -> int | None:
-    """The time of a run that has ended."""
+    """The time of a finished run."""
     value = found.summary[quantity].value
     return None if value is None or found.status != DONE else int(value)
 
 
 def _faults(fabric: Fabric, lost_nodes: NDArray[np.bool_], lost_links: NDArray[np.bool_]) -> list[FaultSection]:
-    """The loss as faults at 0 s: switches and hosts by their names, other links by theirs."""
+    """The loss as faults at 0 s, by name."""
     own = lost_links & ~(lost_nodes[fabric.links["a"]] | lost_nodes[fabric.links["b"]])
     kinds = [("nic" if fabric.node_kind[node] == HOST else "switch", fabric.node_names[node])
              for node in np.flatnonzero(lost_nodes).tolist()]  # fmt: skip
@@ -151,7 +154,10 @@ def _faults(fabric: Fabric, lost_nodes: NDArray[np.bool_], lost_links: NDArray[n
 def _cut_off(
     prepared: Prepared, lost_nodes: NDArray[np.bool_], lost_links: NDArray[np.bool_]
 ) -> tuple[tuple[str, ...], bool]:
-    """GPUs of the job without a NIC port, and whether one of its hosts is lost."""
+    """GPUs of the job without a NIC port, and host losses.
+
+    The second value says whether one of the job's hosts is lost.
+    """
     fabric, placement = prepared.fabric, prepared.job.placement
     node = fabric.hosts[placement.host]
     gone = lost_links[fabric.ports.link[fabric.ports.base[node][:, None] + placement.nics]].all(axis=1)

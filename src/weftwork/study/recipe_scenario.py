@@ -1,4 +1,6 @@
-"""A public recipe as a scenario: its plan and software on servers of its GPU, and a fabric without a bottleneck.
+"""A public recipe as a scenario.
+
+It has the plan and software on servers of its GPU, and a fabric without a bottleneck.
 
 What a scenario cannot say of a recipe stands above it as a comment.
 Source: `weftwork.workload.recipes`.
@@ -35,6 +37,6 @@ def recipe_scenario(name: str) -> str:
     cluster = bridge_cluster(recipe.gpu, recipe.gpus)
     tree = training_tree(name, made, recipe.plan(made), cluster, recipe.software(release))
     where = f"NVIDIA-NeMo/Megatron-Bridge at {RELEASES[release]}, {recipe.file}, {recipe.recipe}"
-    lines = [where, "The fabric is none of the recipe's: one leaf, packets sprayed."]
+    lines = [where, "The fabric is not part of the recipe: one leaf, packets sprayed."]
     lines += [f"Left out: {words}." for words in recipe.unplanned]
     return "".join(f"# {line}\n" for line in lines) + write_tree(tree)

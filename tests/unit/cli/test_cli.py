@@ -91,7 +91,7 @@ def test_run_as_json_is_one_object(command: Command) -> None:
     assert document["run"] == "out"
     assert document["status"] == "complete"
     assert document["numbers"]["flows_completed"] == {
-        "value": 7, "unit": "count", "text": "Messages that arrived whole.",
+        "value": 7, "unit": "count", "text": "Messages that arrived completely.",
     }  # fmt: skip
     assert weftwork.open_run("out").provenance["seed"] == 5
 
@@ -232,7 +232,7 @@ def test_progress_says_share_rate_and_time_left() -> None:
     unknown = Progress(simulated_ps=5, packet_hops=0, share=None)
     assert line(unknown, unknown, 10.0) == "5 ps simulated"
     repeated = Progress(simulated_ps=5, packet_hops=0, share=0.5, is_repeat=True)
-    assert line(repeated, repeated, 10.0).startswith("a step failed; repeating to find its line")
+    assert line(repeated, repeated, 10.0).startswith("a step failed; it is repeated to find its line")
 
 
 def test_progress_counts_from_the_start_of_each_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_what_the_total_lacks_is_said(cost: Command) -> None:
     out = cost("pod.yaml", "--set", "fabric.link_delay=20us", "--set", "fabric.switch=tomahawk-6").out
     assert "Not priced: 135 x switch 'tomahawk-6' with 256 ports; " in out
     assert "1,016 x no medium of the book for 400Gbps, 4,000 m, host to switch" in out
-    assert "NICs are 100 % of $1.778M ($1.524M to $2.032M), without what is not priced;" in out
+    assert "NICs are 100 % of $1.778M ($1.524M to $2.032M), without unpriced items;" in out
 
 
 def test_a_microsecond_of_delay_is_200_metres(cost: Command) -> None:

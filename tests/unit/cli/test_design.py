@@ -114,7 +114,7 @@ def test_report_makes_the_page_again(command: Command, tmp_path: Path) -> None:
     (tmp_path / "out/result.json").write_text("{}", encoding="utf-8")
     wrong = command("report", "out")
     assert wrong.code == 2
-    assert "write it again by: weftwork design job.yaml" in wrong.err
+    assert "write it again with: weftwork design job.yaml" in wrong.err
 
 
 def test_a_budget_prunes_and_another_budget_runs_nothing_anew(command: Command, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_budget_prunes_and_another_budget_runs_nothing_anew(command: Command, 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--budget", "1k"), "no candidate is left of 4: 4 since it costs more than the budget"),
+        (("--budget", "1k"), "no candidate is left; 4 candidates were pruned: 4 because it costs more than the budget"),
         (("--budget", "much"), "--budget  found 'much', wanted an amount above 0 such as 80M"),
         (("--power", "0"), "--power  found '0', wanted an amount above 0 such as 2MW"),
         (("--only", "topolgy=fat-tree"), "found 'topolgy', wanted one of topology, switch"),
@@ -144,7 +144,7 @@ def test_a_budget_prunes_and_another_budget_runs_nothing_anew(command: Command, 
         (("--only", "switch=spectrum4"), "did you mean 'spectrum-4'?"),
         (("--only", "planes"), "found 'planes', wanted KEY=VALUE,VALUE such as topology=rail-only,fat-tree"),
         (("--gpus", "63"), "--gpus  found 63, wanted a multiple of 8"),
-        (("--closed-forms",), "closed forms know training alone; leave --closed-forms out"),
+        (("--closed-forms",), "closed forms exist only for training; leave --closed-forms out"),
         (("--prices", "cheap"), "found 'cheap', which is no file, wanted street-2025"),
         (("--set", "fabric.node=dgx-h10"), "did you mean 'dgx-h100'?"),
         (("--set", "transport.load_balancing=spry"), "did you mean 'spray'?"),
@@ -164,7 +164,7 @@ def test_what_cannot_be_is_refused_and_leaves_no_folder(
 def test_a_number_of_gpus_is_needed(command: Command, tmp_path: Path) -> None:
     found = command("design", "job.yaml", *ONLY, "-o", "new")
     assert found.code == 2
-    assert "--gpus  is needed where the file does not say fabric.gpus; such as --gpus 16384" in found.err
+    assert "--gpus  is missing, and the file has no fabric.gpus; give it, such as --gpus 16384" in found.err
     assert not (tmp_path / "new").exists()
 
 
@@ -200,13 +200,13 @@ def test_another_question_in_the_same_folder_is_refused(command: Command, tmp_pa
     assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
-    assert "holds something else than a design" in command(*SMALL, "-o", "mine").err
+    assert "has other contents than a design" in command(*SMALL, "-o", "mine").err
 
 
 def test_closed_forms_alone_run_nothing_and_say_so_everywhere(command: Command, tmp_path: Path) -> None:
     found = command(*CLOSED, "-o", "closed")
     assert found.code == 0, found.err
-    assert "no run stands behind this front" in found.out
+    assert "no fabric on this front was run" in found.out
     told = document(tmp_path / "closed")
     assert told["by"] == "closed forms"
     assert all(one["run"] == "" and one["time_ps"] == one["closed_form_ps"]["most"] for one in told["candidates"])
@@ -250,7 +250,7 @@ def test_a_training_job_without_a_plan_gets_one(command: Command, tmp_path: Path
     )
     found = command(*CLOSED, *fixed, "-o", "closed")
     assert found.code == 0, found.err
-    assert "The plan is the best that a search found on a fabric that does not block" in found.out
+    assert "The plan is the best one of a search on a non-blocking fabric" in found.out
     told = document(tmp_path / "closed")
     assert told["plan"]["data"] >= 1
     read = weftwork.read_scenario(tmp_path / "closed/fabrics" / f"{told['knee']}.yaml")
@@ -290,13 +290,13 @@ def test_a_confirmation_is_printed_and_kept(command: Command, tmp_path: Path) ->
     assert "f000 packet by packet" in (tmp_path / "confirmed/page.html").read_text(encoding="utf-8")
     wrong = command(*line, "--confirm", "f00")
     assert wrong.code == 2
-    assert "found 'f00', wanted knee or a candidate that was left: f000; did you mean 'f000'?" in wrong.err
+    assert "found 'f00', wanted knee or a candidate that was not pruned: f000; did you mean 'f000'?" in wrong.err
 
 
 def test_a_job_that_does_not_train_is_not_confirmed_and_says_what_to_run(command: Command) -> None:
     found = command(*SMALL, "-o", "out", "--confirm", "knee")
     assert found.code == 2
-    assert "--confirm  confirms training jobs; run another by: weftwork run out/fabrics/" in found.err
+    assert "--confirm  confirms only training jobs; run other jobs with: weftwork run out/fabrics/" in found.err
 
 
 @pytest.mark.deep
@@ -317,7 +317,9 @@ def test_a_design_that_is_interrupted_goes_on_where_it_was(tmp_path: Path) -> No
 
     found = call()
     assert found.returncode == 128 + signal.SIGINT, found.stderr
-    assert "the design was interrupted: what has run is kept; go on by: weftwork design acts.yaml" in found.stderr
+    assert (
+        "the design was interrupted: finished runs are kept; continue with: weftwork design acts.yaml" in found.stderr
+    )
     told = document(tmp_path / "out")
     assert told["end"] == "interrupted"
     assert "This design has not ended" in (tmp_path / "out/page.html").read_text(encoding="utf-8")

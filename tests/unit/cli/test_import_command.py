@@ -91,7 +91,7 @@ def test_one_object_has_what_the_tables_say(command: Command) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("-o", "there.yaml"), "'there.yaml' is there already"),
+        (("-o", "there.yaml"), "'there.yaml' exists already"),
         (("-o", "a.json"), "wanted a name that ends in .yaml"),
         (("-o", "none/a.yaml"), "cannot be written: No such file or directory"),
         (("--gpus", "0"), "found 0, wanted a whole number from 1"),
@@ -112,7 +112,7 @@ def test_a_model_of_somebody_else_is_not_overwritten(command: Command) -> None:
     Path("nemo.json").write_text("mine", encoding="utf-8")
     answer = command(str(GOLDEN / "nemo.yaml"))
     assert (answer.code, list(Path().iterdir())) == (2, [Path("nemo.json")])
-    assert "'nemo.json' is there already" in answer.err
+    assert "'nemo.json' exists already" in answer.err
 
 
 def test_without_gpus_it_is_said_what_is_missing(command: Command) -> None:

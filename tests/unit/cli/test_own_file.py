@@ -145,7 +145,7 @@ def test_new_overwrites_nothing(command: Command, tmp_path: Path, name: str) -> 
     (tmp_path / name).write_text("kept", encoding="utf-8")
     answer = command("new", "traffic", "mine")
     assert answer.code == 2
-    assert f"'{name}' is there already" in answer.err
+    assert f"'{name}' exists already" in answer.err
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text(encoding="utf-8") == "kept"
 

@@ -197,7 +197,7 @@ def test_a_scenario_without_training_is_refused(
     file = tmp_path / "traffic.yaml"
     file.write_text("{schema: 2, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation}}", "utf-8")
     assert run(monkeypatch, "plan", str(file), "-o", str(tmp_path / "plan")) == 2
-    assert "training  is needed" in capsys.readouterr().err
+    assert "training  is missing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("schedule", ["zb-h1", "dualpipe", "gpipe"])
@@ -291,7 +291,7 @@ def test_a_plan_of_arguments_that_cannot_be_is_named(
     [
         (["--megatron", "--bf16", "--gpus", "16"], "--model  is missing without FILE and an argument of --megatron"),
         (["--megatron", ARGUMENTS], "--gpus  is missing"),
-        (["--megatron", ARGUMENTS, "--gpus", "16", "--global-batch", "8"], "--global-batch  says what --global"),
+        (["--megatron", ARGUMENTS, "--gpus", "16", "--global-batch", "8"], "--global-batch  repeats --global"),
         (["--megatron", "--num-layers 24 --hidden-size many", "--gpus", "16"], "--hidden-size"),
         (["FILE", "--model", "gpt-1.7b"], "--model  is for a search without FILE"),
     ],

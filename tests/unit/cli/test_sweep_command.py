@@ -40,7 +40,7 @@ def test_a_sweep_ends_in_a_verdict_a_table_and_a_page(command: Command, tmp_path
     found = command("sweep", "tiny.yaml", *set_, "--seeds", "3", "-j", "2", "-o", "out")
     assert found.code == 0, found.err
     assert "4 points, 12 runs, 2 at a time" in found.err
-    assert "each by its keys\n" in found.err
+    assert " of memory each, by its keys\n" in found.err
     assert found.out.startswith("Senders 3, size 50KB is best: completion time ")
     assert "intervals over seeds" in found.out
     assert "matters most" in found.out
@@ -79,7 +79,7 @@ def test_a_section_of_the_file_is_swept_and_a_setting_goes_before_its_grid(comma
     assert [row["status"] for row in rows] == ["complete", "complete", "refused", *["complete"] * 3]
     assert "found 9, wanted at most 7" in rows[2]["reason"]
     assert found.out.startswith("Size 100KB, senders ")  # of zipped keys the first
-    assert "One seed: no statement on noise" in found.out
+    assert "With one seed the noise is unknown" in found.out
     assert "1 point has no result to judge: 1 refused." in found.out
 
 
@@ -114,9 +114,9 @@ def test_report_makes_the_page_of_a_sweep_again(command: Command, tmp_path: Path
         assert text in wrong.err
     (out / "result.json").write_text('{"name": 1}', encoding="utf-8")
     again = "weftwork sweep tiny.yaml --set traffic.senders=3,7 --seeds 2 -o out"
-    assert f"result.json cannot be read; write it again by: {again}" in command("report", "out").err
+    assert f"result.json cannot be read; write it again with: {again}" in command("report", "out").err
     (out / "result.json").unlink()
-    assert f"the sweep has not ended, so that there is no result; go on by: {again}" in command("report", "out").err
+    assert f"the sweep has not ended, so there is no result; continue with: {again}" in command("report", "out").err
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_report_makes_the_page_of_a_sweep_again(command: Command, tmp_path: Path
     [
         ((), "nothing to sweep over"),
         (("--set", "traffic.senders=3,3"), "found a value twice"),
-        (("--set", "traffic.senders=3,"), "found nothing between two commas"),
+        (("--set", "traffic.senders=3,"), "found an empty value between two commas"),
         (("--set", "traffic.senders=3", "--seeds", "0"), "wanted at least one"),
         (("--set", "traffic.senders=3", "--within", "traffic.sender"), "did you mean 'traffic.senders'?"),
     ],
@@ -171,7 +171,7 @@ def test_a_second_sweep_into_the_same_folder_is_refused(command: Command, tmp_pa
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
     mine = command("sweep", "tiny.yaml", "--set", "traffic.senders=3", "-o", "mine")
     assert mine.code == 2
-    assert "holds something else than a sweep" in mine.err
+    assert "has other contents than a sweep" in mine.err
 
 
 def test_a_disk_that_fills_says_so_and_how_to_go_on(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,10 @@ def test_a_disk_that_fills_says_so_and_how_to_go_on(command: Command, monkeypatc
     arguments = ("sweep", "tiny.yaml", "--set", "traffic.senders=2,3,4,5", "-o", "out", "-j", "1")
     found = command(*arguments)
     assert found.code == 1
-    assert "the disk is full: 2 of 4 runs are whole and kept in out/runs; free some space, then go on by: " in found.err
+    assert (
+        "the disk is full: 2 of 4 runs are whole and kept in out/runs; free some space, then continue with: "
+        in found.err
+    )
 
 
 def swept(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -197,8 +200,8 @@ def test_a_sweep_that_is_interrupted_goes_on_where_it_was(tmp_path: Path) -> Non
     line = f"sweep {file.name} --set traffic.kilobytes=1,2 --set traffic.presses=0,1 -j 1 -o out"
     found = swept(tmp_path, line)
     assert found.returncode == 128 + signal.SIGINT, found.stderr
-    assert "the sweep was interrupted: 1 of 4 runs are whole and kept in out/runs; go on by: " in found.stderr
-    command = next(one for one in found.stderr.splitlines() if "go on by: " in one).partition("go on by: ")[2]
+    assert "the sweep was interrupted: 1 of 4 runs are whole and kept in out/runs; continue with: " in found.stderr
+    command = next(one for one in found.stderr.splitlines() if "continue with: " in one).partition("continue with: ")[2]
     assert command == f"weftwork {line}"
     assert len(list((tmp_path / "out/runs").iterdir())) == 1
     again = swept(tmp_path, line)

@@ -82,13 +82,13 @@ def test_a_fabric_as_json(command: Command) -> None:
 
 def test_a_switch_with_any_number_of_ports_says_how_to_mend_it(command: Command) -> None:
     out = command("plain.yaml", "--limits").out
-    assert "Nothing ends this fabric: leaf0 ('plain') has any number of ports. Set fabric.radix" in out
+    assert "This fabric has no largest size: leaf0 ('plain') has any number of ports. Set fabric.radix" in out
     assert json.loads(command("plain.yaml", "--limits", "--json").out)["is_endless"]
 
 
 def test_of_a_general_file_only_ports_are_known(command: Command) -> None:
     out = command(str(EXAMPLES / "two_leaves.json"), "--limits").out
-    assert "is not known: links below tier 1 have different rates. Ports left over:" in out
+    assert "is not known: links below tier 1 have different rates. Free ports:" in out
 
 
 def test_a_step_that_brings_nothing_has_its_reason(command: Command) -> None:
@@ -107,8 +107,8 @@ def test_a_fabric_is_exported_beside_its_limits(command: Command, tmp_path: Path
     [
         ([], "Missing argument 'FILE'"),
         (["--limits", "--export", "a.json", "--set", "fabric.radix=4"], "--set .*needs FILE"),
-        (["superpod.yaml", "--limits", "--radix", "4"], "--radix .*asks about trees of a switch"),
-        (["superpod.yaml", "--switch", "quantum-2"], "--switch .*asks about trees of a switch"),
+        (["superpod.yaml", "--limits", "--radix", "4"], "--radix .*is about trees of a switch"),
+        (["superpod.yaml", "--switch", "quantum-2"], "--switch .*is about trees of a switch"),
         (["superpod.yaml", "--limits", "--without", "leaf0"], "--without .*leave one out"),
         (["--limits", "--radix", "8", "--switch", "quantum-2"], "--radix .*leave one out"),
         (["--limits", "--switch", "plain"], "--switch .*any number of ports"),

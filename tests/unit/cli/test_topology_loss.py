@@ -49,7 +49,7 @@ def test_routes_with_valleys_are_told_with_an_example() -> None:
     assert "`fabric.routing: up-down` forbids them: 1 pair has no route left." in text
     assert "The fewest disjoint paths join leaf0 and leaf1." in text
     cut = told(FABRIC, ["leaf0/up"])
-    assert "No route up and then down any more: 3 of 6 pairs of leaves that keep hosts, 3 of them no path" in cut
+    assert "No route up and then down any more: 3 of 6 pairs of leaves that keep hosts, 3 of them without" in cut
     assert "valley" not in cut
     assert "no shortest route has a valley." in told(FABRIC, ["spine0"])
 
@@ -87,7 +87,7 @@ def test_rails_of_one_pod_say_what_bisection_does_not_tell() -> None:
     out, text = console()
     print_random(out, fabric, measure_random(fabric, chance, seeds=2))
     assert "3 of them" in text.getvalue()
-    assert "it does not tell what traffic between rails loses" in text.getvalue()
+    assert "It does not measure losses of traffic between rails" in text.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_rails_of_one_pod_say_what_bisection_does_not_tell() -> None:
         ({}, "an iteration takes 1.5 s, 50.00 % longer than the 1 s before."),
         ({"after_ps": 10**12, "slowdown": 1.0}, "an iteration takes 1 s, as long as before."),
         ({"quantity": "completion_ps", "after_ps": None, "slowdown": None, "cut_off": ("rank 3 (host0, GPU 3)",)},
-         "The job cannot go on. Before, all traffic took 1 s.\nNo NIC port is left for rank 3 (host0, GPU 3).\n"),
-        ({"before_ps": None, "slowdown": None, "status_before": "stuck"}, "does not end on the whole fabric either"),
+         "The job cannot continue. Before, all traffic took 1 s.\nNo NIC port is left for rank 3 (host0, GPU 3).\n"),
+        ({"before_ps": None, "slowdown": None, "status_before": "stuck"}, "does not finish on the whole fabric either"),
         ({"after_ps": None, "slowdown": None, "stopped": "rank 1 waits"}, "Stopped: rank 1 waits."),
     ],
 )  # fmt: skip
@@ -142,10 +142,10 @@ def test_words_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("without", "more", "words"),
     [
-        (["spine0"], {"seeds": 3}, "--seeds .*found no loss to draw"),
-        ([], {"has_iteration": True}, "--iteration .*found nothing that is lost"),
+        (["spine0"], {"seeds": 3}, "--seeds .*found no random loss"),
+        ([], {"has_iteration": True}, "--iteration .*found no loss, wanted --without"),
         (["random:2%"], {"has_iteration": True}, "such as --without random:2%@17"),
-        (["random:2%", "random:1:switches"], {}, "wanted one random loss"),
+        (["random:2%", "random:1:switches"], {}, "wanted one; give the others a seed"),
         (["random:2"], {"file": Path("mine.json"), "has_iteration": True}, "'mine.json', which is a fabric"),
     ],
 )  # fmt: skip

@@ -37,7 +37,7 @@ def test_latencies_of_weeks_add_up_to_the_end_of_the_clock(tmp_path: Path, fidel
     assert run.status == "stopped"
     assert run.value("simulated_ps") == NEVER_PS
     assert answer(run)[0].startswith(
-        "Took NOT FINISHED: simulated time ends after 2,305,843 s, and there was work left;"
+        "Took NOT FINISHED: simulated time ends after 2,305,843 s, and there was work left."
     )
 
 

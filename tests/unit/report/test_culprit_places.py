@@ -233,7 +233,7 @@ def test_in_a_large_fabric_the_culprit_shares_no_cell_and_keeps_its_line(monkeyp
     lines, names = outlined(page_of(html))
     assert lines == ["host0 to leaf1"]
     assert names == ["host0-leaf1, to blame"]
-    assert "several neighbours in one cell" in note
+    assert "several neighbours share one cell" in note
     (drawing,) = page_of(html).all("svg", role="img")
     assert len(drawing.all("path", kind="l")) == 101  # the busiest, and the culprit's, which is idle
-    assert "lines are left out, the least used." in note
+    assert "least used lines are left out." in note

@@ -41,8 +41,9 @@ def test_the_page_says_what_to_take_what_each_costs_and_why_others_lose() -> Non
         "candidates counted 20 pruned by closed forms 15 left 5 3 on the front",
         "f002 knee rail-only, <f002>, 400 Gbps $1.2M 12.0 kW 100 ms $200,000 more, 33.3 % less time",
         "Tree: PGFT(2; 4,4; 1,2; 1,1), 8 times, one for each rail or plane.",
-        "Towards the farthest server 50 % of a server's bandwidth is left.",
-        "Closed forms: 90 ms (nobody shares a link) to 120 ms (all traffic crosses the thinnest tier); the run: 100",
+        "A server has 50 % of its bandwidth to the farthest server.",
+        "Closed forms: 90 ms (nobody shares a link) to 120 ms (all traffic crosses the tier with the least bandwidth);",
+        "with the least bandwidth); the run: 100",
         "the run: 150 ms, 25 % above.",
         "1, leaves 32 128 2, spines 16 64",
         "transceivers $400,000 $320,000 to $480,000",
@@ -51,8 +52,8 @@ def test_the_page_says_what_to_take_what_each_costs_and_why_others_lose() -> Non
         "110 ms to f002 : money +25 %, time +10 %",
         "9 no <port> of that rate fat-tree, a & b fabric.switch: x < y",
         "unverified share of money 75 %",
-        "plan of the job as the file has it",
-        f"again, or on {RESUME}",
+        "plan of the job as in the file",
+        f"again, or continue {RESUME}",
     ):
         assert said in text, said
     assert "Closed forms alone" not in text
@@ -79,9 +80,12 @@ def test_a_front_by_closed_forms_alone_says_so_where_one_looks() -> None:
     assert page.count('<div class="notice"><p>Closed forms alone: nothing was run.') == 2
     text = text_of(page)
     assert text.index("Closed forms alone: nothing was run.") < text.index("Take f002")
-    assert "by closed forms alone: less is better" in text
-    assert "times closed forms alone; no run stands behind this page" in text
-    assert "Closed forms: 90 ms (nobody shares a link) to 120 ms (all traffic crosses the thinnest tier)." in text
+    assert "by closed forms alone; less is better" in text
+    assert "times closed forms alone; no fabric of this page was run" in text
+    assert (
+        "Closed forms: 90 ms (nobody shares a link) to 120 ms (all traffic crosses the tier with the least bandwidth)."
+        in text
+    )
     assert "weftwork run 'runs/a design/fabrics/f002.yaml'" in text
     assert "runs of the flow engine" not in text
 
@@ -91,7 +95,7 @@ def test_a_design_that_has_not_ended_says_how_to_go_on() -> None:
         fabric(name, money=1e6, power=1e4, ms=None, reason="it has not run yet", run="") for name in ("f001", "f002")
     ]
     text = text_of(page_of(design_document(candidates=waiting, front=[], knee=None, end="interrupted")))
-    assert f"it was interrupted, and 2 of 2 fabrics have no time. Go on by: {RESUME}" in text
+    assert f"it was interrupted, and 2 of 2 fabrics have no time. Continue with: {RESUME}" in text
     assert "No fabric has a time yet." in text
     assert "Money, power and time" not in text
     assert "it has not run yet" in text
@@ -112,7 +116,10 @@ def test_failures_make_time_that_counts() -> None:
         one["counting_time_ps"] = one["time_ps"] / 0.8
     text = text_of(page_of(document))
     assert "time of an iteration that counts" in text
-    assert "80 % of the time counts; the rest goes to failures and checkpoints: 100 ms alone, 125 ms for each" in text
+    assert (
+        "80 % of the time is useful; the rest goes to failures and checkpoints: 100 ms without them, 125 ms with"
+        in text
+    )
 
 
 def test_a_confirmation_has_a_section() -> None:
@@ -201,7 +208,7 @@ def written(folder: Path, document: object) -> Path:
     ("document", "said"),
     [
         ("{", "is no JSON"),
-        ("[]", "lacks budget_usd, by, candidates; write it again by: weftwork design a.yaml -o out"),
+        ("[]", "lacks budget_usd, by, candidates; write it again with: weftwork design a.yaml -o out"),
         (design_document(candidates=[{"name": "f001"}]), r"lacks candidates\[0\].closed_form_ps"),
         (design_document(candidates=[3]), r"lacks candidates\[0\].closed_form_ps"),
         (design_document(pruned=[{}]), r"lacks pruned\[0\].better"),
@@ -223,7 +230,7 @@ def test_a_folder_is_read_again(tmp_path: Path) -> None:
     assert is_design(folder)
     assert open_design(folder) == (document, {one["name"]: one["name"] for one in document["candidates"]})
     (folder / "result.json").unlink()
-    with pytest.raises(ConfigError, match=r"has no result yet; go on by: weftwork design a\.yaml -o out"):
+    with pytest.raises(ConfigError, match=r"has no result yet; continue with: weftwork design a\.yaml -o out"):
         open_design(folder)
 
 

@@ -37,7 +37,7 @@ def test_the_page_says_who_wins_why_the_next_loses_and_what_was_left_out() -> No
     assert "given, not searched training.zero" in text
     assert "weftwork sweep 'runs/a plan'/best.yaml" in text
     assert "schema: 2 # <winner>" in text
-    assert "9 of the 40 that were counted" in text
+    assert "9 of 40 counted plans" in text
     assert "1 plan is slower than the axis shows" in text
 
 
@@ -76,7 +76,7 @@ def test_arguments_say_whose_they_are_and_what_they_leave_out() -> None:
     document["megatron"] = {"plan": 1, "arguments": ["--bf16"], "left_out": {"training.placement": "the launcher does"}}
     text = text_of(plan_page(document, "runs/plan", ""))
     assert "The arguments are those of DP 4, 1 & 'more', which takes 6 % longer" in text
-    assert "No argument says training.placement: the launcher does." in text
+    assert "No argument sets training.placement: the launcher does." in text
     document["megatron"] = None
     assert "Megatron-LM can run none of the plans" in text_of(plan_page(document, "runs/plan", ""))
 

@@ -50,7 +50,7 @@ def leads(html: str) -> list[str]:
 def test_a_flow_that_pfc_held_back_is_a_victim_with_its_full_port(tmp_path: Path) -> None:
     run = run_of(tmp_path, PFC % "pfc")
     assert run.answer is not None
-    assert run.answer.culprit.of == "the flow host10->host2, which had no part in it"
+    assert run.answer.culprit.of == "the flow host10->host2, a victim of the pauses"
     html = run_page(run)
     (row,) = rows(section(html, "victims"), "victim")
     (flow,) = run.query("select * from flows where destination = 'host2'").to_pylist()
@@ -77,7 +77,7 @@ def test_ranks_that_waited_for_a_slow_gpu_are_its_victims(tmp_path: Path) -> Non
     run = run_of(tmp_path, TRAINING + "stragglers: [{gpu: 3, factor: 1.5}]\n")
     html = run_page(run)
     part = section(html, "victims")
-    assert "GPU 3 computes 1.5 times longer than the others. The cost is" in plain(part.text)
+    assert "GPU 3 computes 1.5 times as long as the others. The cost is" in plain(part.text)
     wanted = run.query("""
         select stage, rank, sum(case when kind = 'skew' then end_ps - start_ps else 0 end)::bigint as skew,
             sum(case when kind = 'bubble' then end_ps - start_ps else 0 end)::bigint as bubble

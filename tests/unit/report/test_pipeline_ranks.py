@@ -62,7 +62,7 @@ def test_a_straggler_stands_for_itself_and_has_its_factor(tmp_path: Path) -> Non
     text = plain(section(run_page(run), "pipeline").text)
     assert "rank 19 (\u00d71.25)" in text
     assert "rank 3 (\u00d71.01)" in text
-    assert "marks a straggler: it computes so many times longer" in text
+    assert "marks a straggler: it computes so many times as long" in text
     assert "No row shows" not in text
 
 

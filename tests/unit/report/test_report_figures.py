@@ -215,4 +215,4 @@ def test_hosts_of_a_leaf_share_a_cell_and_long_rows_are_shortened() -> None:
     assert "400 leaves" in drawing
     assert "800 hosts" in drawing
     assert [one.row for one in hot] == [799, 798, 797, 796, 795]
-    assert "several neighbours in one cell" in note
+    assert "several neighbours share one cell" in note

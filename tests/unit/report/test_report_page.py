@@ -81,7 +81,7 @@ def test_a_run_without_the_newer_tables_says_what_it_lacks(incast: Run, tmp_path
     text = plain(Page(run_page(old)).text)
     assert "kept nothing over time; run it again to see more" in text
     assert "did not keep the tiers of its fabric" in text
-    assert "The run has not recorded which path it took." in text
+    assert "The run has not recorded its path." in text
 
 
 def test_a_collective_of_an_older_weftwork_still_has_its_page(tmp_path: Path) -> None:

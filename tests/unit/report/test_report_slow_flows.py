@@ -136,14 +136,14 @@ def test_the_weightiest_reason_comes_first() -> None:
 
 
 def test_what_a_run_has_not_recorded_is_not_guessed() -> None:
-    assert [reason.text for reason in why(replace(SLOW, hops=None))] == ["The run has not recorded which path it took."]
+    assert [reason.text for reason in why(replace(SLOW, hops=None))] == ["The run has not recorded its path."]
     inside = why(replace(SLOW, hops=None, carrier="nvlink"))
     assert [reason.text for reason in inside] == [
         "It went inside a server, by message over nvlink: no packets, no queues."
     ]
     untimed = replace(HOP, own_ps=None, others_ps=None, paused_ps=None)
     (reason,) = why(replace(SLOW, hops=(untimed,)))
-    assert reason.text.startswith("What its ports did meanwhile is not known")
+    assert reason.text.startswith("The traffic of its ports is not known")
 
 
 def test_a_flow_that_is_short_beside_the_bins_is_not_said_to_have_stood_idle(tmp_path: Path) -> None:

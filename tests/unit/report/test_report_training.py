@@ -261,8 +261,8 @@ def test_the_goodput_of_weeks_is_told_where_it_was_asked(tmp_path: Path, one: Ru
     (tmp_path / "weeks" / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     run = open_run(tmp_path / "weeks")
     (said,) = [text for text in answer(run) if text.startswith("Over weeks")]
-    assert "something interrupts it every 3.09 h; with a checkpoint every 5.5 min of training" in said
-    assert f"{amount(found.share, 'share')} of the time counts" in said
+    assert "a failure interrupts training every 3.09 h; with a checkpoint every 5.5 min of training" in said
+    assert f"{amount(found.share, 'share')} of the time is useful" in said
     assert "waiting for a spare server" in said
     page = Page(run_page(run))
     assert "goodput" in page.ids

@@ -224,7 +224,7 @@ def test_a_link_that_leads_round_in_a_circle_is_no_run_and_no_place_for_one(tmp_
     loop.symlink_to("loop")
     with pytest.raises(ConfigError, match="there is no such folder"):
         open_run(loop)
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         refuse_existing(loop)
 
 
@@ -295,8 +295,8 @@ def test_parquet_is_plain(tmp_path: Path) -> None:
         ("provenance.json", b'{"format": 1}', "found the status None"),
         ("provenance.json", b'{"format": true}', "found the format True"),
         ("provenance.json", b'{"format": 3, "status": "complete", "tables": {"flows": -1}}', "the number of rows"),
-        ("provenance.json", b'{"format": 2, "status": "complete", "tables": [1]}', "no list of names"),
-        ("provenance.json", b'{"format": 3, "status": "complete", "seeds": ["1"]}', "no list of whole numbers"),
+        ("provenance.json", b'{"format": 2, "status": "complete", "tables": [1]}', "not a list of names"),
+        ("provenance.json", b'{"format": 3, "status": "complete", "seeds": ["1"]}', "not a list of whole numbers"),
         ("summary.json", b"{}", "'numbers' is missing"),
         ("summary.json", b'{"about": {}, "numbers": {"x": 1}}', "the number 'x' lacks"),
         ("summary.json", b'{"about": {}, "numbers": {"x": {"value": "1", "unit": "B"}}}', "the number 'x' lacks"),

@@ -215,7 +215,7 @@ def test_spraying_under_go_back_n_runs_where_it_is_forced(fidelity: str, tmp_pat
 
 def test_what_a_fidelity_cannot_do_is_refused_when_it_is_prepared(tmp_path: Path) -> None:
     for workload, fidelity, more, text in (
-        ("training", "packet", "stragglers: [{gpu: 3, factor: 1.5}]", "packets know no stragglers"),
+        ("training", "packet", "stragglers: [{gpu: 3, factor: 1.5}]", "the packet engine has no stragglers"),
         ("jobs", "packet", "", "several jobs on one fabric run as flows"),
         ("training", "flow", "transport: {load_balancing: spray}", "reorder_tolerant: true"),
     ):

@@ -76,7 +76,7 @@ def test_a_picture_of_many_uneven_leaves_shows_the_busiest_link_of_every_cell() 
         "link": [f"link{place // 2}" for place in range(len(ends))],
     })  # fmt: skip
     drawing, hot, note = fabric_picture(nodes, links)
-    assert "several neighbours in one cell" in note
+    assert "several neighbours share one cell" in note
     number = {name: place for place, name in enumerate(names)}
 
     def members(cell: str) -> set[int]:

@@ -1,1 +1,4 @@
-"""Charts of a page as SVG and HTML text; one file per kind of chart."""
+"""Charts of a page as SVG and HTML text.
+
+One file has one kind of chart.
+"""

@@ -134,7 +134,7 @@ def _number(value: float) -> str:
 
 
 def line(x: NDArray[Any], y: NDArray[Any]) -> str:
-    """Path through points.
+    """SVG path through points.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def line(x: NDArray[Any], y: NDArray[Any]) -> str:
 
 
 def stairs(edges: NDArray[Any], y: NDArray[Any]) -> str:
-    """Path of values that each hold from one edge to the next.
+    """SVG path of values that each hold until the next edge.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def stairs(edges: NDArray[Any], y: NDArray[Any]) -> str:
 
 
 def area(edges: NDArray[Any], y: NDArray[Any]) -> str:
-    """As `stairs`, closed along the axis."""
+    """The path of `stairs`, closed along the axis."""
     return f"{stairs(edges, y)}V{SPAN}H{_number(SPAN * float(edges[0]))}Z"
 
 
@@ -191,7 +191,7 @@ def plot(
     tip: Mapping[str, Any] | None = None,
     kind: str = "",
 ) -> str:
-    """A drawing with its axes.
+    """Put axes around a drawing.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def _kind(tick: Tick) -> str:
 
 
 def legend(entries: Sequence[tuple[str, str, str]]) -> str:
-    """Name, CSS class of the stroke and dashes of every line."""
+    """Legend with the name, CSS class and dashes of every line."""
     items = "".join(
         f'<span><svg width="26" height="10" aria-hidden="true"><path class="s {colour}" stroke-dasharray="{dash}"'
         f' d="M0 5H26"/></svg>{escape(name)}</span>'
@@ -234,7 +234,7 @@ def legend(entries: Sequence[tuple[str, str, str]]) -> str:
 
 
 def figure(title: str, content: str, *, aside: str = "", note: str = "", anchor: str = "") -> str:
-    """A chart with its heading.
+    """Put a heading above a chart.
 
     Parameters
     ----------

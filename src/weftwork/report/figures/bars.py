@@ -1,4 +1,6 @@
-"""One number of several things as bars from zero: named, with words behind each and an interval where there is one.
+"""One number of several things as named bars from zero.
+
+Each has words behind it, and an interval if there is one.
 
 Bars are HTML that narrows with the page. Leaves out: parts of a bar (`stacked`) and bars that begin where others end.
 """
@@ -46,7 +48,9 @@ class BarGroup:
 
 
 def bars(groups: Sequence[BarGroup], label: str, *, colour: str = "c1") -> str:
-    """Draw groups of bars below each other, each group on an axis of its own that begins at zero.
+    """Draw groups of bars below each other.
+
+    Each group has its own axis, which begins at zero.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Figures that stand alone: bars with intervals and lines, as small SVG text in a light and a dark form.
+"""Stand-alone figures as small SVG text: bars with intervals, and lines.
+
+They have a light and a dark form.
 
 Colours are those of Okabe and Ito (jfly.uni-koeln.de/color), which the colour-blind tell apart; every bar has its name
 beside it and lines differ in their dashes too. The elements have the light colours, for programs that know no style
@@ -36,7 +38,7 @@ FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bar:
-    """One bar: its name, its length, what stands at its end, and an interval if there is one."""
+    """A bar: name, length, text at its end, and optional interval."""
 
     name: str
     value: float
@@ -48,7 +50,7 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Polyline:
-    """One line: its name and its points (x, y), in order of x."""
+    """A line: its name and its points (x, y), in order of x."""
 
     name: str
     points: tuple[tuple[float, float], ...]
@@ -109,7 +111,9 @@ def lines(
     has_dots: bool = True,
     bound: tuple[float, str] | None = None,
 ) -> str:
-    """Lines with a dot for each point, as SVG text; y starts at 0.
+    """Lines with a dot for each point, as SVG text.
+
+    The y axis starts at 0.
 
     Parameters
     ----------
@@ -182,11 +186,14 @@ def _text(
 
 
 def _width(text: str, size: int) -> float:
-    """Room that a text takes, generously: SVG does not tell."""
+    """A generous estimate of the width of a text.
+
+    SVG does not report it.
+    """
     return 0.56 * size * len(text)
 
 
 def _round_up(value: float) -> float:
-    """The next number at or above that divides well by four."""
+    """The next number at or above a value that divides well by four."""
     step = 10.0 ** math.floor(math.log10(value))
     return next(step * factor for factor in (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 4.8, 6, 8, 10) if step * factor >= value)

@@ -1,4 +1,6 @@
-"""Colours of a page, light and dark, as CSS variables; and the ramp of heat maps.
+"""Colours of a page, light and dark, as CSS variables.
+
+It also has the colour ramp of the heat maps.
 
 Sources: Okabe and Ito, Color Universal Design, jfly.uni-koeln.de/color, for categories; magma, by Smith and van der
 Walt (matplotlib, CC0), for shares: perceptually uniform and monotone in lightness, so that it
@@ -53,7 +55,7 @@ _KINDS: Final = {
 
 
 def kind_colours(theme: str) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Colours of what time goes to.
+    """Colours of the kinds of time.
 
     Returns
     -------
@@ -64,7 +66,7 @@ def kind_colours(theme: str) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
 
 
 def ramp(theme: str, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Colours from nothing to all.
+    """Colours of the ramp, from zero to the full share.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ def ramp(theme: str, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint
 
 
 def css_variables(theme: str) -> str:
-    """Declarations of a theme: ``--bg`` and the like, and colours.
+    """CSS declarations of a theme: ``--bg`` and the like, and colours.
 
     ``--c1`` ... for categories, ``--u0`` ... for shares, ``--k0`` ... for what time goes to.
     """

@@ -1,4 +1,4 @@
-"""Pictures of what the conformance kits saw: goodput of two flows over time, packets by uplink.
+"""Pictures of a conformance kit: goodput of two flows, packets by uplink.
 
 Leaves out: whether that is good, which the kits say.
 """
@@ -24,7 +24,7 @@ _UPLINK_DEAD: Final = 1  # as `weftwork.testing.network.uplink_findings` runs th
 def conformance_pictures(
     name: str, messages: NDArray[np.void] | None, frames: Sequence[Sequence[int]]
 ) -> dict[str, str]:
-    """Draw what there is.
+    """Draw the pictures that a report has data for.
 
     Parameters
     ----------

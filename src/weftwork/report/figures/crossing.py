@@ -1,4 +1,6 @@
-"""Contenders against settings: a coloured cell for each, the winner of a column framed, the price at the end of a row.
+"""Contenders against settings: a coloured cell for each pair.
+
+The winner of a column is framed, and the price stands at the end of a row.
 
 Blue is faster than the base, orange slower, and the number says it without colour; grey with a wave: no clear
 difference from the base. A frame is the winner of a column, a dot whoever does not clearly differ from the winner.
@@ -100,13 +102,13 @@ def _said(result: CrossingResult, places: Sequence[int]) -> str:
     best = next((one for one in result.standings if one.contender in places), None)
     if best is None:
         return "no contender has a result in every setting"
-    return f"{result.contenders[best.contender].name} takes {best.ratio:.2f} of what the base takes"
+    return f"{result.contenders[best.contender].name} takes {best.ratio:.2f} of the time of the base"
 
 
 def _legend(result: CrossingResult) -> str:
     base = result.contenders[result.base].name
     if result.seeds == 1:
-        return f"Change against {base}. Framed: best of the column. Grey, ~: one seed, so nothing is known of noise."
+        return f"Change against {base}. Framed: best of the column. Grey, ~: the noise is unknown with one seed."
     return (
         f"Change against {base}. Framed: best of the column. Dot: no clear difference from the best. Grey, ~: no clear"
         f" difference from {base} ({plural(result.seeds, 'seed')}, 95 %)."
@@ -151,7 +153,10 @@ def _setting(result: CrossingResult, cell: CrossingCell, x: float, y: float) -> 
 
 
 def _cell(x: float, y: float, ratio: float | None, told: str, *, is_told: bool) -> str:
-    """A rectangle with its number; grey where it is not told from the base."""
+    """A rectangle with its number.
+
+    It is grey if it does not differ clearly from the base.
+    """
     if ratio is None:
         return _text(x + _CELL_PX / 2, y + 14, "none", anchor="middle", more=' fill="var(--soft)"', fill="")
     strength = min(abs(math.log(max(ratio, 1e-9))) / _FULL, 1.0) if is_told else 0.0
@@ -167,7 +172,7 @@ def _cell(x: float, y: float, ratio: float | None, told: str, *, is_told: bool) 
 
 
 def _price(result: CrossingResult, place: int, x: float, y: float) -> list[str]:
-    """A mark for what is asked of switches and of NICs, and the most that a NIC port kept of early packets."""
+    """Marks for the demands on switches and NICs, and the largest reorder buffer."""
     contender = result.contenders[place]
     found = []
     for number, (need, heading, side) in enumerate(_ASKED):

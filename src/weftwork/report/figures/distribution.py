@@ -1,4 +1,7 @@
-"""How completion times and slowdowns are distributed: what share of the flows was done within which time."""
+"""Distributions of completion times and slowdowns.
+
+A curve is the share of the flows that completed within a time.
+"""
 
 from __future__ import annotations
 
@@ -116,18 +119,23 @@ class _Mark:
 
     @property
     def is_left(self) -> bool:
-        """Whether the words stand left of the stem, where the plot has more room."""
+        """Whether the words are left of the stem, where there is more room."""
         return self.at >= 0.5
 
     def extent_px(self, width_px: float) -> tuple[float, float]:
-        """Left and right end of the words in a plot of a width, no narrower than on a screen."""
+        """Left and right end of the words in a plot.
+
+        The plot has a width, no narrower than on a screen.
+        """
         own = _CHARACTER_PX * len(self.text) + _FRAME_PX
         stem = self.at * width_px
         return (stem - own, stem) if self.is_left else (stem, stem + own)
 
 
 def _marks(kept: Sequence[tuple[str, NDArray[np.float64]]], low: float, high: float, unit: str) -> list[_Mark]:
-    """The percentiles of all lines, each in a row in which it covers neither words nor stems of others.
+    """The percentiles of all lines, each in a free row.
+
+    In its row it covers neither words nor stems of others.
 
     Two that are apart in the narrowest plot are apart in a wider one too: ends of words move with their stems.
     """

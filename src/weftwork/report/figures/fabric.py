@@ -1,4 +1,6 @@
-"""The fabric with its hot links: a row of cells for each tier, and a line for all links between two cells.
+"""The fabric with its hot links.
+
+It has a row of cells for each tier, and a line for all links between two cells.
 
 Hosts that hang on the same switches share a cell; so do neighbours in a row that has too many. A line has the colour
 and the width of the busiest direction of any of its links. What is to blame has a cell of its own, is outlined,
@@ -43,7 +45,7 @@ _AT_THE_TOP = 0.86  # chosen: of a line, where the name of a link stands, above 
 
 @dataclass(frozen=True, kw_only=True)
 class Hot:
-    """One of the busiest links; ``row`` is its place in the table of links."""
+    """One of the busiest links; ``row`` is its row in the table."""
 
     row: int
     badge: int
@@ -58,7 +60,7 @@ class _Cell:
 
 
 def fabric_picture(nodes: pa.Table, links: pa.Table, blamed: CulpritPlace | None = None) -> tuple[str, list[Hot], str]:
-    """Draw it.
+    """Draw the fabric.
 
     Parameters
     ----------
@@ -124,15 +126,15 @@ def fabric_picture(nodes: pa.Table, links: pa.Table, blamed: CulpritPlace | None
     )
     notes = []
     if is_grouped:
-        notes.append(f"Rows of more than {MOST_CELLS} are drawn with several neighbours in one cell.")
+        notes.append(f"In a tier of more than {MOST_CELLS} nodes, several neighbours share one cell.")
     left_out -= len(own_lines & set(order[:left_out].tolist()))
     if left_out:
-        notes.append(f"{plural(left_out, 'line is', 'lines are')} left out, the least used.")
+        notes.append(f"The {plural(left_out, 'least used line is', 'least used lines are')} left out.")
     return drawing, hot, " ".join(notes)
 
 
 def scale(most: float = 1.0) -> str:
-    """The ramp of shares with its words, up to the largest of them."""
+    """The legend of the ramp of shares, up to the largest share."""
     top = typeset(amount(most, "share"))
     boxes = "".join(f'<i style="background:var(--u{step})"></i>' for step in range(RAMP_STEPS))
     return f'<div class="scale" aria-label="colours, from 0 to {top} in use"><b>0</b>{boxes}<b>{top} in use</b></div>'
@@ -143,7 +145,7 @@ def _count(cells: list[_Cell], tier: int) -> int:
 
 
 def _apart(links: pa.Table, blamed: CulpritPlace | None) -> frozenset[int]:
-    """Nodes that share no cell with others: those that are to blame, or the ends of a link that is."""
+    """Nodes with their own cell: the culprit, or its link's ends."""
     if blamed is None or blamed.nodes:
         return blamed.nodes if blamed else frozenset()
     sends = links["node"].to_pylist()
@@ -151,7 +153,10 @@ def _apart(links: pa.Table, blamed: CulpritPlace | None) -> frozenset[int]:
 
 
 def _cells(nodes: pa.Table, links: pa.Table, apart: frozenset[int]) -> tuple[list[_Cell], NDArray[np.int64], bool]:
-    """Cells from the lowest tier up, the cell of every node, and whether neighbours share one."""
+    """Cells from the lowest tier up, and the cell of every node.
+
+    The last value says whether neighbours share a cell.
+    """
     names, roles, tiers, kinds = (nodes[name].to_pylist() for name in ("name", "role", "tier", "kind"))
     peers: defaultdict[int, list[int]] = defaultdict(list)
     for node, peer in zip(links["node"].to_pylist(), links["peer"].to_pylist(), strict=True):
@@ -185,7 +190,10 @@ def _cells(nodes: pa.Table, links: pa.Table, apart: frozenset[int]) -> tuple[lis
 
 
 def _link(one: _Cell, other: _Cell, y_px: dict[int, int], height_px: int) -> str:
-    """Lower cell first; between cells of one tier an arc."""
+    """SVG path of a link, from its lower cell.
+
+    Between cells of one tier it is an arc.
+    """
     x, y = SPAN * one.x, SPAN * y_px[one.tier] / height_px
     u, v = SPAN * other.x, SPAN * (y_px[other.tier] + _CELL_PX) / height_px
     if one.tier == other.tier:
@@ -244,7 +252,10 @@ def _hot(used: NDArray[np.float64], links: pa.Table) -> list[Hot]:
 def _blamed_name(
     name: str, own: list[_Cell], ends: list[tuple[int, int]], cells: list[_Cell], y_px: dict[int, int]
 ) -> str:
-    """Who is to blame: below its first server or switch, else beside the upper end of its first line."""
+    """The name of the culprit on the picture.
+
+    It stands below its first server or switch, or beside the upper end of its first line.
+    """
     if own:
         x, y = own[0].x, float(y_px[own[0].tier] + _CELL_PX + 11)
     elif ends:
@@ -261,7 +272,10 @@ def _blamed_name(
 
 
 def _badges(hot: list[tuple[int, int, int]], cells: list[_Cell], y_px: dict[int, int]) -> str:
-    """Numbers on the lines, each at another height, so that neighbours do not hide each other."""
+    """Numbers on the lines.
+
+    Each is at another height, so that neighbours do not hide each other.
+    """
     numbers: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for one, other, badge in hot:
         low, high = sorted((one, other), key=lambda cell: cells[cell].tier)

@@ -1,4 +1,6 @@
-"""Two costs of many choices, each a dot that leads to its description: the front as stairs, the knee marked.
+"""Two costs of many choices, each as a dot with a link.
+
+The front is drawn as stairs, and the knee is marked.
 
 Dots are links over the drawing, so that they are reached by keyboard and by touch. Leaves out: choices without a time.
 """
@@ -47,7 +49,7 @@ class FrontDot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FrontLimit:
-    """The most that may be spent along the axis, and its words."""
+    """The limit along the axis, and its words."""
 
     at: float
     words: str
@@ -62,7 +64,9 @@ def front_chart(
     limit: FrontLimit | None = None,
     height_px: int = 380,
 ) -> str:
-    """Draw the dots over a linear axis and up a logarithmic one, neither of which begins at zero.
+    """Draw the dots over a linear axis and up a logarithmic axis.
+
+    Neither axis begins at zero.
 
     Parameters
     ----------
@@ -118,7 +122,7 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _stairs(dots: Sequence[FrontDot], places: dict[str, tuple[float, float]]) -> str:
-    """The least time for as much as lies left of it."""
+    """SVG path of the least time at each cost."""
     path, lowest = "", -1.0
     for x, y in sorted(places[one.name] for one in dots):
         if y > lowest:  # downwards is less time
@@ -137,7 +141,7 @@ def _spot(one: FrontDot, at: tuple[float, float], costs: str) -> str:
 
 
 def _named(dots: Sequence[FrontDot], places: dict[str, tuple[float, float]]) -> list[FrontDot]:
-    """Dots of the front whose names have room beside each other, the knee first."""
+    """Dots of the front whose names have room, the knee first."""
     found: list[FrontDot] = []
     best = [one for one in dots if one.is_front or one.is_knee]
     for one in sorted(best, key=lambda it: (not it.is_knee, it.y)):
@@ -149,7 +153,10 @@ def _named(dots: Sequence[FrontDot], places: dict[str, tuple[float, float]]) -> 
 
 
 def _label(one: FrontDot, x: float, y: float) -> str:
-    """The name below and left of its dot, where no fabric is; above and right of it at the left end."""
+    """The name of a dot, below and left of it.
+
+    No fabric lies there. At the left end it is above and right of the dot.
+    """
     below = x > _NARROW
     side = f"right:{100 - x / 10:.2f}%" if below else f"left:{x / 10:.2f}%"
     kind = "spotted" + (" below" if below else "") + (" winner" if one.is_knee else "")

@@ -1,4 +1,6 @@
-"""The pipeline as a chart that can be zoomed and moved: a row for each stage, a colour for what its time went to.
+"""The pipeline as a chart that can be zoomed and moved.
+
+It has a row for each stage, and a colour for each kind of time.
 
 The script ``templates/gantt.js`` draws on a canvas, from numbers that are packed here; without a script there is a
 picture of the whole. What is narrower than a pixel is shown by heights: the share of each kind in that pixel.
@@ -135,14 +137,20 @@ def _fault_text(fault: FaultTime) -> str:
 
 
 def _band(pipeline: Pipeline, fault: FaultTime, unit_ps: float) -> list[Any]:
-    """Where a fault begins and ends, in steps of the chart, what it is called, and 1 where it is to blame."""
+    """Begin and end of a fault in steps, its name, and a culprit mark.
+
+    The mark is 1 for the culprit.
+    """
     end_ps = pipeline.end_ps if fault.end_ps is None else min(fault.end_ps, pipeline.end_ps)
     places = (max(at_ps - pipeline.start_ps, 0) / unit_ps for at_ps in (fault.start_ps, end_ps))
     return [*map(round, places), _fault_text(fault), int(fault.is_culprit)]
 
 
 def _bands(pipeline: Pipeline, faults: Sequence[FaultTime]) -> str:
-    """The bands of faults over the picture without a script; names where they have room, the culprit's first."""
+    """The bands of faults over the picture without a script.
+
+    Names appear if they have room, the culprit's first.
+    """
     unit_ps = max(pipeline.end_ps - pipeline.start_ps, 1) / _TICKS
     bands = [_band(pipeline, fault, unit_ps) for fault in faults]
     made = []
@@ -159,7 +167,7 @@ def _bands(pipeline: Pipeline, faults: Sequence[FaultTime]) -> str:
 
 
 def row_names(pipeline: Pipeline) -> list[str]:
-    """What each row is called: the stage, its job where there are several, its rank where a stage has several."""
+    """Names of the rows: the stage, with job and rank if several."""
     has_jobs = len({row.job for row in pipeline.rows}) > 1
     rows = Counter((row.job, row.stage) for row in pipeline.rows)
     return [
@@ -176,10 +184,10 @@ def _marked(is_blamed: bool, slow: str) -> str:  # noqa: FBT001 - one of a kind
 
 
 def _told(row: PipelineRow, ranks: RowRanks | None) -> str:
-    """Which rank a row shows, and for which ranks it stands."""
+    """The rank that a row shows, and the ranks it represents."""
     if ranks is None:
         return f"rank {row.rank}"
-    slow = "" if ranks.factor == 1 else f", computes {ranks.factor:g} times longer"
+    slow = "" if ranks.factor == 1 else f", computes {ranks.factor:g} times as long"
     return f"{ranks.rank} stands for {ranks.stands_for}{slow}"
 
 
@@ -195,7 +203,9 @@ def kind_legend(totals: Mapping[str, float]) -> str:
 
 
 def packed(pipeline: Pipeline) -> bytes:
-    """The rows as numbers of seven bits a byte, low ones first, the high bit saying that more follow (LEB128).
+    """The rows as numbers of seven bits a byte (LEB128).
+
+    Low bits come first; the high bit says that more bytes follow.
 
     Of each row: where it begins, how many blocks and pieces; of each block its micro batch and virtual stage, plus one,
     its pass and its pieces; of each piece `_CODES` times its length plus its kind.
@@ -235,7 +245,7 @@ def _leb128(values: NDArray[np.int64]) -> bytes:
 
 
 def _picture(pipeline: Pipeline) -> str:
-    """The whole in the kinds that took most of each column, for those without a script."""
+    """The whole picture by the longest kinds of each column, without a script."""
     span = max(pipeline.end_ps - pipeline.start_ps, 1)
     edges = pipeline.start_ps + span * np.arange(_COLUMNS + 1) / _COLUMNS
     indices = np.zeros((len(pipeline.rows), _COLUMNS), np.uint8)

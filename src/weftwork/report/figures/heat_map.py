@@ -1,4 +1,7 @@
-"""Utilisation of many links over time: a row for each link, or for some alike ones, and a column for each bin."""
+"""Utilisation of many links over time as a heat map.
+
+It has a row for each link or for similar links, and a column for each bin.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ class Rows:
 
 
 def rows_of(shares: NDArray[np.float64], names: Sequence[str], *, most: int = MOST_ROWS) -> Rows:
-    """Sort links by how busy they were, and let neighbours share a row where there are too many.
+    """Sort links by use, and share rows if there are too many.
 
     Parameters
     ----------
@@ -72,7 +75,9 @@ def rows_of(shares: NDArray[np.float64], names: Sequence[str], *, most: int = MO
 def heat_map(
     title: str, rows: Rows, *, edges_ps: NDArray[np.int64], high: float = 1.0, culprits: Sequence[int] = ()
 ) -> str:
-    """Draw the rows; light and dark have an image each, of the same numbers.
+    """Draw the rows as two images of the same numbers.
+
+    One is for light pages, one for dark.
 
     Parameters
     ----------
@@ -114,7 +119,7 @@ def heat_map(
 
 
 def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """Neighbouring rows together: the first of each group, and the one behind its last."""
+    """Neighbouring rows as groups: first row, and row behind the last."""
     found: list[tuple[int, int]] = []
     for row in sorted(set(rows)):
         if found and found[-1][1] == row:
@@ -125,7 +130,10 @@ def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _outline(first: int, end: int, count: int, height_px: int) -> str:
-    """A frame around rows, which leaves them free, and around it a light one, so that it is seen on every colour."""
+    """A frame around rows, with a light frame around it.
+
+    The rows stay free, and the frame is visible on every colour.
+    """
     pixel = SPAN / height_px
 
     def frame(kind: str, outside_px: float) -> str:

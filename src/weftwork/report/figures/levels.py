@@ -1,4 +1,7 @@
-"""A result against the values of a key: a dot for each point with its interval, and a line through the means."""
+"""Results by the value of a key.
+
+Points are dots with intervals, and a line joins the means.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _APART: Final = 0.5  # chosen: share of the distance of two values that the dots
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LevelDot:
-    """A point: its result, the ends of its interval if it has one, and whether it won."""
+    """A point: its result, optional interval ends, and whether it won."""
 
     value: float
     low: float | None = None
@@ -31,7 +34,7 @@ class LevelDot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Level:
-    """A value of the key: its text, the mean over its points, and the points."""
+    """A value of the key: its text, its mean, and its points."""
 
     text: str
     mean: float
@@ -39,7 +42,7 @@ class Level:
 
 
 def levels(title: str, found: Sequence[Level], unit: str, *, aside: str = "") -> str:
-    """Dots by the values of a key.
+    """Draw dots by the values of a key.
 
     Parameters
     ----------

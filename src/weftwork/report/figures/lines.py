@@ -1,4 +1,4 @@
-"""Quantities over time: one chart with a line for each, or a strip for each quantity under the same axis."""
+"""Quantities over time as lines on one axis, or as strips."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def curves(
     moments: Sequence[Moment] = (),
     first_colour: int = 1,
 ) -> str:
-    """Lines over time on one axis, with their legend where there are several.
+    """Lines over time on one axis.
+
+    Several lines have a legend.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Shares, or categories, as a PNG of few colours, small enough to stand in a page.
+"""Shares, or categories, as a PNG of few colours.
+
+The image is small enough to be part of a page.
 
 Source: PNG (Portable Network Graphics) Specification, third edition, W3C, sections 5 and 11.
 Leaves out: everything that these images do not need, such as filters and other depths.
@@ -64,5 +66,5 @@ def png_of(indices: NDArray[np.uint8], colours: NDArray[np.uint8]) -> bytes:
 
 
 def png_url(indices: NDArray[np.uint8], theme: str) -> str:
-    """The image as an address that needs no network."""
+    """The image as a data URL that needs no network."""
     return "data:image/png;base64," + base64.b64encode(png(indices, theme)).decode()

@@ -1,4 +1,7 @@
-"""Two results of many choices: every choice as a dot, those that none beats in both as stairs, the best ones marked."""
+"""Two results of many choices, every choice as a dot.
+
+The choices that none beats in both results are drawn as stairs, and the best are marked.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _BELOW: Final = 0.1  # chosen: of the axis, room for the name of the best below 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScatterDot:
-    """A dot: its two results, its name, and what stands behind ``y``, such as ``closed form``."""
+    """A dot: two results, its name, and the source of ``y``."""
 
     x: float
     y: float
@@ -46,7 +49,9 @@ def scatter(
     best: Sequence[ScatterDot],
     limit: tuple[float, str],
 ) -> str:
-    """Dots over a linear axis and up a logarithmic one; those above `highest_shown` are left out.
+    """Draw dots over a linear axis and up a logarithmic axis.
+
+    Dots above `highest_shown` are left out.
 
     Parameters
     ----------
@@ -108,6 +113,9 @@ def _dots(places: Sequence[tuple[float, float]]) -> str:
 
 
 def _stairs(places: Sequence[tuple[float, float]], end: float) -> str:
-    """From the top above the dot furthest left to each next one that is lower, and on to ``end``."""
+    """SVG path from the top down the front to ``end``.
+
+    It begins above the dot furthest left and goes to each next lower dot.
+    """
     steps = sorted(places)
     return f"M{steps[0][0]:.1f} 0" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in steps) + f"H{end:.1f}"

@@ -1,4 +1,7 @@
-"""What several things are made of: a bar for each, a colour for each part; parts below zero lie left of the axis."""
+"""Stacked bars: a bar for each thing, a colour for each part.
+
+Parts below zero lie left of the axis.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ __all__ = ["StackedBar", "stacked"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StackedBar:
-    """A bar: its name, the length of each part, the words behind it, and whether it is the one that counts."""
+    """A bar: name, lengths of parts, note, and best mark."""
 
     name: str
     lengths: tuple[float, ...]
@@ -25,7 +28,9 @@ class StackedBar:
 
 
 def stacked(parts: Sequence[tuple[str, str]], bars: Sequence[StackedBar], unit: str) -> str:
-    """Draw bars on one axis, with a legend where they have several parts.
+    """Draw bars on one axis.
+
+    Bars of several parts get a legend.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Samples over time: lines through the samples, and bands between the smallest and the largest of many.
+"""Samples over time: lines, and bands from smallest to largest.
 
 A line keeps the smallest and the largest sample of each step of the screen, so that no peak is lost. Leaves out:
 values that are not finite, where a line is interrupted.
@@ -169,7 +169,10 @@ def _place(share: float) -> str:
 def _thinned(
     at: NDArray[np.int64], values: NDArray[np.float64], end_ps: int, steps: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Of each step the smallest and the largest sample, in their order; all samples where they are few."""
+    """The smallest and largest sample of each step, in order.
+
+    If samples are few, all of them.
+    """
     if len(at) <= 2 * steps:
         return at, values
     step = np.minimum(at * steps // max(end_ps, 1), steps - 1)
@@ -188,7 +191,7 @@ def _thinned(
 def _binned(
     at: NDArray[np.int64], values: NDArray[np.float64], end_ps: int, of: np.ufunc
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """One value for each step; all samples where they are few."""
+    """One value for each step; all samples if they are few."""
     if len(at) <= _STEPS:
         return at, values
     begins = np.flatnonzero(np.diff(np.minimum(at * _STEPS // max(end_ps, 1), _STEPS - 1), prepend=-1))

@@ -1,4 +1,6 @@
-"""Scores of trials as dots, by their number or by the value of a parameter; the best is marked, trial 0 is a line.
+"""Scores of trials as dots.
+
+They are by number or by the value of a parameter. The best trial is marked, and trial 0 is a line.
 
 Leaves out: trials without a score; pictures of two parameters at once.
 """
@@ -24,7 +26,7 @@ _ROOM: Final = 0.06  # chosen: of the axis above and below, so that no dot lies 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialDot:
-    """A trial: its place along the axis from 0 to 1, its score, its name, and whether it is the best."""
+    """A trial: place along the axis, score, name, and best mark."""
 
     at: float
     score: float
@@ -42,7 +44,7 @@ def trial_dots(
     aside: str = "",
     so_far: Sequence[float] = (),
 ) -> str:
-    """Dots of all trials.
+    """Draw the dots of all trials.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Where the time of an iteration goes, as bars that each begin where the one before ends; and what it could be."""
+"""Parts of an iteration as a waterfall chart, and its what-if times.
+
+Each bar begins where the bar before it ends.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ __all__ = ["Step", "waterfall"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One bar.
+    """A bar of the waterfall chart.
 
     Attributes
     ----------
@@ -35,7 +38,9 @@ class Step:
 
 
 def waterfall(steps: Sequence[Step]) -> str:
-    """Draw the bars on one axis, with a line where a total begins; shares are those of the first total.
+    """Draw the bars on one axis, with a line where a total begins.
+
+    Shares are shares of the first total.
 
     Parameters
     ----------

@@ -1,1 +1,4 @@
-"""What a run answers: what it took, what limited it, who is to blame. The rules are in docs/models/answer.md."""
+"""The answer of a run: its time, its limit, and its culprit.
+
+The rules are in docs/models/answer.md.
+"""

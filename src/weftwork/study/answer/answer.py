@@ -1,4 +1,4 @@
-"""The answer of a run: what it took, what limited it, and who is to blame.
+"""The answer of a run: its time, its limit, and its culprit.
 
 The rules stand in `docs/models/answer.md`. Leaves out: which worlds were simulated for it
 (`weftwork.study.answer.worlds`), and who stopped a run that did not end (`weftwork.study.answer.unfinished`).
@@ -75,7 +75,7 @@ def answer_of(
 
 
 def _most_guilty(guilty: Sequence[Culprit], suspects: Sequence[Suspect]) -> Culprit:
-    """The dearest suspect, or who made it so dear.
+    """The most expensive suspect, or the suspect that made it so expensive.
 
     A fault that is over holds nobody up any longer: where it cost more than twice the time that it lasted, who made it
     last is to blame. What is built or set for all runs yields to what is wrong in this one, and a timeout or a
@@ -97,14 +97,17 @@ def _most_guilty(guilty: Sequence[Culprit], suspects: Sequence[Suspect]) -> Culp
 
 
 def _rank(one: Culprit) -> int:
-    """0: wrong in this run; 1: built or set like that; 2: an answer to others."""
+    """Rank of a suspect.
+
+    0: wrong in this run; 1: built or set like that; 2: a reaction to others.
+    """
     if one.key in _ANSWERS:
         return 2
     return 0 if one.key is None or (one.key.partition(".")[0] in _OF_THIS_RUN and one.key not in _BUILT) else 1
 
 
 def _what(prepared: Prepared) -> tuple[str, str]:
-    """Of what the time is told, and the number in the summary that has it."""
+    """Name of the time of a run, and its number in the summary."""
     if prepared.jobs:
         return "an iteration", "iteration_ps"
     if prepared.scenario.collective is not None:
@@ -113,7 +116,7 @@ def _what(prepared: Prepared) -> tuple[str, str]:
 
 
 def _limit(summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]) -> Limit:
-    """What most of the time went to, or the port that was busiest."""
+    """The group with most of the time, or the busiest port."""
     found = limit_of_time({name: number.value for name, number in summary.items()})
     if found is not None:
         return found
@@ -125,7 +128,9 @@ def _limit(summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]) -> L
 
 
 def limit_of_time(numbers: Mapping[str, float | None]) -> Limit | None:
-    """The group of time that took the largest share of an iteration; None where nothing is trained, or known of it.
+    """The group of time with the largest share of an iteration.
+
+    None without training, or if nothing is known of the iteration.
 
     Parameters
     ----------
@@ -137,7 +142,10 @@ def limit_of_time(numbers: Mapping[str, float | None]) -> Limit | None:
 
 
 def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> list[Culprit]:
-    """All suspects: those without whom the run was simulated at what they cost, the others at most at a bound."""
+    """All suspects with their costs.
+
+    A simulated suspect has its measured cost, any other at most a bound.
+    """
     again = {world.suspect.label: (other, ran) for world, other, ran in execution.worlds if world.suspect is not None}
     found = []
     for suspect in execution.suspects:
@@ -151,7 +159,7 @@ def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> li
 
 
 def _simulated(suspect: Suspect, prepared: Prepared, taken: Sequence[int], without: Sequence[int]) -> Culprit:
-    """A suspect at what the job saved without it that saved most."""
+    """A suspect with the saving of the job that saves most without it."""
     jobs = range(len(taken)) if suspect.job is None else (suspect.job,)
     worst = max(jobs, key=lambda job: (taken[job] - without[job]) / max(1, taken[job]))
     cost_ps = taken[worst] - without[worst]
@@ -160,7 +168,7 @@ def _simulated(suspect: Suspect, prepared: Prepared, taken: Sequence[int], witho
 
 
 def _bounded(suspect: Suspect, prepared: Prepared, execution: Execution, taken: Sequence[int]) -> Culprit:
-    """A suspect at what it cannot have cost more than."""
+    """A suspect with an upper bound of its cost."""
     worst = suspect.job or 0
     share = suspect.bound_share
     if share is None:
@@ -172,7 +180,7 @@ def _bounded(suspect: Suspect, prepared: Prepared, execution: Execution, taken: 
 
 
 def _culprit(suspect: Suspect, *, how: How, of: str) -> Culprit:
-    """A suspect as an answer tells it, without what it cost."""
+    """A suspect as a culprit of the answer, without its cost."""
     return Culprit(
         kind=suspect.kind,
         name=suspect.name,
@@ -192,7 +200,10 @@ def _whose(prepared: Prepared, job: int) -> str:
 
 
 def _least_ps(prepared: Prepared, execution: Execution, job: int) -> float:
-    """No run is shorter, whoever is to blame: what a job computes, or what the busiest NIC port carries."""
+    """Lower bound of the run's time, whoever is to blame.
+
+    The bound is the computing of a job, or the traffic of the busiest NIC port.
+    """
     if prepared.jobs:
         own = np.flatnonzero(prepared.job_of_program == job).tolist()
         computed = computed_ps(prepared)

@@ -1,4 +1,6 @@
-"""What a run took, as one number for each of its jobs, and the least that its NICs need for its messages.
+"""The time of a run for each job, and a lower bound.
+
+The bound is the time that the run's NICs need for its messages.
 
 Leaves out: why (`weftwork.study.answer.suspects`).
 """
@@ -24,7 +26,7 @@ __all__ = ["computed_ps", "demand_ps", "taken_ps"]
 
 
 def taken_ps(prepared: Prepared, execution: Execution) -> list[int] | None:
-    """What a run took: an iteration of each training job, a collective, or all messages.
+    """The time of an iteration of each job, a collective, or all messages.
 
     Parameters
     ----------
@@ -59,7 +61,9 @@ def _repetitions(prepared: Prepared, execution: Execution) -> list[tuple[int, in
 
 
 def demand_ps(prepared: Prepared, execution: Execution) -> int:
-    """No fabric carries the messages of a run faster: what the busiest NIC port has to send or to receive.
+    """Lower bound of the time for the messages, from the busiest NIC port.
+
+    No fabric carries the messages faster.
 
     Every port counts as fast as the fastest, since a slow port may be the suspect.
 
@@ -88,5 +92,5 @@ def demand_ps(prepared: Prepared, execution: Execution) -> int:
 
 
 def computed_ps(prepared: Prepared) -> dict[int, int]:
-    """What the main stream of each program computes, in all iterations; by program."""
+    """Computing time of each program's main stream in all iterations."""
     return {index: computing_ps(program.streams[0]) for index, program in enumerate(prepared.job.programs)}

@@ -1,4 +1,4 @@
-"""The answer of several seeds: mean time, mean shares, and the culprit that most seeds name.
+"""The answer of several seeds: mean time, mean shares, commonest culprit.
 
 `docs/models/answer.md` has the rules (section Several seeds). Leaves out: the answer of one run
 (`weftwork.study.answer.answer`), and intervals, which the summary has.
@@ -46,13 +46,19 @@ def answer_of_seeds(answers: Sequence[Answer], numbers: Mapping[str, Mapping[str
 
 
 def _took(each: Sequence[Took]) -> Took:
-    """The mean; none where a seed did not end, since those that end are not a fair sample."""
+    """The mean time over the seeds.
+
+    None if a seed did not end, since the seeds that end are not a fair sample.
+    """
     seconds = [one.seconds for one in each if one.seconds is not None]
     return replace(each[0], seconds=fmean(seconds) if len(seconds) == len(each) else None)
 
 
 def _limit(each: Sequence[Limit], numbers: Mapping[str, Mapping[str, Any]]) -> Limit:
-    """The group of time with the largest mean share; without training the port that most seeds name."""
+    """The group of time with the largest mean share.
+
+    Without training, the port that most seeds name.
+    """
     found = limit_of_time({name: number["value"] for name, number in numbers.items()})
     if found is not None:
         return replace(found, named_by=sum(one.name == found.name for one in each))
@@ -62,7 +68,10 @@ def _limit(each: Sequence[Limit], numbers: Mapping[str, Mapping[str, Any]]) -> L
 
 
 def _mean(same: Sequence[Culprit]) -> Culprit:
-    """One suspect of several seeds: what it cost on average, found as in the least certain of them."""
+    """One suspect of several seeds with its average cost.
+
+    The method is that of the least certain seed.
+    """
     costs_s = [one.cost_s for one in same if one.cost_s is not None]
     shares = [one.cost_share for one in same if one.cost_share is not None]
     bound = next((one for one in same if one.how == "bound"), None)

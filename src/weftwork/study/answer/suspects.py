@@ -1,4 +1,6 @@
-"""Who may be to blame for what a run took: what the scenario says is wrong, and what the run recorded.
+"""Suspects for the time of a run.
+
+They are from the scenario and from the records of the run.
 
 A suspect is something without which the run can be simulated again. Those that the scenario names come first: faults,
 slow GPUs, other jobs, devices that are slower than their peers, stages with too much work. Others are suspects only
@@ -49,7 +51,7 @@ _PATIENT: Final = 1_000  # times the timeout; chosen: longer than any run that e
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspect:
-    """Something without which a run can be simulated again.
+    """A suspect, without which a run can be simulated again.
 
     Attributes
     ----------
@@ -76,12 +78,12 @@ class Suspect:
 
     @property
     def label(self) -> str:
-        """What tells it from all others."""
+        """A label that distinguishes the suspect from all others."""
         return f"{self.kind} {self.name} {self.job}"
 
 
 def suspects(prepared: Prepared, execution: Execution) -> list[Suspect]:
-    """List the suspects of a run that ended, the likeliest first.
+    """List the suspects of a finished run, the likeliest first.
 
     Parameters
     ----------
@@ -99,7 +101,9 @@ def suspects(prepared: Prepared, execution: Execution) -> list[Suspect]:
 
 
 def fault_suspects(prepared: Prepared) -> Iterator[Suspect]:
-    """One for each place at which a fault happens; what undoes it belongs to it.
+    """One suspect for each place with a fault.
+
+    The event that ends a fault belongs to the same suspect.
 
     Parameters
     ----------
@@ -126,7 +130,10 @@ def fault_suspects(prepared: Prepared) -> Iterator[Suspect]:
 
 
 def _lasts_ps(prepared: Prepared, faults: Sequence[FaultSection]) -> int | None:
-    """For how long faults of one place hold anybody up; what is down does so until routes or NICs go round it."""
+    """Time for which the faults of a place delay the run.
+
+    A link that is down counts until routes or NICs avoid it.
+    """
     total = 0
     for fault in faults:
         turns = fault.times or 1
@@ -169,7 +176,7 @@ def _stragglers(prepared: Prepared) -> Iterator[Suspect]:
             kind="gpu",
             name=f"GPU {one.gpu}",
             key=f"stragglers.{index}",
-            text=f"computes {one.factor:g} times longer than the others",
+            text=f"computes {one.factor:g} times as long as the others",
             make=partial(what_if.with_section, prepared, stragglers=slow[:index] + slow[index + 1 :]),
             bound_share=1 - 1 / one.factor,
         )
@@ -192,7 +199,10 @@ def _neighbours(prepared: Prepared) -> Iterator[Suspect]:
 
 
 def _unlike_peers(prepared: Prepared) -> Iterator[Suspect]:
-    """Links that are slower than, or lose more than, nearly all others between the same tiers; and such NICs."""
+    """Links and NICs that are slower or lossier than nearly all their peers.
+
+    Peers are the links between the same tiers.
+    """
     fabric = prepared.fabric
     links, tier = fabric.links, fabric.node_tier
     between = tier[links["a"]].astype(np.int64) * 64 + tier[links["b"]]
@@ -208,7 +218,7 @@ def _unlike_peers(prepared: Prepared) -> Iterator[Suspect]:
                 kind="link",
                 name=_named([fabric.link_names[link] for link in slow.tolist()]),
                 key="fabric",
-                text=f"has {has}, its peers {wanted}",
+                text=f"has {has}, its peers have {wanted}",
                 make=partial(what_if.with_rates, prepared, rates),
             )
         for name, words in (("loss", "loses"), ("corruption", "corrupts")):
@@ -243,13 +253,13 @@ def _slow_nics(prepared: Prepared) -> Iterator[Suspect]:
         kind="nic",
         name=_named([fabric.node_names[node] for node in fabric.hosts[slow].tolist()]),
         key="fabric",
-        text=f"has {format_quantity(RATE, int(pcie_bps[slow].min()))} behind its NIC, less than its peers",
+        text=f"has {format_quantity(RATE, int(pcie_bps[slow].min()))} of PCIe behind its NIC, less than its peers",
         make=partial(what_if.on_fabric, prepared, node_device=device),
     )
 
 
 def _usual(values: NDArray[Any]) -> Any:  # noqa: ANN401 - a number of the array's type
-    """The value that most have."""
+    """The most frequent value."""
     found, count = np.unique(values, return_counts=True)
     usual = found[int(count.argmax())]
     return usual.item()
@@ -260,7 +270,10 @@ def _named(names: list[str]) -> str:
 
 
 def _stages(prepared: Prepared) -> Iterator[Suspect]:
-    """A stage of a pipeline that computes more than the mean of its job, the last by name where several do."""
+    """A pipeline stage that computes more than its job's mean.
+
+    Of several, the last by name.
+    """
     computed = computed_ps(prepared) if prepared.jobs else {}
     stage = prepared.stage_of_program
     for index, job in enumerate(prepared.jobs):
@@ -288,7 +301,7 @@ def _key_of(prepared: Prepared, job: int, key: str) -> str:
 
 
 def _settings(prepared: Prepared, execution: Execution) -> Iterator[Suspect]:
-    """Settings and policies that the run recorded at work."""
+    """Settings and policies whose effect the run recorded."""
     counters = execution.outcome.counters
     by_packet = execution.flows is None
     if by_packet and counters["timeouts"]:
@@ -303,7 +316,7 @@ def _settings(prepared: Prepared, execution: Execution) -> Iterator[Suspect]:
             kind="setting",
             name="oversubscription",
             key="fabric.oversubscription" if prepared.scenario.fabric.topology != "file" else "fabric",
-            text=f"is {told} (rate down to rate up of a switch)",
+            text=f"is {told} (a switch's rate down to its rate up)",
             make=partial(what_if.without_oversubscription, prepared),
             case=NO_OVERSUBSCRIPTION,
         )
@@ -314,7 +327,7 @@ def _settings(prepared: Prepared, execution: Execution) -> Iterator[Suspect]:
                 kind="policy",
                 name=prepared.policies["port_selection"].name,
                 key="transport.load_balancing",
-                text=f"put {uneven:.3g} times the mean of its equal ports on {port}: hashes collide",
+                text=f"put {uneven:.3g} times the mean load of equal ports on {port}: hashes collide",
                 make=partial(_sprayed, prepared),
             )
     control = prepared.policies["congestion_control"]
@@ -336,13 +349,13 @@ def _drops(counters: Mapping[str, int]) -> int:
 
 
 def _timeout(prepared: Prepared, *, timeouts: int, has_losses: bool) -> Suspect:
-    """A timeout that is too short where nothing was lost, and else too long."""
+    """The timeout: too short if nothing was lost, else too long."""
     timeout_ps = prepared.transport.retransmission_timeout_ps
     told = format_quantity(DURATION, timeout_ps)
     often = "once" if timeouts == 1 else f"{timeouts:,} times"
     text = f"of {told} ran out {often} though nothing was lost"
     if has_losses:
-        text = f"of {told} passed before what was lost was sent again, {often}"
+        text = f"of {told} passed before lost packets were sent again, {often}"
     other_ps = max(1, timeout_ps // _HASTY) if has_losses else timeout_ps * _PATIENT
     return Suspect(
         kind="setting",

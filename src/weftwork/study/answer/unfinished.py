@@ -1,4 +1,4 @@
-"""Who stopped a run that did not end: a deadlock, what is down, or the rule that stopped those who wait.
+"""The culprit of an unfinished run: a deadlock, a fault, or a rule.
 
 `docs/models/answer.md` has the rules (section Runs that did not end). Leaves out: who waits for whom, which the tables
 ``waits`` and ``deadlock`` have (`weftwork.study.results.waits`).
@@ -49,7 +49,7 @@ def who_stopped(prepared: Prepared, execution: Execution, tables: Mapping[str, p
     if down and (dead or (execution.outcome.complete and (not waits or _is_lost_at_faults(execution)))):
         name, at_ps = next((one for one in down if not dead.isdisjoint(one)), down[-1])
         suspect = next(one for one in fault_suspects(prepared) if one.name == name)
-        found = _stopped(suspect.kind, name, suspect.key, f"{suspect.text}, and no way round it was found")
+        found = _stopped(suspect.kind, name, suspect.key, f"{suspect.text}, and no detour was found")
         return replace(found, start_s=at_ps / SECOND_PS)
     words = Counter(row["stopped_by"] for row in waits if row["stopped_by"] in _RULES)
     if not words:
@@ -59,7 +59,7 @@ def who_stopped(prepared: Prepared, execution: Execution, tables: Mapping[str, p
 
 
 def _is_lost_at_faults(execution: Execution) -> bool:
-    """Whether most of what was lost was lost where a link was down, or for want of a route."""
+    """Whether most losses were at links that were down, or without a route."""
     drops = {name: count for name, count in execution.outcome.counters.items() if name.startswith("drop_")}
     return 2 * sum(drops[name] for name in _LOST_AT_FAULTS) > sum(drops.values())
 
@@ -69,7 +69,10 @@ def _stopped(kind: CulpritKind, name: str, key: str | None, text: str) -> Culpri
 
 
 def _down(prepared: Prepared, execution: Execution) -> list[tuple[str, int]]:
-    """What was down at the end, by name, and since when; what went down last comes last."""
+    """Places that were down at the end, and since when.
+
+    The latest comes last.
+    """
     since_ps: dict[str, int] = {}
     for fault in prepared.faults:
         if fault.at_ps > execution.outcome.simulated_ps:
@@ -85,9 +88,9 @@ def _down(prepared: Prepared, execution: Execution) -> list[tuple[str, int]]:
 # name of its kind. What is stopped by a fault or by a deadlock has its culprit above.
 _RULES: Final[dict[str, tuple[CulpritKind, str, str | None, str]]] = {
     "retries exhausted": ("setting", "retry_limit", "transport.retry_limit", "was reached, and a queue pair gave up"),
-    "receive missing": ("job", "the job", None, "sends what nobody asks for"),
-    "held back": ("policy", "congestion_control", "transport.congestion_control", "never let a message go"),
-    "never sent": ("job", "the job", None, "waits for what nobody sends"),
+    "receive missing": ("job", "the job", None, "sends a message that no rank receives"),
+    "held back": ("policy", "congestion_control", "transport.congestion_control", "never allowed a message to be sent"),
+    "never sent": ("job", "the job", None, "waits for a message that no rank sends"),
     "never joined": ("job", "the job", None, "waits for members that have ended"),
     "never notified": ("job", "the job", None, "waits for itself"),
 }

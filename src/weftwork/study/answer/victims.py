@@ -1,4 +1,4 @@
-"""Flows that stood still for others: who paused them, and where the congestion was that they had no part in.
+"""Victims of pauses, and the port where the pauses began.
 
 A victim is a message that took longer than its own NICs explain, over ports that were paused, and that does not use
 the port where the pauses begin. From the port of its path that was paused longest the pauses are followed: a port is
@@ -34,7 +34,9 @@ _LEAST: Final = 0.5  # chosen: of its time that a victim lost to others
 
 
 def worst_victim(prepared: Prepared, execution: Execution) -> Culprit | None:
-    """The root of the pauses that cost a flow the largest share of its time; None where no flow lost half of it.
+    """The root of the pauses that slowed a flow most.
+
+    The flow lost the largest share of its time. None if no flow lost half of its time.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ def worst_victim(prepared: Prepared, execution: Execution) -> Culprit | None:
 
 
 def _needed_ps(prepared: Prepared, messages: NDArray[np.void], ideal_ps: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What each message takes at least beside all others that its own NICs send and receive."""
+    """Least time of each message beside all traffic of its own NICs."""
     size = wire_bytes(prepared.transport, messages["size_bytes"]).astype(np.float64)
     needed = ideal_ps.astype(np.float64)
     links, ports = prepared.fabric.links["rate_bps"], prepared.fabric.ports
@@ -84,7 +86,7 @@ def _needed_ps(prepared: Prepared, messages: NDArray[np.void], ideal_ps: NDArray
 
 
 def _paused_port(outcome: Outcome, own: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """For each message, a port of its path that was paused, the longest; -1 where none was."""
+    """The longest paused port on the path of each message; -1 for none."""
     every = outcome.messages[["source", "destination", "channel"]]
     _, pair = np.unique(every, return_inverse=True)
     paths = outcome.paths
@@ -97,7 +99,7 @@ def _paused_port(outcome: Outcome, own: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _root(prepared: Prepared, outcome: Outcome, port: int) -> tuple[int, list[int]]:
-    """The port at which the pauses begin, and the paused ports on the way to it."""
+    """The port at which the pauses begin, and the paused ports before it."""
     ports, kind = prepared.fabric.ports, prepared.fabric.node_kind
     chain = [port]
     while True:
@@ -133,5 +135,5 @@ def _told(
         cost_s=(took_ps - alone_ps) / SECOND_PS,
         cost_share=1 - alone_ps / took_ps,
         how="recorded",
-        of=f"the flow {hosts[0]}->{hosts[1]}, which had no part in it",
+        of=f"the flow {hosts[0]}->{hosts[1]}, a victim of the pauses",
     )

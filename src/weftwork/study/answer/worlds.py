@@ -1,4 +1,6 @@
-"""Which other worlds are simulated beside a run, and when: only where they cost less than the run itself.
+"""The worlds that are simulated beside a run.
+
+A world is simulated only if it costs less than the run itself.
 
 The work of a world is that of the run, as it was estimated before it ran, so that the choice does not depend on the
 machine. All worlds together may take as much work as the run, or what a machine does in about a second, whichever
@@ -38,7 +40,7 @@ _SOON: Final = {"packet": 15_000_000, "flow": 4_000_000, "reference": 50_000}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
-    """One other world.
+    """A world beside the run: the run with one change.
 
     Attributes
     ----------
@@ -55,12 +57,12 @@ class World:
 
     @property
     def name(self) -> str:
-        """Its case, or who is left out of it."""
+        """Name of the case, or of the suspect that is left out."""
         return f"without {self.suspect.name}" if self.suspect is not None else self.case
 
 
 def worlds(prepared: Prepared, suspects: Sequence[Suspect]) -> Iterator[World]:
-    """All worlds that can be simulated beside a run that ended, those first that matter most.
+    """All worlds that can be simulated beside a finished run, by importance.
 
     Parameters
     ----------
@@ -86,7 +88,7 @@ def worlds(prepared: Prepared, suspects: Sequence[Suspect]) -> Iterator[World]:
 
 
 def chosen(prepared: Prepared, suspects: Sequence[Suspect], extent: Extent) -> list[World]:
-    """Those worlds that are simulated.
+    """The worlds that are simulated.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Fitting Weftwork's few constants on measurements of a user's own."""
+"""Fitting Weftwork's few constants to a user's own measurements."""

@@ -1,4 +1,6 @@
-"""Fit what rows can tell, refuse what they cannot, and say how well and how stable the rest is.
+"""Fit the constants that rows determine, and refuse the others.
+
+Each fitted constant has its error and its stability.
 
 A constant is refused by name where there are too few rows for it, where too few rows feel it (about Weftwork's value,
 or about what was fitted), where the resamples of the rows put it against the end of its range, or where they spread it
@@ -44,14 +46,14 @@ _NEEDED: Final = {
     "kernel_tail_us": "small matrix products, of less than 50 us",
     "launch_us": "iterations whose GPUs wait for the CPU: small models, small micro batches",
     "collective_launch_us": "curves with sizes below 64 KiB, of several operations or numbers of GPUs",
-    "network_efficiency": "rows over several servers, of sizes from 256 MiB or of plans that the network binds",
+    "network_efficiency": "rows over several servers, of 256 MiB and more or of plans bound by the network",
     "latency_scale": "curves with small sizes at several numbers of GPUs or servers",
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calibrated:
-    """What was fitted.
+    """The result of a calibration.
 
     Attributes
     ----------
@@ -118,7 +120,10 @@ def calibrate(problem: Problem, names: Sequence[str], *, usual: Mapping[str, flo
 def _kept(
     problem: Problem, names: Sequence[str], refused: dict[str, str], source: str
 ) -> tuple[ConstantsFit, list[str]]:
-    """Fit constants, and again without the least known one, until all are known; those refused are added."""
+    """Fit constants repeatedly, each time without the least known one.
+
+    The loop ends when all are known; refused constants are added to ``refused``.
+    """
     active = list(names)
     while active:
         fit = fit_constants(active, problem.times_s, problem.measured_s, problem.progress)
@@ -135,7 +140,7 @@ def _kept(
 
 
 def _too_little(problem: Problem, names: Sequence[str], usual: Mapping[str, float]) -> dict[str, str]:
-    """Constants that cannot be fitted whatever the fit would say."""
+    """Constants for which the rows cannot be enough."""
     rows = len(problem.rows)
     refused: dict[str, str] = {}
     kept = 0
@@ -147,14 +152,16 @@ def _too_little(problem: Problem, names: Sequence[str], usual: Mapping[str, floa
             fitted = plural(kept + 1, "constant")
             refused[name] = f"found {plural(rows, 'row')} for {fitted}, {wanted}"
         elif kept == MOST_CONSTANTS:
-            refused[name] = f"{MOST_CONSTANTS} others are fitted, and more at a time are not; name it with --constants"
+            refused[name] = f"{MOST_CONSTANTS} other constants are fitted, the most at a time; name it with --constants"
         else:
             kept += 1
     return refused
 
 
 def _unfelt(problem: Problem, name: str, others: Mapping[str, float], value: float, probes: tuple[float, float]) -> str:
-    """Why rows do not tell a constant, if too few of them change with it; empty where enough do.
+    """The reason why too few rows change with a constant.
+
+    Empty if enough rows do.
 
     Parameters
     ----------
@@ -168,8 +175,9 @@ def _unfelt(problem: Problem, name: str, others: Mapping[str, float], value: flo
     feeling = int(np.sum(np.abs(second_s / first_s - 1) > _FEELS))
     if feeling >= _FEELING_ROWS:
         return ""
-    moved = f"1 % of their time, from {shown(name, low)} to {shown(name, high)}"
-    return f"{feeling} of {plural(len(problem.rows), 'row')} feel it ({moved}), wanted {_FEELING_ROWS}: {_NEEDED[name]}"
+    moved = f"more than 1 % (from {shown(name, low)} to {shown(name, high)})"
+    rows = plural(len(problem.rows), "row")
+    return f"it changes {feeling} of {rows} by {moved}, wanted {_FEELING_ROWS}: {_NEEDED[name]}"
 
 
 def _probed(name: str, value: float, factor: float) -> float:
@@ -179,7 +187,10 @@ def _probed(name: str, value: float, factor: float) -> float:
 
 
 def _around(fit: ConstantsFit, name: str) -> tuple[float, float]:
-    """The interval of a constant; the value of all rows may be a hair outside of that of the resamples."""
+    """The interval of a constant, widened to contain its value.
+
+    The value of all rows may be slightly outside the interval of the resamples.
+    """
     low, high = fit.interval(name)
     return min(low, fit.values[name]), max(high, fit.values[name])
 
@@ -191,16 +202,16 @@ def _spread(name: str, fit: ConstantsFit) -> float:
 
 
 def _doubt(name: str, fit: ConstantsFit) -> str:
-    """Why a constant that was fitted is not known; empty where it is."""
+    """The reason why a fitted constant is unknown; empty if known."""
     known = CONSTANTS[name]
     low, high = fit.interval(name)
     told = f"{100 * LOW:.0f} to {100 * HIGH:.0f} % of the resamples put it at {low:.3g} to {high:.3g}"
     margin = _AT_END * (known.high - known.low)
     may_be_low = known.unit == "us"  # nothing is a time that can be
     if high >= known.high - margin or (low <= known.low + margin and not may_be_low):
-        span = f"the end of its range ({known.low:g} to {known.high:g}): the rows say it no more closely"
+        span = f"the end of its range ({known.low:g} to {known.high:g}): the rows do not determine it"
         return f"{told}, {span}; wanted {_NEEDED[name]}"
     if _spread(name, fit) > _WIDEST:
-        wide = "more than half of its value: the rows do not tell it from the others"
+        wide = "more than half of its value: the rows do not separate it from the other constants"
         return f"{told}, {wide}; wanted {_NEEDED[name]}"
     return ""

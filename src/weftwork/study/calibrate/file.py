@@ -50,7 +50,7 @@ def calibration_text(
             lines += [f"low = {_number(low)}  # 5 % of the bootstrap", f"high = {_number(high)}  # 95 %"]
     lines += _table("refused", refused or {})
     if draws:
-        lines += ["", "[draws]  # joint values of resamples of the rows; a run makes its interval of them"]
+        lines += ["", "[draws]  # joint values of resamples of the rows; a run makes its interval from them"]
         lines += [f"{name} = [{', '.join(_number(draw[name]) for draw in draws)}]" for name in values]
     return "\n".join(lines) + "\n"
 
@@ -68,6 +68,9 @@ def _value(value: Any) -> str:  # noqa: ANN401 - text or a number
 
 
 def _number(value: float) -> str:
-    """A number with few digits, and a point, as TOML wants of one that is no whole number."""
+    """A number with few digits, as TOML writes it.
+
+    A number that is not whole has a decimal point.
+    """
     text = f"{value:.{_DIGITS}g}"
     return text if "." in text or "e" in text else f"{text}.0"

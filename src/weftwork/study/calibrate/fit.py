@@ -1,4 +1,6 @@
-"""Fit constants by the least mean of absolute relative errors, with a bootstrap over rows and errors of rows left out.
+"""Fit constants by the least mean of absolute relative errors.
+
+A bootstrap over rows gives intervals, and rows left out give errors.
 
 Times of all rows are tabulated on a grid over the constants, interpolated in logarithms, and looked at between: the
 best point of a resample of the rows is then a matter of weights, so that hundreds of resamples cost one product of
@@ -39,7 +41,7 @@ Times = Callable[[Sequence[Mapping[str, float]]], "NDArray[np.float64]"]  # valu
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConstantsFit:
-    """What was found.
+    """The result of a fit.
 
     Attributes
     ----------
@@ -81,7 +83,7 @@ def fit_constants(
     measured_s: NDArray[np.float64],
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ConstantsFit:
-    """Find the constants that make times of rows most alike to the measured ones.
+    """Find the constants with the smallest errors of the rows' times.
 
     Parameters
     ----------
@@ -126,13 +128,16 @@ def fit_constants(
 
 
 def _weights(rows: int) -> NDArray[np.float64]:
-    """How often each row is in each resample; shape (DRAWS, rows)."""
+    """Count of each row in each resample; shape (DRAWS, rows)."""
     drawn = np.random.default_rng(_SEED).integers(rows, size=(DRAWS, rows))
     return np.stack([np.bincount(one, minlength=rows) for one in drawn]).astype(np.float64)
 
 
 def _left_out(rows: int) -> NDArray[np.float64]:
-    """1 for rows that are fitted, 0 for those left out; each row is left out once. Shape (times, rows)."""
+    """1 for fitted rows, 0 for rows left out; shape (times, rows).
+
+    Each row is left out once.
+    """
     times = min(rows, _MOST_LEFT_OUT)
     is_out = np.arange(rows) % times == np.arange(times)[:, None]
     return np.where(is_out, 0.0, 1.0)
@@ -161,7 +166,10 @@ def _values(names: Sequence[str], point: Sequence[float] | NDArray[np.float64]) 
 
 
 def _to_axis(name: str, value: float) -> float:
-    """Shares and ratios by their logarithm; times, which may be 0, by that of 1 us more."""
+    """A value on the axis of the fit.
+
+    Shares and ratios by their logarithm; times, which may be 0, by the logarithm of 1 us more.
+    """
     return float(np.log1p(value) if CONSTANTS[name].unit == "us" else np.log(value))
 
 

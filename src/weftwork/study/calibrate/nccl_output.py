@@ -1,4 +1,6 @@
-"""What nccl-tests prints, as rows of a curve: sizes and times out of place.
+"""The output of nccl-tests as rows of a curve.
+
+The rows have sizes and times out of place.
 
 The columns are found by the head that stands above them, so that versions with and without ``root`` or ``#wrong`` are
 read alike. Operation and GPUs are taken from the text where it tells them: newer versions print the name of the
@@ -58,7 +60,9 @@ def read_nccl_output(
     if gpus is None:
         mistakes.append(Mistake(path="--gpus", text="is missing: the text has no line for each rank"))
     if node is None:
-        mistakes.append(Mistake(path="--node", text="is missing, wanted the server of the catalogue that it ran on"))
+        mistakes.append(
+            Mistake(path="--node", text="is missing, wanted the catalogue's name of the server that nccl-tests ran on")
+        )
     rows: list[TableRow] = []
     head: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -70,7 +74,7 @@ def read_nccl_output(
             continue
         time_us = _time_us(head, cells)
         if time_us is None:
-            wanted = "wanted size, count, type and a time in us above 0, as the head above says"
+            wanted = "wanted size, count, type and a time above 0 us, in the columns of the head above"
             mistakes.append(Mistake(path="row", text=f"found {line.strip()[:60]!r}, {wanted}", line=number))
             continue
         if int(cells[0]) == 0:
@@ -86,7 +90,10 @@ def read_nccl_output(
 
 
 def _time_us(head: list[str], cells: list[str]) -> float | None:
-    """The first time of a line; a cell that is left empty, as ``redop`` may be, moves those behind it forward."""
+    """The first time of a line.
+
+    An empty cell, as ``redop`` may be, moves the later cells forward.
+    """
     place = head.index("time") - (len(head) - len(cells))
     if len(cells) > len(head) or place < 1:
         return None

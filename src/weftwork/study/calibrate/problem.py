@@ -1,4 +1,6 @@
-"""Rows of measurements as something to fit: what the model says to each of them with given constants.
+"""Rows of measurements as a problem to fit.
+
+The problem has the model's time of each row with given constants.
 
 Three kinds of rows: matrix products (a kernel's closed form is all there is), iterations and curves of collectives.
 The latter two are tabulated by their closed forms, each row times what its run says over what the closed form says at
@@ -58,7 +60,11 @@ GEMM_COLUMNS: Final = (
     TableColumn(name="precision", kind="text", text="Of the operands.", choices=PRECISIONS),
     TableColumn(name="seconds", kind="number", text="Measured time of one product, seconds."),
     TableColumn(
-        name="gpu", kind="text", text="GPU of the catalogue; without it --gpu.", choices=tuple(GPUS), optional=True
+        name="gpu",
+        kind="text",
+        text="GPU of the catalogue; by default the GPU of --gpu.",
+        choices=tuple(GPUS),
+        optional=True,
     ),
 )
 # Constants that rows of a kind may tell, those first that matter most
@@ -79,7 +85,7 @@ ALLOWED: Final[dict[Kind, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GemmRow:
-    """One matrix product that was timed."""
+    """One measured matrix product."""
 
     name: str
     gpu: str
@@ -90,7 +96,7 @@ class GemmRow:
     measured_s: float
 
     def time_s(self, values: Values | None) -> float:
-        """What the model says with given constants; None: with those of Weftwork."""
+        """Time of the model with given constants; None: Weftwork's constants."""
         made = calibrated_software(software("plain"), _NO_CHOICE, None if values is None else _of(values))
         kernels: Any = Kernels(gpu=gpu(self.gpu), software=made, precision=self.precision)  # type: ignore[arg-type]
         return float(kernels.matmul_s(self.m, self.n, self.k))
@@ -135,7 +141,7 @@ def gemm_rows(rows: Sequence[TableRow], *, usual_gpu: str | None, source: str) -
 
 @dataclass(kw_only=True)
 class Problem:
-    """Rows, and what is said to them.
+    """Rows, and their modelled times.
 
     Attributes
     ----------
@@ -163,7 +169,7 @@ class Problem:
         return np.array(columns).T * self.correction
 
     def run_s(self, values: Values | None) -> NDArray[np.float64]:
-        """What runs say with given constants, or with those of Weftwork; shape (rows,)."""
+        """Times of runs with given or Weftwork's constants; shape (rows,)."""
         found = []
         for time_s in self.workers.answers(partial(_run_s, values), list(self.rows)):
             found.append(time_s)
@@ -172,13 +178,13 @@ class Problem:
         return np.array(found)
 
     def corrected_at(self, values: Values | None, run_s: NDArray[np.float64]) -> None:
-        """Let closed forms say what runs said at these constants."""
+        """The problem with closed forms corrected to the runs at these constants."""
         self.correction = np.ones(len(self.rows))
         self.correction = run_s / self.times_s([values or {}])[0]
 
 
 class _NoChoice:
-    """A preset in which nobody has changed a field."""
+    """A preset without changed fields."""
 
     fields: Mapping[str, Any] = {}
 
@@ -187,7 +193,7 @@ _NO_CHOICE: Final[Any] = _NoChoice()
 
 
 def _of(values: Values) -> Calibration:
-    """Constants as a calibration that nobody has written."""
+    """Constants as a calibration without a file."""
     return Calibration(
         file="", digest="", values=values, intervals={}, draws=(), fitted_on={}, quality={}, refused={}, text=""
     )
@@ -235,7 +241,7 @@ def _iteration_s(values: Sequence[Values], case: Case) -> list[float]:
 
 
 def _run_s(values: Values | None, row: GemmRow | Case | CurveRow) -> float:
-    """What a run of a row says; of a matrix product the closed form."""
+    """Time of a row's run; for a matrix product the closed form."""
     if isinstance(row, GemmRow):
         return row.time_s(values)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,6 @@
-"""A file of measurements as rows to fit: matrix products, iterations, curves, or what nccl-tests printed.
+"""A file of measurements as rows to fit.
+
+The rows are matrix products, iterations, curves, or the output of nccl-tests.
 
 The kind is told by the head of the table. Leaves out: what the columns of iterations and curves are
 (`weftwork.study.validation.row_formats`).
@@ -75,7 +77,7 @@ def measured_rows(
     given = {"--operation": operation, "--gpus": gpus, "--node": node}
     unused = [name for name, value in given.items() if value is not None]
     if unused:
-        text = "is for the text that nccl-tests prints; a table says it in its columns"
+        text = "is for the text that nccl-tests prints; a table has a column for it"
         raise ConfigError("command line", [Mistake(path=name, text=text) for name in unused])
     if like == GEMM or (like is None and {"m", "n", "k"} <= set(head_of(text))):
         found = gemm_rows(read_rows(text, GEMM_COLUMNS, source=str(file)), usual_gpu=usual_gpu, source=str(file))
@@ -84,10 +86,10 @@ def measured_rows(
     every = [row for one in sets for row in one.rows]
     name = ", ".join(one.format.name for one in sets)
     if any(isinstance(row, UetRow) for row in every):
-        text = "rows of the Ultra Ethernet model have no constant to fit: its packets follow from its rules alone"
+        text = "rows of the Ultra Ethernet model have no constant to fit: its packets depend only on its rules"
         raise ConfigError(str(file), [Mistake(path="file", text=text)])
     if any(isinstance(row, SignRow) for row in every):
-        text = "ratios of two fabrics have no constant to fit: what both sides share cancels out"
+        text = "ratios of two fabrics have no constant to fit: a constant on both sides cancels out"
         raise ConfigError(str(file), [Mistake(path="file", text=text)])
     is_curve = not any(isinstance(row, Case) for row in every)
     kept = [row for row in every if not isinstance(row, UetRow | SignRow)]
@@ -95,7 +97,10 @@ def measured_rows(
 
 
 def gemm_template() -> str:
-    """A table of matrix products to be filled in; its times are left empty, since nobody has measured them yet."""
+    """A table of matrix products to be filled in.
+
+    Its times are empty, since nobody has measured them yet.
+    """
     lines = [f"# {GEMM}: each row is a matrix product C[m, n] = A[m, k] B[k, n]: fill in seconds."]
     for column in GEMM_COLUMNS:
         words = f" One of: {', '.join(column.choices)}." if column.choices else ""

@@ -1,4 +1,4 @@
-"""The values that constants have without a calibration, as the rows have them.
+"""Values of the constants without a calibration, in the units of rows.
 
 Leaves out: rows that differ; the median stands for them, and only what rows feel is asked about it.
 """

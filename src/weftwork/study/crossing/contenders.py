@@ -1,4 +1,6 @@
-"""Who takes part in a crossing: controls with ECMP and with spraying, balancers with three controls, or all with all.
+"""The contenders of a crossing.
+
+They are controls with ECMP and with spraying, balancers with three controls, or all pairs.
 
 Each pair runs as it has to: where a control or a balancer needs packets that switches cut, fabrics cut them; where a
 control hears of congestion by losses, there is no PFC to prevent them; all others run under PFC. Every NIC recovers by
@@ -28,7 +30,7 @@ _BY_LOSS: Final = frozenset({"reno", "cubic", "bbr", "bbr3", "vivace"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balancer:
-    """A choice at the NIC and one at the switch, under one name."""
+    """A choice at the NIC and one at the switch, named together."""
 
     name: str
     path_selection: str = ECMP
@@ -40,7 +42,9 @@ class Balancer:
 def balancers_of(
     paths: tuple[str, ...], ports: tuple[str, ...], schemes: tuple[str, ...] = (), presets: tuple[str, ...] = ()
 ) -> tuple[Balancer, ...]:
-    """A balancer for each path selection, with ECMP at the switch, and for each port selection, with ECMP at the NIC.
+    """The balancers of path and port selections.
+
+    Each path selection has ECMP at the switch, and each port selection has ECMP at the NIC.
 
     Parameters
     ----------
@@ -69,12 +73,12 @@ def balancers_of(
 
 
 def _label(name: str) -> str:
-    """A name of the catalogue as it is; of a file its stem."""
+    """A name of the catalogue as it is; a file by its stem."""
     return Path(name).stem if name.endswith(".py") else name
 
 
 def contender_of(control: str, balancer: Balancer, origin: str) -> Contender:
-    """A pair, with what it needs.
+    """A pair, with its requirements on switches and NICs.
 
     Raises
     ------
@@ -108,7 +112,7 @@ def _joined(needs: list[Needed], side: str, first: str) -> tuple[str, ...]:
 
 
 def transport_keys(contender: Contender, control: str) -> dict[str, str]:
-    """What a contender sets in a scenario.
+    """The keys of a scenario that a contender sets.
 
     Parameters
     ----------
@@ -134,7 +138,9 @@ def transport_keys(contender: Contender, control: str) -> dict[str, str]:
 def first_round(
     controls: tuple[str, ...], balancers: tuple[Balancer, ...], *, is_all: bool
 ) -> list[tuple[str, Balancer, str]]:
-    """Control, balancer and origin of each pair that runs before anything is known, the base first.
+    """Control, balancer and origin of each pair of the first round.
+
+    The base comes first.
 
     Parameters
     ----------

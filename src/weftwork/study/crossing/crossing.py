@@ -1,4 +1,6 @@
-"""Cross congestion controls with load balancers: two rounds of runs in a pool, a folder, and a verdict.
+"""Cross congestion controls with load balancers.
+
+Two rounds of runs in a pool lead to a folder and a verdict.
 
 The first round runs every control with ECMP and with spraying, and every balancer with DCQCN, NSCC and Swift; the
 second one what is missing of the best three controls with the best three balancers. The folder keeps every run, so that
@@ -52,7 +54,7 @@ _ROUND: Final = 1_000_000  # places of a round's runs in the pool, which name th
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrossingStart:
-    """What a round is about to do: which one, how many contenders, settings and runs, and runs side by side."""
+    """A round before it starts: name, numbers, and parallel runs."""
 
     round: int
     contenders: int
@@ -64,7 +66,7 @@ class CrossingStart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrossingRun:
-    """A crossing that has ended.
+    """A finished crossing.
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ class CrossingRun:
 
 @dataclass(kw_only=True, slots=True)
 class _Study:
-    """What the rounds share."""
+    """State that the rounds share."""
 
     settings: tuple[Setting, ...]
     seeds: range
@@ -110,7 +112,7 @@ def run_crossing(  # noqa: PLR0913 - what can be asked of it, all by name
     on_start: Callable[[CrossingStart], None] | None = None,
     on_progress: Callable[[PoolProgress], None] | None = None,
 ) -> CrossingRun:
-    """Run what has not been run, and judge it.
+    """Do the missing runs of a crossing, and judge it.
 
     The first Ctrl-C ends the call; runs that are whole are kept, and the same call with the same folder goes on.
 
@@ -189,7 +191,7 @@ def run_crossing(  # noqa: PLR0913 - what can be asked of it, all by name
 
 
 def _refuse_files(setting: Setting, given: Mapping[str, Sequence[str]]) -> None:
-    """Refuse a Python file of the user's own, in the words in which every command does."""
+    """Refuse a user's Python file with the message of all commands."""
     for kind, names in given.items():
         for name in names:
             if name.endswith(".py"):
@@ -197,7 +199,10 @@ def _refuse_files(setting: Setting, given: Mapping[str, Sequence[str]]) -> None:
 
 
 def _names(kind: str, given: Sequence[str]) -> tuple[str, ...]:
-    """Names of a list, in which ``all`` stands for the catalogue; each once. A file by its whole path."""
+    """Names of a list without repetitions, with ``all`` for the catalogue.
+
+    A file is named by its whole path.
+    """
     found: list[str] = []
     for name in given:
         if name == ALL:
@@ -208,7 +213,10 @@ def _names(kind: str, given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _add(study: _Study, control: str, balancer: Balancer, origin: str, *, round_: int) -> None:
-    """Read the scenarios of a contender; one that is refused in a setting has no points there."""
+    """Read the scenarios of a contender.
+
+    A contender that a setting refuses has no points there.
+    """
     contender = contender_of(control, balancer, origin)
     place = len(study.contenders)
     study.contenders.append(contender)
@@ -226,7 +234,10 @@ def _add(study: _Study, control: str, balancer: Balancer, origin: str, *, round_
 
 
 def _document(study: _Study, *, is_all: bool) -> dict[str, Any]:
-    """What is written down of the crossing; its digest follows from every run of the first round."""
+    """The written description of the crossing.
+
+    Its digest depends on every run of the first round.
+    """
     digests = {f"{place}-{number}": [p.digest for p in points] for (place, number), points in study.points.items()}
     named = [one.name for one in study.contenders]
     text = json.dumps([VERSION, named, digests, sorted(map(str, study.refused)), is_all])
@@ -254,7 +265,10 @@ def _run(
     on_start: Callable[[CrossingStart], None] | None,
     on_progress: Callable[[PoolProgress], None] | None,
 ) -> Literal["done", "full"]:
-    """Run the points of a round. Those that share a job follow each other, so that a worker builds it once."""
+    """Run the points of a round.
+
+    Points with a common job are consecutive, so that a worker builds it once.
+    """
     asked = [
         (number, point.seed, point)
         for (_, number), points in study.points.items()
@@ -277,7 +291,7 @@ def _run(
 
 
 def _second_round(study: _Study, runs: Path, balancers: Sequence[Balancer]) -> list[tuple[str, Balancer]]:
-    """What is missing of the best controls with the best balancers."""
+    """The missing pairs of the best controls and the best balancers."""
     base = _base(study)
     cells = judged_cells(_cells(study, runs), study.settings, base)
     standings = standings_of(cells, len(study.settings), base)
@@ -305,7 +319,7 @@ def _cells(study: _Study, runs: Path) -> list[CrossingCell]:
 
 
 def _cell(study: _Study, runs: Path, place: int, number: int) -> CrossingCell:
-    """What came of the runs of a contender in a setting."""
+    """The cell of a contender in a setting, from its runs."""
     points = study.points.get((place, number), [])
     reason = study.refused.get((place, number), "")
     values: list[float] = []

@@ -1,4 +1,6 @@
-"""From the runs of a crossing to its verdict: ratios to the base seed by seed, the best of each setting, standings.
+"""The verdict of a crossing from its runs.
+
+It has ratios to the base by seed, the best of each setting, and standings.
 
 Runs with one seed share flows, placement and hashes, so that two contenders are compared seed by seed: the logarithm of
 the ratio is averaged, and its 95 % interval is Student's t over the seeds. This removes what seeds have in common, as a
@@ -28,7 +30,9 @@ _Ratio = tuple[float, float | None, float | None]  # a mean, and the ends of its
 
 
 def ratio_of(values: Sequence[float], base: Sequence[float]) -> _Ratio | None:
-    """Geometric mean of the ratios, seed by seed, and the ends of its 95 % interval; None where there is none.
+    """Geometric mean of the ratios by seed, with its 95 % interval.
+
+    None without a ratio.
 
     One seed has no interval: its ends are None.
 
@@ -51,13 +55,16 @@ def ratio_of(values: Sequence[float], base: Sequence[float]) -> _Ratio | None:
 
 
 def _geometric(logs: Sequence[float]) -> _Ratio:
-    """Geometric mean of ratios, from their logarithms by seed, and the ends of its interval."""
+    """Geometric mean of ratios, and the ends of its interval.
+
+    Both follow from the logarithms by seed.
+    """
     mean, low, high = (math.exp(min(value, 700.0)) for value in interval(logs))  # 700: what a float can hold
     return (mean, low, high) if len(logs) > 1 else (mean, None, None)
 
 
 def judged_cells(cells: Sequence[CrossingCell], settings: Sequence[Setting], base: int) -> tuple[CrossingCell, ...]:
-    """Cells with their ratios to the base and to the best of their setting.
+    """Cells with ratios to the base and to their setting's best.
 
     Parameters
     ----------
@@ -125,7 +132,9 @@ def _standing(contender: int, logs: Sequence[float], best: Sequence[float]) -> S
 
 
 def best_policies(standings: Sequence[Standing], contenders: Sequence[Contender]) -> tuple[list[str], list[str]]:
-    """The best three controls, by their better run with ECMP or spraying, and the best three balancers.
+    """The best three controls and the best three balancers.
+
+    A control is judged by its better run with ECMP or spraying.
 
     A balancer is judged by the geometric mean over the controls that every balancer ran with, so that one which only
     one of them ran with is not ahead by that control.
@@ -155,7 +164,7 @@ def best_policies(standings: Sequence[Standing], contenders: Sequence[Contender]
 def three_best(
     standings: Sequence[Standing], contenders: Sequence[Contender], controls: Sequence[str], balancers: Sequence[str]
 ) -> tuple[int, ...]:
-    """Places of the three best crossings of these controls with these balancers."""
+    """Places of the three best pairs of these controls and balancers."""
     found = [
         one.contender
         for one in standings

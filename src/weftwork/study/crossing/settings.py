@@ -1,4 +1,6 @@
-"""The settings of a crossing: four workloads on 64 NIC ports at 400 Gb/s, each with and without a link that fails.
+"""The settings of a crossing: four workloads, with and without a failing link.
+
+All run on 64 NIC ports at 400 Gb/s.
 
 The scenarios lie in ``workloads``. All have eight leaves with eight NIC ports each, and eight spines, so that nothing
 is oversubscribed and whatever is slower than alone comes of control and balance.
@@ -57,11 +59,11 @@ def settings_of(workloads: tuple[str, ...] = (), *, faults: tuple[bool, ...] = (
 
 
 def scenario_file(setting: Setting) -> Path:
-    """The scenario of a setting's workload, as it is installed."""
+    """The installed scenario of a setting's workload."""
     with as_file(files("weftwork.study.crossing") / "workloads" / f"{setting.workload}.yaml") as path:
         return path
 
 
 def overrides_of(setting: Setting) -> dict[str, str]:
-    """What the setting changes in that scenario."""
+    """The changes of the setting to that scenario."""
     return {"faults": _FAULT} if setting.is_failed else {}

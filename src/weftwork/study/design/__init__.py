@@ -1,1 +1,4 @@
-"""Which fabric to build: every candidate, what it costs, how long an iteration takes on it, and why the losers lose."""
+"""Which fabric to build.
+
+It has all candidates, their costs, the time of an iteration, and why losers lose.
+"""

@@ -1,4 +1,6 @@
-"""Build a candidate: its tree, its bill and its bandwidth by distance, or the reason why it is infeasible.
+"""Build a candidate: its tree, bill and bandwidth by distance.
+
+An infeasible candidate has a reason instead.
 
 Leaves out: how long a job takes on it, which the flow engine says.
 """
@@ -25,7 +27,7 @@ __all__ = ["Built", "FabricAsked", "build", "overrides_of"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FabricAsked:
-    """A candidate, and the job that it is for.
+    """A candidate, and its job.
 
     Attributes
     ----------
@@ -45,7 +47,7 @@ class FabricAsked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Built:
-    """A candidate that was looked at.
+    """A built candidate, or the reason why it is infeasible.
 
     Attributes
     ----------
@@ -76,12 +78,12 @@ class Built:
 
 
 def overrides_of(candidate: FabricCandidate, settings: Mapping[str, str]) -> dict[str, str]:
-    """What `read_scenario` sets over a file so that its job runs on a candidate, on the flow engine."""
+    """Overrides of the file that run its job on a candidate, by flows."""
     return {**settings, "fabric": json.dumps(candidate.fabric), "engine.fidelity": "flow"}
 
 
 def build(asked: FabricAsked) -> Built:
-    """Build a candidate and count what it is made of."""
+    """Build a candidate and count its parts."""
     candidate = asked.candidate
     overrides = overrides_of(candidate, asked.settings)
     try:
@@ -111,7 +113,7 @@ _REASONS: Final = (  # words of a refusal, and what they come to
     (" links, but ", "its switches have too few ports for so many servers"),
     ("do not fit", "its switch has no port of that rate"),
     ("found a ratio of", "it has no third tier that could be oversubscribed"),
-    ("nothing is above", "one switch a rail joins all servers, so that nothing is oversubscribed"),
+    ("nothing is above", "one switch per rail joins all servers, so nothing is oversubscribed"),
     ("ports of a", "its switches have too few ports for so many servers"),
     ("equal", "its servers do not divide into equal groups at the ratio"),
     ("no split", "no split of its switch's ports has the ratio"),
@@ -122,7 +124,7 @@ _REASONS: Final = (  # words of a refusal, and what they come to
 
 
 def _reason(error: ConfigError) -> str:
-    """The first mistake by its kind, so that many candidates share one reason."""
+    """The kind of the first mistake, shared by many candidates."""
     mistake = error.mistakes[0]
     found = next((reason for words, reason in _REASONS if words in mistake.text), None)
     return found or f"{mistake.path.removeprefix('fabric.')}: {mistake.text}"

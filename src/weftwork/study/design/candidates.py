@@ -1,4 +1,6 @@
-"""Enumerate the fabrics for a number of GPUs: each combination of topology, switch, ratios, planes and NIC rate.
+"""Enumerate the fabrics for a number of GPUs.
+
+They are all combinations of topology, switch, ratios, planes and NIC rate.
 
 A candidate is keys of ``fabric`` as a scenario has them. Combinations that say the same are left out here: planes of a
 topology that has none, a ratio of a tier that a topology does not know.
@@ -36,7 +38,7 @@ DIMENSIONS: Final = ("topology", "switch", "link_rate", "planes", "oversubscript
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choices:
-    """What may be chosen.
+    """The values that each dimension may have.
 
     Attributes
     ----------
@@ -88,7 +90,7 @@ class FabricCandidate:
 
 
 def choices_of(node: str, book: PriceBook, only: Mapping[str, Sequence[str]]) -> Choices:
-    """What may be chosen for a server, with what a user restricts.
+    """The choices for a server, with the user's restrictions.
 
     Parameters
     ----------
@@ -149,12 +151,15 @@ def _rate(text: str, mistakes: list[Mistake]) -> int:
 
 
 def _priced(book: PriceBook, rate_bps: int) -> list[str]:
-    """Switches that a book has a price for, but for those without a product."""
+    """Switches of products with a price in the book."""
     return [name for name in catalogue.SWITCHES if name != "plain" and book.switch(name, rate_bps) is not None]
 
 
 def nic_for(node: str, rate_bps: int, book: PriceBook) -> str | None:
-    """The NIC of a server at a rate: its own, else the slowest priced NIC that is fast enough; None without one."""
+    """The NIC of a server at a rate.
+
+    It is the server's own NIC, else the slowest priced NIC that is fast enough; None without one.
+    """
     own = catalogue.node(node).nic
     rates = {
         name: int(row.figures["rate_bps"].value) for name, row in catalogue.NICS.items() if "rate_bps" in row.figures
@@ -208,7 +213,7 @@ def candidates(
 
 
 def _servers(node: str, fields: Mapping[str, Any], planes: int, rate_bps: int) -> dict[str, Any]:
-    """Servers whose ports are split into planes."""
+    """Servers with their ports split into planes."""
     server = catalogue.node(node).server
     each = max(1, server.nic_ports // server.gpus)
     ports = max(each, planes)
@@ -217,7 +222,10 @@ def _servers(node: str, fields: Mapping[str, Any], planes: int, rate_bps: int) -
 
 
 def _ratios(topology: str, choices: Choices) -> Iterator[dict[str, float]]:
-    """Oversubscription by tier; none where a topology has none or nothing is oversubscribed."""
+    """Oversubscription by tier.
+
+    Empty if a topology has none or nothing is oversubscribed.
+    """
     lowest, second = LOWEST.get(topology), SECOND.get(topology)
     for low, high in product(choices.ratios if lowest else (1.0,), choices.upper_ratios if second else (1.0,)):
         found = {lowest or "": low, second or "": high}

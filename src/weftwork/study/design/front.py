@@ -33,7 +33,10 @@ def front(points: Mapping[str, Sequence[float]]) -> list[str]:
 
 
 def beaten_by(point: Sequence[float], better: Mapping[str, Sequence[float]]) -> str | None:
-    """The point that beats another by the largest sum of relative savings; None where no point beats it."""
+    """The point that beats another by the largest sum of relative savings.
+
+    None if no point beats it.
+    """
     found = {
         name: sum(1 - mine / its if its else 0.0 for mine, its in zip(costs, point, strict=True))
         for name, costs in better.items()

@@ -1,4 +1,6 @@
-"""Bandwidth and hops of a server by the distance of its peer, from the counts of the tree's tiers alone.
+"""Bandwidth and hops of a server by the distance of its peer.
+
+They follow from the counts of the tree's tiers alone.
 
 Below one leaf a server has the rate of its ports; beyond, what the ratios of the tiers on the way leave of it. Pairs of
 one rail and pairs of different rails differ: rails meet above the leaves, or nowhere but in servers.
@@ -36,11 +38,14 @@ class Profile:
 
     @property
     def least_bps(self) -> float:
-        """Towards the farthest server of the same rail."""
+        """Bandwidth to the farthest server of the same rail."""
         return self.same_bps[-1]
 
     def dominates(self, other: Profile) -> bool:
-        """Whether it is at least as good at every distance, and for one message."""
+        """Whether a profile is at least as good at every distance.
+
+        One message counts too.
+        """
         if self.port_bps < other.port_bps:
             return False
         for servers in sorted({*self.reach, *other.reach}):

@@ -1,4 +1,6 @@
-"""Prune candidates before any run: the infeasible, those over a limit, and those that another beats by closed forms.
+"""Prune candidates before any run.
+
+Pruned are infeasible ones, those over a limit, and those that another beats by closed forms.
 
 A candidate is bettered where another costs at most as much, draws at most as much and offers every server at least as
 much bandwidth over at most as many hops, whatever the distance (`weftwork.study.design.profile`).
@@ -16,7 +18,7 @@ __all__ = ["Limits", "Pruned", "prune"]
 SAME = "it is another candidate's tree, by another name"
 DEAR, HUNGRY = "it costs more than the budget", "it draws more than the budget"
 UNPRICED = "its cost is not known, since the price book lacks a part"
-WORSE = "another costs and draws no more, and has at least its bandwidth at every distance"
+WORSE = "another candidate costs and draws no more, and has at least as much bandwidth at every distance"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +31,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pruned:
-    """A pruned candidate: its reason, shared with others, its own details, and the better candidate."""
+    """A pruned candidate with its reason and details, and the better candidate."""
 
     built: Built
     reason: str
@@ -38,7 +40,7 @@ class Pruned:
 
 
 def prune(built: Sequence[Built], limits: Limits) -> tuple[list[Built], list[Pruned]]:
-    """Split candidates into those that are left and the pruned ones, both in the order given.
+    """Split candidates into kept and pruned ones, in the given order.
 
     Parameters
     ----------

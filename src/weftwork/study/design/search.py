@@ -1,4 +1,6 @@
-"""Find the fabrics to build: enumerate, prune by closed forms, run the rest on the flow engine, take the front.
+"""Find the fabrics to build.
+
+Candidates are enumerated, pruned by closed forms and run on the flow engine; the result is their front.
 
 Candidates that are left run as the points of a pool, each once, into the folder of the design, so that an interrupted
 design goes on where it ended. Costs are those of the bill, time is that of the run, divided by the share of the time
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import yaml
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
 from weftwork.base.version import VERSION
@@ -66,7 +69,7 @@ Told = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DesignQuestion:
-    """What is asked.
+    """The question of a design.
 
     Attributes
     ----------
@@ -99,7 +102,8 @@ class Ran:
     built : what it is
     time_ps : of an iteration, a collective or all messages; None where the run gave none
     useful : share of the time that counts; 1 where nothing fails
-    closed_ps : least and most by closed forms: a network that nobody shares, and all traffic over the thinnest tier
+    closed_ps : least and most by closed forms: without sharing, and with all traffic over the tier with the least
+        bandwidth
     limited_by : of the run's answer
     folder : of the run, in the design's folder; empty where nothing ran
     reason : why there is no time
@@ -117,19 +121,19 @@ class Ran:
 
     @property
     def name(self) -> str:
-        """Of the candidate."""
+        """Name of the candidate."""
         return self.built.candidate.name
 
     @property
     def costs(self) -> tuple[float, float, float]:
-        """Dollars, watts, and picoseconds that count; infinity where there is no time."""
+        """Dollars, watts and useful picoseconds; infinity without a time."""
         time_ps = inf if self.time_ps is None else self.time_ps / self.useful
         return self.built.price_usd.typical, self.built.power_w.typical, time_ps
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Design:
-    """What a design has found.
+    """The result of a design.
 
     Attributes
     ----------
@@ -164,7 +168,7 @@ class Design:
     kept: int = 0
 
     def of(self, name: str) -> Ran:
-        """The candidate of a name.
+        """The candidate with a name.
 
         Raises
         ------
@@ -175,7 +179,10 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Times:
-    """Candidates with their times, how the runs ended, the number that was read, and how many runs were there."""
+    """Candidates with their times, and the end of the runs.
+
+    It also has the number that was read, and how many runs were there before.
+    """
 
     ran: Sequence[Ran]
     end: Literal["done", "interrupted", "full"]
@@ -185,7 +192,7 @@ class _Times:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Job:
-    """The job, the servers that it runs on, and keys that all candidates share."""
+    """The job, its servers, and keys that all candidates share."""
 
     node: str
     gpus: int
@@ -199,7 +206,7 @@ class _Job:
 def design(
     question: DesignQuestion, folder: Path, *, workers: int | None = None, progress: Told | None = None
 ) -> Design:
-    """Find the fabrics that no other beats in money, power and time.
+    """Find the fabrics that no other fabric beats in money, power and time.
 
     Parameters
     ----------
@@ -229,7 +236,7 @@ def design(
             for one in candidates(node, job.gpus, choices, book, job.common, fields)
         ]
         if not asked:
-            raise _none("no combination of what may be chosen makes a fabric; give fewer --only")
+            raise _none("no combination of the allowed values makes a fabric; give fewer --only")
         found = _built(asked, workers, told)
         left, pruned = prune(found, question.limits)
         if not left:
@@ -240,7 +247,7 @@ def design(
 
 @contextmanager
 def _nothing_left(folder: Path, made: Sequence[Path]) -> Iterator[None]:
-    """Let a question that is refused leave nothing of the folders that it made, unless something is in them."""
+    """Remove the folders that a refused question made, if they are empty."""
     try:
         yield
     except ConfigError:
@@ -256,7 +263,7 @@ def _nothing_left(folder: Path, made: Sequence[Path]) -> Iterator[None]:
 
 
 def fabric_named(found: Design, name: str) -> str:
-    """The scenario of a candidate, as YAML that ``weftwork run`` takes.
+    """The scenario of a candidate as YAML for ``weftwork run``.
 
     Parameters
     ----------
@@ -271,12 +278,15 @@ def fabric_named(found: Design, name: str) -> str:
 
 
 def _beside_fabric(question: DesignQuestion) -> dict[str, str]:
-    """What ``--set`` sets of the job, and not of the fabric."""
+    """The settings of ``--set`` for the job, without those for the fabric."""
     return {key: text for key, text in (question.settings or {}).items() if not key.startswith("fabric.")}
 
 
 def _raw(question: DesignQuestion) -> dict[str, Any]:
-    """The file's tree, with what ``--set`` sets of its fabric; what is wrong with it is told by whoever reads it."""
+    """The tree of the file with the fabric settings of ``--set``.
+
+    Mistakes in it are reported by its reader.
+    """
     source = str(question.file)
     try:
         text = read_plain(question.file, MAX_BYTES + 1).decode("utf-8-sig")
@@ -301,7 +311,7 @@ def _raw(question: DesignQuestion) -> dict[str, Any]:
 
 
 def _value(node: Node) -> Any:  # noqa: ANN401 - whatever a file holds
-    """What a tree of YAML says, its scalars as the scenario reads them."""
+    """The value of a YAML tree, with scalars as in a scenario."""
     if isinstance(node, Tree):
         return {entry.key: _value(entry.node) for entry in node.entries}
     return node.value if isinstance(node, Scalar) else [_value(one) for one in node.items]
@@ -319,7 +329,10 @@ def _set(tree: dict[str, Any], path: Sequence[str], value: object) -> None:
 
 
 def _node(raw: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The server's name, and fields of the user's own; their NIC ports are what a design chooses."""
+    """Name of the server, and the user's own fields of it.
+
+    A design chooses its NIC ports.
+    """
     node = raw["fabric"].get("node", NODE)
     fields = dict(node) if isinstance(node, dict) else {"model": node}
     name = str(fields.pop("model", NODE))
@@ -330,7 +343,7 @@ def _node(raw: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         )
     odd = sorted(fields.keys() & {"nic_ports", "gpus"})
     if odd:
-        text = "follows from the candidate; leave it out (--only planes and link_rate say which are looked at)"
+        text = "follows from the candidate; leave it out (--only planes and --only link_rate limit the candidates)"
         raise ConfigError("fabric", [Mistake(path=f"fabric.node.{key}", text=text) for key in odd])
     return name, fields
 
@@ -338,10 +351,10 @@ def _node(raw: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 def _job(
     question: DesignQuestion, raw: Mapping[str, Any], node: str, fields: Mapping[str, Any], folder: Path, told: Told
 ) -> _Job:
-    """The job of a file, with the best plan for it where it has none."""
+    """The job of a file, with the best plan if it has none."""
     gpus = question.gpus or raw["fabric"].get("gpus")
     if not isinstance(gpus, int) or isinstance(gpus, bool) or gpus < 1:
-        text = "is needed where the file does not say fabric.gpus; such as --gpus 16384"
+        text = "is missing, and the file has no fabric.gpus; give it, such as --gpus 16384"
         raise ConfigError("command line", [Mistake(path="--gpus", text=text)])
     common = {key: raw["fabric"][key] for key in KEPT if key in raw["fabric"]}
     settings = _beside_fabric(question)
@@ -370,7 +383,10 @@ def _job(
 
 
 def _where_given(mistake: Mistake, question: DesignQuestion) -> Mistake:
-    """A mistake of a key of the fabric where the user gave it: the fabric was set from what the file has."""
+    """A mistake of a fabric key at the user's place.
+
+    The fabric was set from the keys of the file.
+    """
     key = mistake.path.removeprefix("--set ")
     if key == mistake.path or not key.startswith("fabric."):
         return mistake
@@ -381,7 +397,10 @@ def _where_given(mistake: Mistake, question: DesignQuestion) -> Mistake:
 
 
 def _planned(scenario: Scenario, folder: Path, told: Told) -> dict[str, Any]:
-    """The best plan for a job on a fabric that does not block; that of the design's folder where it has one."""
+    """The best plan for a job on a non-blocking fabric.
+
+    A plan in the folder of the design is used again.
+    """
     file = folder / _PLAN_FILE
     if file.is_file():
         return dict(yaml.safe_load(file.read_text(encoding="utf-8")))
@@ -406,11 +425,11 @@ def _built(asked: Sequence[FabricAsked], workers: int | None, told: Told) -> lis
 def _run(
     question: DesignQuestion, job: _Job, left: Sequence[Built], runs: Path, workers: int | None, told: Told
 ) -> _Times:
-    """Run what is left on the flow engine, or count it by closed forms alone."""
+    """Run the kept candidates, or count them by closed forms."""
     closed = closed_times(job.scenario, left)
     if question.closed_only:
         if not closed:
-            raise _none("closed forms know training alone; leave --closed-forms out")
+            raise _none("closed forms exist only for training; leave --closed-forms out")
         ran = [Ran(built=one, time_ps=times[1], closed_ps=times) for one, times in zip(left, closed, strict=True)]
         return _Times(ran=ran, end="done", number="iteration_ps", kept=0)
     points = _points(question, job, left)
@@ -477,7 +496,10 @@ def _points(question: DesignQuestion, job: _Job, left: Sequence[Built]) -> list[
 def _judged(
     question: DesignQuestion, folder: Path, job: _Job, built: tuple[int, Sequence[Pruned]], times: _Times
 ) -> Design:
-    """The front of money, power and time, its knee in money and time, and by whom each other is beaten."""
+    """The front, its knee, and the better candidate of each loser.
+
+    The front is in money, power and time, the knee in money and time.
+    """
     costs = {one.name: one.costs for one in times.ran if one.time_ps is not None}
     names = front(costs)
     best = {name: costs[name] for name in names}
@@ -506,7 +528,7 @@ def _judged(
 
 
 def _claim(question: DesignQuestion, node: str) -> dict[str, Any]:
-    """What tells one design from another: version, file, prices, and what was asked."""
+    """The identity of a design: version, file, prices, and question."""
     prices = question.prices
     book = Path(prices).read_bytes() if prices is not None and Path(prices).is_file() else str(prices).encode()
     asked = {
@@ -530,5 +552,6 @@ def _why_none(pruned: Sequence[Pruned]) -> str:
     counts: dict[str, int] = {}
     for one in pruned:
         counts[one.reason] = counts.get(one.reason, 0) + 1
-    told = "; ".join(f"{count:,} since {reason}" for reason, count in sorted(counts.items(), key=lambda it: -it[1]))
-    return f"no candidate is left of {len(pruned):,}: {told}"
+    told = "; ".join(f"{count:,} because {reason}" for reason, count in sorted(counts.items(), key=lambda it: -it[1]))
+    gone = plural(len(pruned), "candidate was", "candidates were")
+    return f"no candidate is left; {gone} pruned: {told}"

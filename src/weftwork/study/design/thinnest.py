@@ -1,4 +1,6 @@
-"""Bound an iteration on a fabric by closed forms: without sharing, and with all traffic over the thinnest tier.
+"""Bounds of an iteration on a fabric by closed forms.
+
+The lower bound has no sharing; the upper bound has all traffic on the tier with the least bandwidth.
 
 The first takes each collective alone at the rate of the NICs, the second at what the ratios of all tiers leave of it;
 the time of a run lies between the two unless flows collide or hide.
@@ -25,7 +27,9 @@ __all__ = ["closed_times"]
 
 
 def closed_times(scenario: Scenario, built: Sequence[Built]) -> list[tuple[float, float]]:
-    """Least and most time of an iteration on each candidate, in ps; an empty list without a training job.
+    """Least and most time of an iteration on each candidate, in ps.
+
+    The list is empty without a training job.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Describe a design as one document for file, page and screen: names, numbers with units, and why each loser loses.
+"""Describe a design as one document for file, page and screen.
+
+It has names, numbers with units, and why each loser loses.
 
 Leaves out: sentences, which `weftwork.report.design_words` makes of the document.
 """

@@ -1,1 +1,1 @@
-"""Which parallel plan: every plan that can be, by closed forms; the best by the flow engine."""
+"""Which parallel plan: all feasible plans by closed forms, the best by runs."""

@@ -1,4 +1,6 @@
-"""The largest call of each kind of traffic of a training job, alone: by closed form, flow engine and packet engine.
+"""The largest call of each kind of training traffic, alone.
+
+It has the times of closed form, flow engine and packet engine.
 
 One group of ranks takes part, placed as in the job, with the bytes, the algorithm and the latencies of the job's call.
 Leaves out: overlap, other groups of the same kind, traffic of other kinds, faults and stragglers; the software latency
@@ -61,18 +63,18 @@ class LargestCall:
 
     @property
     def operation(self) -> str:
-        """As nccl-tests names it."""
+        """Name of the operation in nccl-tests."""
         return self.call.operation if isinstance(self.call, Collect) else MESSAGE
 
     @property
     def size_bytes(self) -> int:
-        """Of the buffer as nccl-tests counts it, or of the message."""
+        """Size of the buffer as nccl-tests counts it, or of the message."""
         return self.call.size_bytes if isinstance(self.call, Collect) else self.call.size.total_bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectiveTimes:
-    """How long a call takes alone.
+    """The times of a call alone.
 
     Attributes
     ----------
@@ -93,7 +95,9 @@ class CollectiveTimes:
 
 
 def largest_calls(training: TrainingJob) -> list[LargestCall]:
-    """Find the largest call of each kind of traffic, in the order of `KINDS`.
+    """Find the largest call of each kind of traffic.
+
+    Kinds are in the order of `KINDS`.
 
     Parameters
     ----------
@@ -127,7 +131,7 @@ def largest_calls(training: TrainingJob) -> list[LargestCall]:
 
 
 def alone_job(training: TrainingJob, largest: LargestCall) -> Job:
-    """Make the job of one call: its ranks where the training job has them, and nothing else.
+    """Make the job of one call, on its ranks alone.
 
     Parameters
     ----------
@@ -161,7 +165,9 @@ def alone_job(training: TrainingJob, largest: LargestCall) -> Job:
 def times_alone(
     whole: Prepared, limit: PacketLimit, on_progress: Callable[[Progress], None] | None = None
 ) -> list[CollectiveTimes]:
-    """Time the largest call of each kind of traffic alone, on the fabric of the whole job.
+    """Time the largest call of each kind of traffic alone.
+
+    Each is on the fabric of the whole job.
 
     Parameters
     ----------
@@ -199,7 +205,7 @@ def times_alone(
 def _packets_ps(
     whole: Prepared, own: TrainingJob, limit: PacketLimit, on_progress: Callable[[Progress], None] | None
 ) -> tuple[int | None, str]:
-    """Time of the packet engine, or None and why there is none."""
+    """Time of the packet engine, or None with the reason."""
     scenario = _scenario(whole, "packet")
     try:
         cost = packet_cost(scenario, whole.fabric, [own])
@@ -227,7 +233,7 @@ def _scenario(whole: Prepared, fidelity: str) -> Scenario:
 
 
 def _prepared(whole: Prepared, own: TrainingJob, fidelity: str) -> Prepared:
-    """The job of one call in place of the whole one."""
+    """The prepared run with the job of one call."""
     scenario = _scenario(whole, fidelity)
     steps, _ = training_programs(scenario, whole.fabric, [own])
     job, _ = with_queue_pairs(scenario, steps, whole.policies)
@@ -256,7 +262,7 @@ def _prepared(whole: Prepared, own: TrainingJob, fidelity: str) -> Prepared:
 
 
 def _taken_ps(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> tuple[int, bool]:
-    """When the last rank is done, and whether all are."""
+    """The time of the last rank, and whether all ranks finished."""
     execution = execute(prepared, on_progress, what_if="none")
     if execution.interrupted:
         raise KeyboardInterrupt

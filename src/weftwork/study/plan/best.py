@@ -1,4 +1,6 @@
-"""The best plans of a search as the scenario of a sweep, so that ``weftwork sweep`` asks anything of each of them.
+"""The best plans of a search as the scenario of a sweep.
+
+With it, ``weftwork sweep`` varies any key for each of them.
 
 Leaves out of the list: keys that the user has given, which all plans share.
 """
@@ -22,7 +24,9 @@ _ALWAYS: Final = frozenset({"schema", "name", "engine.fidelity"})
 
 
 def sweep_of_best(found: Search, *, name_file: Callable[[str, str], str] | None = None) -> str:
-    """Write the best plans as one scenario with a section ``sweep``, the fastest first.
+    """Write the best plans as one scenario with a section ``sweep``.
+
+    The fastest comes first.
 
     Outside ``training`` only keys that the user has given are written, so that those derived from them follow when
     a sweep changes one.

@@ -1,4 +1,6 @@
-"""The winner of a search packet by packet: the whole job, or as many of its replicas as fit, beside the flow engine.
+"""The winner of a search packet by packet.
+
+It runs the whole job, or as many replicas as fit, also on the flow engine.
 
 A replica is all ranks of one data-parallel index. A job with fewer of them has the same micro batches on each rank.
 The largest call of each kind of traffic is timed alone as well (`weftwork.study.plan.alone`), since the packet engine
@@ -41,7 +43,7 @@ ANY_MEMORY: Final = 2**62  # of a GPU: fewer replicas keep larger shards, and th
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fit:
-    """How many replicas a packet run holds.
+    """The replicas that a packet run can hold.
 
     Attributes
     ----------
@@ -57,7 +59,7 @@ class Fit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Confirmation:
-    """A plan beside packets.
+    """The packet-level confirmation of a plan.
 
     Attributes
     ----------
@@ -99,7 +101,9 @@ class Confirmation:
 def confirm(
     scenario: Scenario, *, limit: PacketLimit | None = None, on_progress: Callable[[Progress], None] | None = None
 ) -> Confirmation:
-    """Run a training job packet by packet, as much of it as fits, and beside it on the flow engine.
+    """Run a training job packet by packet, as much of it as fits.
+
+    The same part also runs on the flow engine.
 
     Parameters
     ----------
@@ -151,7 +155,9 @@ def confirm(
 
 
 def largest_fit(costs: Iterable[tuple[int, PacketCost]], limit: PacketLimit) -> Fit:
-    """Choose the most replicas that fit; what follows the first that does not is not looked at.
+    """Choose the most replicas that fit.
+
+    The search ends at the first number that does not fit.
 
     Parameters
     ----------
@@ -167,7 +173,9 @@ def largest_fit(costs: Iterable[tuple[int, PacketCost]], limit: PacketLimit) -> 
 
 
 def with_replicas(whole: Prepared, replicas: int) -> tuple[Scenario, Placement]:
-    """The job with its first replicas, on the GPUs that they have in it; each rank has the same micro batches.
+    """The job with its first replicas, on their GPUs of the whole job.
+
+    Each rank has the same micro batches.
 
     Parameters
     ----------
@@ -196,7 +204,7 @@ def with_replicas(whole: Prepared, replicas: int) -> tuple[Scenario, Placement]:
 
 
 def _costs(whole: Prepared) -> Iterator[tuple[int, PacketCost]]:
-    """What packet runs of more and more replicas take.
+    """Costs of packet runs with more and more replicas.
 
     Numbers of replicas over which experts do not spread are skipped.
 
@@ -220,7 +228,10 @@ def _at(scenario: Scenario, fidelity: str) -> Scenario:
 
 
 def _iteration(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> tuple[int | None, str]:
-    """Time of an iteration, None where the run did not end, and how it ended."""
+    """Time of an iteration and how the run ended.
+
+    The time is None if the run did not end.
+    """
     prepared = replace(prepared, series=None)
     execution = execute(prepared, on_progress, what_if="none")
     if execution.interrupted:

@@ -1,4 +1,6 @@
-"""What a confirmation says: what it left out, why no more was run, and all of it as one JSON object.
+"""A confirmation in words and as JSON.
+
+It has what was left out, and why no more was run.
 
 Leaves out: the lines and the table of the terminal (`weftwork.cli.plan_confirmed`).
 """
@@ -16,16 +18,16 @@ __all__ = ["confirmation_document", "left_out", "why_no_more"]
 
 
 def left_out(found: Confirmation) -> str:
-    """Name what the packets did not carry."""
+    """Name the traffic that the packet run left out."""
     blocking = (
-        "overlap of tensor and context traffic with computing, since packets run collectives step by step in the stream"
-        " that starts them; trees and switches that reduce, which are rings here"
+        "overlap of tensor and context traffic with computing, since the packet engine runs collectives step by step in"
+        " their stream; trees and reducing switches, which are rings here"
     )
     if found.how == "whole":
         return blocking
     if found.how == "replicas":
         others = found.of_replicas - found.replicas
-        shards = "; each GPU keeps larger shards, so that its optimizer takes longer" if found.has_shards else ""
+        shards = "; each GPU has larger shards, so its optimizer takes longer" if found.has_shards else ""
         return (
             f"the gradients and parameters of {others:,} of {plural(found.of_replicas, 'replica')}, and their "
             "contention for"
@@ -37,14 +39,17 @@ def left_out(found: Confirmation) -> str:
 
 
 def why_no_more(found: Confirmation) -> str:
-    """Say why packets did not run the whole job; empty where they did."""
+    """Say why packets did not run the whole job.
+
+    Empty if they did.
+    """
     if found.refused:
-        return f"packets cannot run the job: {found.refused}"
+        return f"the packet engine cannot run the job: {found.refused}"
     if found.fit.too_large is None:
         return ""
     replicas, cost = found.fit.too_large
     many = plural(replicas, "replica")
-    return f"packets of {many} would take {cost}, and the limit is {found.limit}"
+    return f"a packet run of {many} would take {cost}, and the limit is {found.limit}"
 
 
 def confirmation_document(found: Confirmation) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The best plan of a search that Megatron-LM can run, as its arguments.
+"""The best plan that Megatron-LM can run, as its arguments.
 
 Leaves out: reading arguments (`weftwork.workload.imports.megatron`).
 """
@@ -38,7 +38,10 @@ class PlanArguments:
 
 
 def megatron_of(found: Search) -> PlanArguments | None:
-    """Write the best plan that Megatron-LM can run; None where it can run none of those that the engine has run."""
+    """Write the best plan that Megatron-LM can run.
+
+    None if it can run none of the plans that the engine ran.
+    """
     for place, one in enumerate(found.best):
         written = write_megatron(section_with(found.scenario, one.candidate.keys), found.model)
         if not _DECIDES & written.left_out.keys():

@@ -1,4 +1,6 @@
-"""Counted plans in the order of their times, where times are made sharper only as far as the order needs it.
+"""Counted plans in the order of their times.
+
+Times are refined only as far as the order requires.
 
 A closed form takes virtual stages as if they held as many layers each; to follow their passes takes many times as long
 and tells what unequal ones lose. It was never more than 1.5 % less, so that plans are followed a little before it would
@@ -47,7 +49,10 @@ class PlanOrder:
         }
 
     def by_time(self) -> Iterator[Counted]:
-        """All plans, the fastest first; of two that take as long, the one that needs less memory."""
+        """All plans, the fastest first.
+
+        Of two equal times, the plan with less memory comes first.
+        """
         heap = self._heap()
         while heap:
             found = self._popped(heap)
@@ -55,7 +60,7 @@ class PlanOrder:
                 yield found
 
     def front(self) -> list[Counted]:
-        """Plans of which none other is faster with as little memory, the fastest first."""
+        """Plans on the front of time and memory, the fastest first."""
         found: list[Counted] = []
         heap = self._heap()
         while heap:
@@ -84,7 +89,10 @@ class PlanOrder:
         return heap
 
     def _popped(self, heap: list[tuple[int, int, int]]) -> Counted | None:
-        """Take the first plan; None where it had to be followed, and has got another place."""
+        """Take the first plan.
+
+        None if it had to be refined and moved to another place.
+        """
         _, memory_bytes, place = heapq.heappop(heap)
         if place in self._sharp:
             return self._sharp[place]

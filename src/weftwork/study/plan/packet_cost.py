@@ -1,4 +1,4 @@
-"""What a run packet by packet takes, in memory and in minutes, and whether a machine has as much.
+"""Memory and time of a packet run, and the machine's limit.
 
 The estimate is that of `weftwork run`, made without routes and tables; seconds follow from packet-hops and messages.
 Leaves out: policies of the user's own, whose steps may be slow; other work on the machine.
@@ -34,7 +34,7 @@ MOST_S: Final = 600.0  # chosen: of a run, ten minutes; about as long as the sea
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PacketCost:
-    """What a packet run takes.
+    """The memory and work of a packet run.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class PacketCost:
 
     @property
     def wall_s(self) -> float:
-        """Seconds that the engine takes."""
+        """Seconds of the engine."""
         return HOP_S * self.packet_hops + MESSAGE_S * self.messages
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class PacketCost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PacketLimit:
-    """What a packet run may take at most."""
+    """The largest packet run that is allowed."""
 
     memory_bytes: int
     wall_s: float = MOST_S

@@ -1,4 +1,6 @@
-"""The best plans for a scenario: every plan by closed forms, the best of them by the flow engine.
+"""The best plans for a scenario.
+
+All plans are counted by closed forms, and the best of them run on the flow engine.
 
 A plan's closed form takes each collective alone on its links, so that it is seldom above what the flow engine finds
 (docs/howto/plan.md has by how much). Plans go to the engine in the order of their closed forms until the next
@@ -55,7 +57,7 @@ MOST_CLOUD: Final = 2_000  # chosen: dots that a figure still tells apart; more 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ranked:
-    """A plan with the run of the flow engine.
+    """A plan with its run on the flow engine.
 
     Attributes
     ----------
@@ -78,7 +80,7 @@ class Ranked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
-    """What a search has found.
+    """The result of a search.
 
     Attributes
     ----------
@@ -129,7 +131,7 @@ def section_with(scenario: Scenario, keys: Mapping[str, Any]) -> TrainingSection
 
 
 def with_plan(scenario: Scenario, keys: Mapping[str, Any]) -> Scenario:
-    """Set keys of ``training``, for a run of the flow engine to its end.
+    """Set keys of ``training``, for a complete run of the flow engine.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ def search(
     has_own: bool = False,
     progress: Told | None = None,
 ) -> Search:
-    """Look for the fastest plans.
+    """Search for the fastest plans.
 
     Parameters
     ----------
@@ -217,24 +219,27 @@ def search(
 
 def _section(scenario: Scenario) -> TrainingSection:
     if scenario.training is None:
-        text = "is needed: a plan is for a training job; jobs of several sections are planned one at a time"
+        text = "is missing: a plan is for one training job; plan the jobs of a section `jobs` one at a time"
         raise ConfigError(scenario.source, [Mistake(path="training", text=text)])
     return scenario.training
 
 
 def _no_plan(space: Space) -> ConfigError:
-    """Why no plan can be, the most frequent reason first."""
-    told = ", ".join(f"{count:,} for {key}" for key, count in space.pruned.most_common()) or "none was there to try"
-    text = f"no plan for {plural(space.gpus, 'GPU')} can be; plans failed: {told}"
+    """Why no plan is feasible, the most frequent reason first."""
+    told = ", ".join(f"{count:,} for {key}" for key, count in space.pruned.most_common()) or "there was no plan to try"
+    text = f"no plan for {plural(space.gpus, 'GPU')} is feasible; plans failed: {told}"
     if "memory" in space.pruned:
         text += "; take more GPUs, or less of training.global_batch or training.sequence"
     if space.fixed:
-        text += f"; these keys stayed as they are: {', '.join(sorted(space.fixed))}"
+        text += f"; these keys are fixed by the scenario: {', '.join(sorted(space.fixed))}"
     return ConfigError("training", [Mistake(path="training", text=text)])
 
 
 def _distinct(counted: list[Counted]) -> list[Counted]:
-    """One of the plans that differ in the order of ranks or the ends alone, and take as long and as much memory."""
+    """One of each group of similar plans.
+
+    Plans of a group differ only in rank order or ends, and have equal time and memory.
+    """
     found: dict[tuple[Any, ...], Counted] = {}
     for one in counted:
         keys = tuple(
@@ -245,7 +250,10 @@ def _distinct(counted: list[Counted]) -> list[Counted]:
 
 
 def _wanted(spread: Sequence[Sequence[Degrees]]) -> int:
-    """Processes for a search: one for each core, and none but this one where they would take longer to start."""
+    """Worker processes for a search: one for each core.
+
+    Only this process if starting others would take longer than the search.
+    """
     ways = sum(len(part) for part in spread)
     return workers_for(len(spread), _COUNTING_BYTES) if ways >= FEW_WAYS else 1
 
@@ -253,7 +261,10 @@ def _wanted(spread: Sequence[Sequence[Degrees]]) -> int:
 def _count(
     space: Space, setting: TrainingSetting, spread: Sequence[list[Degrees]], processes: Workers, told: Told
 ) -> list[Counted]:
-    """Count all plans by closed forms; what cannot be comes into ``space.pruned``."""
+    """Count all plans by closed forms.
+
+    Infeasible plans are counted in ``space.pruned``.
+    """
     asked = [_Part(space=space, setting=setting, spread=part) for part in spread]
     ways, done = sum(len(part) for part in spread), 0
     found: list[Counted] = []
@@ -267,7 +278,7 @@ def _count(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Part:
-    """What one worker counts at a time."""
+    """The plans that one worker counts at a time."""
 
     space: Space
     setting: TrainingSetting
@@ -309,7 +320,10 @@ def _run_best(scenario: Scenario, order: PlanOrder, processes: Workers, told: To
 
 
 def _fitting(asked: Sequence[tuple[Scenario, Counted]], processes: Workers) -> int:
-    """Runs that go side by side: one for each process, as far as memory holds the largest of the first ones."""
+    """Number of parallel runs: the processes that memory can hold.
+
+    The largest of the first runs gives the memory of a run.
+    """
     if processes.count < 2:
         return 1
     largest = max(prepare(scenario).estimate.memory_bytes for scenario, _ in asked[: processes.count])
@@ -324,7 +338,10 @@ def _within(plans: Iterator[Counted], limit_ps: float) -> Iterator[Counted]:
 def _placed(  # their plans take as much memory as those that ran before
     scenario: Scenario, fabric: Fabric, best: Sequence[Ranked], processes: Workers, at_once: int, told: Told
 ) -> list[Ranked]:
-    """Run plans with their ranks in the other orders that a scheduler can be asked for: those that come out faster."""
+    """Run plans with the other rank orders that a scheduler offers.
+
+    The result is the plans that are faster.
+    """
     has_pods = fabric.node_pod is not None
     others = [name for name in ("packed", "rails", "pods") if name != _section(scenario).placement]
     asked = []
@@ -345,7 +362,10 @@ def _placed(  # their plans take as much memory as those that ran before
 def _own(
     scenario: Scenario, setting: TrainingSetting, best: Sequence[Ranked]
 ) -> tuple[Ranked | None, tuple[Mistake, ...]]:
-    """Run the plan that the scenario itself holds, unless it is one of the best; with why it cannot be."""
+    """Run the plan of the scenario itself, unless it is among the best.
+
+    An infeasible plan gives its mistakes.
+    """
     section = _section(scenario)
     keys = {key: getattr(section, key) for key in (*SEARCHED, "placement")}
     try:

@@ -1,4 +1,6 @@
-"""Which plans there are for a model on so many GPUs: every combination of the keys that the user has not fixed.
+"""The plans for a model on a number of GPUs.
+
+They are all combinations of the keys that the user has not fixed.
 
 Some are left out since another plan is never slower and never needs more memory: GPipe beside 1F1B, tensor ranks
 without sequence parallelism, more recomputation than memory asks for, ZeRO 2 where ZeRO 1 fits with no more. Others are
@@ -37,7 +39,7 @@ SEARCHED: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PossiblePlan:
-    """A plan that can be.
+    """A feasible plan.
 
     Attributes
     ----------
@@ -53,7 +55,7 @@ class PossiblePlan:
 
 @dataclass(kw_only=True, slots=True)
 class Space:
-    """What is searched, and what came of it.
+    """The searched space, and its infeasible plans.
 
     Attributes
     ----------
@@ -76,12 +78,15 @@ class Space:
     pruned: Counter[str] = field(default_factory=Counter)
 
     def choices(self, key: str, values: Sequence[Any]) -> Sequence[Any]:
-        """Values of a key: the user's own, if the key is fixed."""
+        """Values of a key; a fixed key has only the user's."""
         return (getattr(self.section, key),) if key in self.fixed else values
 
 
 def parts(space: Space) -> list[list[Degrees]]:
-    """Ways to spread the GPUs, in the order of the search, those together that take as long for a pass."""
+    """Ways to spread the GPUs, in the order of the search.
+
+    Ways with equal time for a pass are consecutive.
+    """
     found: dict[tuple[int, int], list[Degrees]] = {}
     for degrees in _degrees(space):
         found.setdefault((degrees["tensor"], degrees["context"]), []).append(degrees)
@@ -89,7 +94,10 @@ def parts(space: Space) -> list[list[Degrees]]:
 
 
 def candidates(space: Space, spread: Iterable[Degrees]) -> Iterator[PossiblePlan]:
-    """Every plan that can be of those that spread the GPUs so; those that cannot are counted in ``space.pruned``."""
+    """All feasible plans of ways to spread the GPUs.
+
+    Infeasible plans are counted in ``space.pruned``.
+    """
     for degrees in spread:
         for rest in _rest(space, degrees):
             yield from _fitting(space, {**degrees, **rest})
@@ -142,7 +150,7 @@ def _rest(space: Space, degrees: Degrees) -> Iterator[dict[str, Any]]:
 
 
 def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
-    """For each way to shard, the plan with the least recomputation that fits."""
+    """The feasible plan with the least recomputation, for each way to shard."""
     base = space.section.model_copy(update=dict(keys))
     plan = base.parallelism(space.model)
     given = PlanLimits(
@@ -180,7 +188,7 @@ def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
 
 
 def _orders(space: Space, plan: Parallelism) -> Sequence[str]:
-    """Orders of ranks that differ."""
+    """Distinct orders of ranks."""
     differ = plan.pipeline > 1 and plan.data > 1
     return space.choices("order", ["tp-cp-dp-pp", "tp-cp-pp-dp"] if differ else ["tp-cp-dp-pp"])
 

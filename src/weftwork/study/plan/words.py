@@ -1,4 +1,4 @@
-"""What a search says in words: how a plan is written, and what a slower plan loses to a faster one.
+"""A search in words: plans, and the loss of slower plans.
 
 Leaves out: tables and colours (`weftwork.cli.plan`).
 """
@@ -32,7 +32,7 @@ _SCHEDULES: Final = {"gpipe": "GPipe", "zb-h1": "ZB-H1", "dualpipe": "DualPipe"}
 
 
 def kept_words(one: Ranked) -> str:
-    """A plan as people write it, with what `TrainingJob.words` leaves out where it is not the default."""
+    """A plan as people write it, with keys that differ from the default."""
     keys = one.candidate.keys
     extra = [_SCHEDULES[keys["schedule"]]] if keys["schedule"] in _SCHEDULES else []
     if keys["recompute"] != _USUAL["recompute"]:
@@ -47,7 +47,9 @@ def kept_words(one: Ranked) -> str:
 
 
 def short_words(keys: Mapping[str, Any]) -> str:
-    """A plan in a column of a table, such as ``TP2 CP4 PP2x10 DP32 ZeRO2 mb1``; what is not split is left out.
+    """A plan in a table, such as ``TP2 CP4 PP2x10 DP32 ZeRO2 mb1``.
+
+    Degrees of 1 are left out.
 
     Parameters
     ----------
@@ -70,7 +72,7 @@ def short_words(keys: Mapping[str, Any]) -> str:
 
 
 def loss(slower: Ranked, faster: Ranked) -> tuple[str, int]:
-    """Where a plan loses most of the time that it takes longer than another one.
+    """The part in which a plan loses most against another plan.
 
     Returns
     -------
@@ -117,7 +119,10 @@ def search_document(found: Search) -> dict[str, Any]:
 
 
 def _own(found: Search) -> dict[str, Any] | None:
-    """The place of the user's own plan among the best, or why it cannot be; None where there is none."""
+    """Place of the user's plan among the best, or its mistakes.
+
+    None without a plan of the user's.
+    """
     if found.own is not None:
         return {"plan": found.best.index(found.own)}
     mistakes = [f"{one.path}: {one.text}" for one in found.own_mistakes]

@@ -1,1 +1,4 @@
-"""The pool of resumable runs: points of scenarios to run folders on all cores; for sweeps, tuning and design."""
+"""The pool of resumable runs on all cores.
+
+Points of scenarios become run folders, for sweeps, tuning and design.
+"""

@@ -1,4 +1,6 @@
-"""A Ray cluster in place of the cores of this machine: points become tasks, each in a worker process of the cluster.
+"""A Ray cluster in place of this machine's cores.
+
+Points become tasks, each in a worker process of the cluster.
 
 A task asks for one CPU and the memory of the largest run. As many tasks are under way as the cluster has room for at
 the start, so that progress and Ctrl-C are at hand. A worker process has one task at a time, so that a worker that dies
@@ -49,14 +51,17 @@ _QUIET: Final = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Apart:
-    """A worker that cannot do its part, and why; the same would befall every point that it is given."""
+    """A worker that cannot do its part, with the reason.
+
+    The same would happen to every point that it gets.
+    """
 
     reason: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cluster:
-    """A cluster that this process is connected to.
+    """A cluster to which this process is connected.
 
     Attributes
     ----------
@@ -76,11 +81,14 @@ class Cluster:
 
     @property
     def task_bytes(self) -> int:
-        """Memory that a task asks for: at most that of the largest machine, where the run says if it is too little."""
+        """Memory request of a task, at most that of the largest machine.
+
+        A run with too little memory reports this itself.
+        """
         return max(1, min(self.memory_bytes, max(memory for _, memory in self.nodes)))
 
     def workers_for(self, points: int) -> int:
-        """How many of so many points run side by side: a CPU for each, as far as each machine has memory for them."""
+        """Number of parallel runs: a CPU for each, limited by memory."""
         room = sum(min(cores, memory // self.task_bytes) for cores, memory in self.nodes)
         return max(1, min(points, room))
 
@@ -107,7 +115,7 @@ class Cluster:
 
 
 def refuse_cluster(address: str) -> None:
-    """Refuse an address that is no cluster's, or a Python without Ray, before anything is read.
+    """Refuse a wrong address, or a Python without Ray, before anything is read.
 
     Parameters
     ----------
@@ -120,7 +128,7 @@ def refuse_cluster(address: str) -> None:
     if address != HERE and not re.fullmatch(rf"{CLIENT}[^/\s]+:\d+", address):
         raise _wrong(address, "wanted --on ray or --on ray://HOST:PORT")
     if importlib.util.find_spec("ray") is None:
-        raise _wrong(address, "Ray is not installed; install it by: pip install 'weftwork[ray]'")
+        raise _wrong(address, "Ray is not installed; install it with: pip install 'weftwork[ray]'")
 
 
 @contextmanager
@@ -151,7 +159,7 @@ def connected(address: str, memory_bytes: int) -> Iterator[Cluster]:
                 ray.init(address=address, **_QUIET)
     except (ConnectionError, RuntimeError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        wanted = "the client port of a cluster, 10001 by default, and its token in RAY_AUTH_TOKEN if it asks for one"
+        wanted = "the client port of a cluster, 10001 by default, and its token in RAY_AUTH_TOKEN if it requires one"
         raise _wrong(address, f"cannot be reached: {reason}; wanted {wanted}") from error
     try:
         if signal.getsignal(signal.SIGTERM) is not on_end:  # Ray puts its own in place, which would end us at once
@@ -169,7 +177,10 @@ def connected(address: str, memory_bytes: int) -> Iterator[Cluster]:
 
 
 def _join_or_start() -> None:
-    """Join the cluster that this machine is in, or start one on its cores, for this process alone."""
+    """Join this machine's cluster, or start one on its cores.
+
+    The new cluster is for this process alone.
+    """
     import ray
     from joblib import cpu_count
 
@@ -225,10 +236,10 @@ def _outcomes(
 
 
 def _work(task: Task, point: PoolPoint, mark: Path, folder: Path, version: str) -> PoolOutcome | _Apart:
-    """What a worker does: the task, where it has the same Weftwork and sees the same folders."""
+    """The task of a worker with the same Weftwork and the same folders."""
     machine = os.uname().nodename
     if version != VERSION:
-        text = f"{machine} has Weftwork {VERSION}, and this machine {version}; wanted the same"
+        text = f"{machine} has Weftwork {VERSION}, and this machine has {version}; install the same version on both"
         return _Apart(reason=text)
     shared = "a sweep on Ray needs a file system that all machines share"
     if not mark.exists():

@@ -1,4 +1,6 @@
-"""A point of a pool: a scenario file with overrides and a seed, which becomes one run folder.
+"""A point of a pool: a scenario file with overrides and seed.
+
+It becomes one run folder.
 
 Its folder is named for its place and for a digest of all that its result follows from, so that a folder of another
 scenario, another policy or another version is never taken for it.
@@ -34,7 +36,7 @@ _DIGITS: Final = 16  # chosen: 64 bits; two of 100,000 points of one place never
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PoolPoint:
-    """One run that is wanted.
+    """A run to be done.
 
     Attributes
     ----------
@@ -54,12 +56,12 @@ class PoolPoint:
 
     @property
     def folder(self) -> str:
-        """Name of its run folder."""
+        """Name of the point's run folder."""
         return f"{self.place:06d}-{self.digest[:_DIGITS]}"
 
     @property
     def command(self) -> str:
-        """The command that runs it alone."""
+        """The command that runs the point alone."""
         settings = [f"--set={key}={text}" for key, text in self.overrides.items()]
         return shlex.join(["weftwork", "run", str(self.file), *settings, f"--seed={self.seed}"])
 
@@ -99,7 +101,9 @@ def points_of(
 
 
 def scenario_of(point: PoolPoint) -> Scenario | None:
-    """Read the scenario of a point again; None where it is not the one that the point was made of.
+    """Read the scenario of a point again.
+
+    None if it has changed since the point was made.
 
     Raises
     ------
@@ -110,7 +114,7 @@ def scenario_of(point: PoolPoint) -> Scenario | None:
 
 
 def memory_of(scenario: Scenario) -> int:
-    """Memory that a run of a scenario takes, by its keys alone.
+    """Memory of a run of a scenario, estimated from its keys.
 
     Raises
     ------
@@ -124,7 +128,10 @@ def _seeded(scenario: Scenario, seed: int) -> Scenario:
 
 
 def _files(value: object) -> Iterator[str]:
-    """Files that a resolved scenario names: a fabric, a model, sizes of flows, Python; all by absolute paths."""
+    """Files that a resolved scenario names, by absolute paths.
+
+    They are a fabric, a model, sizes of flows, and Python files.
+    """
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _files(inner)
@@ -133,12 +140,15 @@ def _files(value: object) -> Iterator[str]:
 
 
 def _digest(base: str, seed: int) -> str:
-    """SHA-256 of a scenario with a seed; the rest of the scenario is read once for all seeds."""
+    """SHA-256 of a scenario with a seed.
+
+    The rest of the scenario is read once for all seeds.
+    """
     return hashlib.sha256(f"{base} {seed}".encode()).hexdigest()
 
 
 def _base(scenario: Scenario) -> str:
-    """Version, resolved scenario but for its seed, every file that it names, and the policies, as text."""
+    """Version, resolved scenario without seed, its files, and policies, as text."""
     text = dump(_seeded(scenario, 0))
     document = {
         "weftwork": VERSION,

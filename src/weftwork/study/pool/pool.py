@@ -1,4 +1,6 @@
-"""The pool: points of scenarios to run folders, in worker processes, each done once, none lost with its worker.
+"""The pool: points of scenarios become run folders in worker processes.
+
+Each point runs once, and none is lost with its worker.
 
 A worker is a process of loky that runs one point after another, so that it loads Weftwork once. As many points are
 under way as there are workers: when a worker dies, its point is one of these, and each of them is tried again alone.
@@ -39,7 +41,7 @@ Outcomes = Callable[[Sequence["PoolPoint"], "Path", int, Task], Iterator[PoolOut
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PoolProgress:
-    """How far a pool is: points that have ended, of how many, how many were there before, seconds of this call."""
+    """Progress of a pool: finished, wanted and earlier points, and seconds."""
 
     ended: int
     wanted: int
@@ -48,13 +50,16 @@ class PoolProgress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the end, at the pace of this call so far; None before the first end."""
+        """Seconds to the end at the pace of this call.
+
+        None before the first end.
+        """
         here = self.ended - self.kept
         return self.elapsed_s / here * (self.wanted - self.ended) if here else None
 
 
 def workers_for(points: int, memory_bytes: int, cores: int | None = None) -> int:
-    """How many runs go side by side: a core for each, as far as memory holds them; at least one.
+    """Number of parallel runs: at least one, limited by cores and memory.
 
     Parameters
     ----------
@@ -78,7 +83,9 @@ def run_pool(
     task: Task = run_point,
     outcomes: Outcomes | None = None,
 ) -> Iterator[PoolOutcome]:
-    """Run every point whose folder is not whole; whatever ends the call, whole folders stay.
+    """Run every point without a whole folder.
+
+    Whole folders stay, however the call ends.
 
     Parameters
     ----------
@@ -118,7 +125,10 @@ def run_pool(
 
 
 def _tidy(points: Iterable[PoolPoint], runs: Path) -> None:
-    """Take away what a pool that was ended has left behind: unfinished folders, and those of interrupted runs."""
+    """Remove the remains of an interrupted pool.
+
+    These are unfinished folders, and folders of interrupted runs.
+    """
     remove_unfinished(runs)
     for folder in (runs / point.folder for point in points):
         if folder.is_dir() and not is_whole(folder):
@@ -126,13 +136,15 @@ def _tidy(points: Iterable[PoolPoint], runs: Path) -> None:
 
 
 def remove_unfinished(runs: Path) -> None:
-    """Take away the folders of runs that were not whole when their workers ended."""
+    """Remove the folders of runs that were incomplete when their workers ended."""
     for left in runs.glob(".*.unfinished"):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def outcomes_here(points: Sequence[PoolPoint], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
-    """Run points in processes of this machine, in the order in which they end.
+    """Run points in processes of this machine.
+
+    Outcomes come in the order in which the points end.
 
     Parameters
     ----------
@@ -143,7 +155,10 @@ def outcomes_here(points: Sequence[PoolPoint], runs: Path, workers: int, task: T
 
 @contextmanager
 def lasting_workers() -> Iterator[Outcomes]:
-    """Offer the `outcomes_here` of several pools, one after another, whose processes stay until the body ends."""
+    """Offer `outcomes_here` to several pools with the same processes.
+
+    The processes stay until the body ends.
+    """
     lasting = _Lasting()
     try:
         yield lasting.outcomes
@@ -152,7 +167,7 @@ def lasting_workers() -> Iterator[Outcomes]:
 
 
 class _Lasting:
-    """Processes that are started when they are first wanted, and again where one has died."""
+    """Processes that start on first use, and again after one has died."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -171,7 +186,7 @@ class _Lasting:
         yield self._executor
 
     def end(self) -> None:
-        """End the processes, and remove what they leave unfinished."""
+        """End the processes, and remove their unfinished folders."""
         self._executor = None
         try:
             self._stack.close()
@@ -188,7 +203,10 @@ def _outcomes(
     opened: Callable[[int, Path], AbstractContextManager[Any]],
     end: Callable[[], None] | None = None,
 ) -> Iterator[PoolOutcome]:
-    """As `outcomes_here`, in processes that are ``opened``; ``end`` is called where one of them has died."""
+    """As `outcomes_here`, in processes that are ``opened``.
+
+    ``end`` is called when one of them has died.
+    """
     waiting = deque(points)
     while waiting:
         lost: list[PoolPoint] = []
@@ -219,7 +237,7 @@ def _outcomes(
 
 
 def _alone(point: PoolPoint, runs: Path, task: Task) -> PoolOutcome:
-    """Try a point again that was under way when a worker died, in a worker of its own, where it alone is to blame."""
+    """Try a point again in its own worker, after another worker died."""
     for tries in range(1, RETRIES + 1):
         if is_whole(runs / point.folder):  # it ended, and its worker died with the others before it could say so
             return PoolOutcome(point=point.place, end="run", tries=tries)
@@ -233,15 +251,18 @@ def _alone(point: PoolPoint, runs: Path, task: Task) -> PoolOutcome:
 
 
 def lost_outcome(point: PoolPoint) -> PoolOutcome:
-    """How a point ended whose worker died each time."""
+    """The outcome of a point whose worker died each time."""
     times = RETRIES + 1
-    text = f"its worker died {times} times, as where memory runs out; it runs alone by: {point.command}"
+    text = f"its worker died {times} times, perhaps for lack of memory; run it alone with: {point.command}"
     return PoolOutcome(point=point.place, end="lost", reason=text, tries=times)
 
 
 @contextmanager
 def _executor(workers: int, runs: Path) -> Iterator[Any]:
-    """Worker processes, which are ended with the body, whatever they do then; what they leave unfinished is removed."""
+    """Worker processes that end with the body.
+
+    Their unfinished folders are removed.
+    """
     try:
         with executor_of(workers) as executor:
             yield executor

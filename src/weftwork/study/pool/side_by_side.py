@@ -1,4 +1,4 @@
-"""The same question many times, in worker processes, answered in the order of the questions.
+"""Many similar questions in worker processes, answered in order.
 
 Leaves out: runs that leave a folder and can be resumed (`weftwork.study.pool.pool`), and workers that die, which end
 the call.
@@ -78,13 +78,13 @@ class Workers:
                     under_way.append(left[-1])
                 wait(left, return_when=FIRST_COMPLETED)
         except BrokenExecutor as error:
-            text = "a worker process died, as where memory runs out; take fewer processes (-j 1)"
+            text = "a worker process died, perhaps for lack of memory; use fewer processes (-j 1)"
             raise EngineError(text) from error
 
 
 @contextmanager
 def worker_processes(count: int) -> Iterator[Workers]:
-    """Start processes, and end them with the body, whatever they do then.
+    """Start processes, and end them with the body, whatever they do.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def worker_processes(count: int) -> Iterator[Workers]:
 
 @contextmanager
 def executor_of(count: int) -> Iterator[Any]:
-    """Start processes as an executor, and end them with the body, whatever they do then."""
+    """Start processes as an executor, and end them with the body."""
     from joblib.externals.loky import ProcessPoolExecutor
 
     executor = ProcessPoolExecutor(

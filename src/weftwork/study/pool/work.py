@@ -1,4 +1,6 @@
-"""What a worker does: run one point on the road of ``weftwork run``, and send home how it ended.
+"""The task of a worker: run one point as ``weftwork run`` does.
+
+It sends back how the run ended.
 
 What is the user's mistake, or a full disk, comes home as an outcome, so that one point never ends the others.
 """
@@ -30,7 +32,7 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PoolOutcome:
-    """How a point ended.
+    """The outcome of a point.
 
     Attributes
     ----------
@@ -50,7 +52,9 @@ class PoolOutcome:
 
 
 def begin_worker(parent: int) -> None:
-    """Leave Ctrl-C, which a terminal sends to all, to the process that has started this one, and end with it.
+    """Ignore Ctrl-C in a worker, and end it with its parent process.
+
+    A terminal sends Ctrl-C to all processes.
 
     Parameters
     ----------
@@ -64,7 +68,10 @@ def begin_worker(parent: int) -> None:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether a point's run is there: a folder takes its name when it is whole, and an interrupted run is not done."""
+    """Whether a point's run is complete.
+
+    A folder gets its name when it is whole; an interrupted run does not count.
+    """
     if not folder.is_dir():
         return False
     try:

@@ -1,1 +1,1 @@
-"""From a scenario to everything that a run is made of."""
+"""From a scenario to all parts of a run."""

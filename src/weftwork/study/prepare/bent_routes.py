@@ -1,4 +1,6 @@
-"""Caveats about shortest routes that go down and up again around the faults of a scenario.
+"""Caveats about shortest routes that bend around faults.
+
+Such a route goes down and up again.
 
 Where flow control keeps packets from being lost such a valley can close a circle of buffers that wait for each other.
 Source: docs/models/fabrics.md, sections Routes and Valleys.
@@ -39,7 +41,9 @@ MOST_WORK: Final = 1 << 23  # chosen: ports x words of 64 leaves of all searches
 def bent_route_caveats(
     scenario: Scenario, fabric: Fabric, transport: Transport, occurrences: Sequence[Occurrence]
 ) -> dict[str, Caveat]:
-    """Warn about pairs of leaves whose shortest routes have a valley once routes know of the faults.
+    """Warn about leaves whose shortest routes have a valley after faults.
+
+    Routes know of the faults then.
 
     Parameters
     ----------
@@ -68,7 +72,10 @@ def bent_route_caveats(
 
 
 def _bent(fabric: Fabric, faults: Sequence[Fault]) -> Iterator[tuple[int, Valleys]]:
-    """Yield when links fail so that routes get valleys, and which; first those states with the most links down."""
+    """Yield the instants and valleys of failures that bend routes.
+
+    States with the most links down come first.
+    """
     is_host = fabric.node_kind == HOST
     between = ~is_host[fabric.links["a"]] & ~is_host[fabric.links["b"]]
 
@@ -96,6 +103,6 @@ def _words(found: Valleys) -> str:
     none = found.pairs_joined - found.pairs_legal
     rest = f", and {plural(none, 'pair then has', 'pairs then have')} no route" if none else ""
     return (
-        f"shortest routes of {pairs} go down and up again, such as {' - '.join(found.example)}; without a class of"
-        f" their own such routes can deadlock; fabric.routing: up-down forbids them{rest}"
+        f"shortest routes of {pairs} go down and up again, such as {' - '.join(found.example)}; such routes can"
+        f" deadlock unless they have a class of their own; fabric.routing: up-down forbids them{rest}"
     )

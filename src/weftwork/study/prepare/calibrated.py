@@ -1,4 +1,6 @@
-"""What a calibration makes of a scenario: its constants in place of Weftwork's, for training jobs and collectives.
+"""A scenario with the constants of a calibration.
+
+They replace Weftwork's, for training jobs and collectives.
 
 A key that the scenario itself gives goes before the calibration's. The efficiency of the network is, in a training job,
 that of its collectives; in a scenario of one collective every packet carries as many bytes more beside its data, so
@@ -47,7 +49,7 @@ _SOFTWARE: Final[Mapping[str, tuple[str, Callable[[float], Any]]]] = {
 
 
 def calibration_of(scenario: Scenario) -> Calibration | None:
-    """The calibration that a scenario names; None where it names none.
+    """The calibration of a scenario; None without one.
 
     Raises
     ------
@@ -64,13 +66,15 @@ def calibration_of(scenario: Scenario) -> Calibration | None:
         what = "a training job" if workload == "training" else "a collective"
         if scenario.collective is not None and scenario.collective.protocol == "none":
             what = "a collective with protocol none"
-        text = f"changes nothing: {found.file} has {', '.join(found.values)}, none of which {what} has"
+        text = f"changes nothing: {what} uses none of the constants of {found.file} ({', '.join(found.values)})"
         raise ConfigError(scenario.source, [scenario.mistake("calibration", text)])
     return found
 
 
 def calibrated_software(made: Software, choice: DeviceChoice, calibration: Calibration | None) -> Software:
-    """Software with the constants of a calibration, but for what the scenario itself says.
+    """Software with the constants of a calibration.
+
+    Keys that the scenario sets stay.
 
     Parameters
     ----------
@@ -102,17 +106,19 @@ def calibrated_figures(figures: CollectiveFigures, calibration: Calibration | No
 
 
 def latency_scale(calibration: Calibration | None) -> float:
-    """Factor of the latencies of a collective that a scenario is about."""
+    """Latency factor of a scenario's collective."""
     return 1.0 if calibration is None else calibration.values.get("latency_scale", 1.0)
 
 
 def network_efficiency(calibration: Calibration | None) -> float:
-    """Share of a NIC that such a collective reaches."""
+    """Share of a NIC's rate that a scenario's collective reaches."""
     return 1.0 if calibration is None else calibration.values.get("network_efficiency", 1.0)
 
 
 def calibrated_transport(transport: Transport, efficiency: float) -> Transport:
-    """A transport whose full packets leave that share of what they left for data.
+    """A transport whose full packets carry a smaller share of data.
+
+    The share is reduced by a factor.
 
     Parameters
     ----------
@@ -125,7 +131,7 @@ def calibrated_transport(transport: Transport, efficiency: float) -> Transport:
 
 
 def calibration_caveats(scenario: Scenario, calibration: Calibration | None) -> dict[str, Caveat]:
-    """What a user should know of the calibration: what it was fitted on, and what of it changes nothing here.
+    """Notes on the calibration: its rows, and constants without effect here.
 
     Parameters
     ----------
@@ -145,7 +151,7 @@ def calibration_caveats(scenario: Scenario, calibration: Calibration | None) -> 
         if workload not in CONSTANTS[name].workloads:
             text = f"changes nothing: a {workload} has no such constant"
         elif name in _SOFTWARE and _SOFTWARE[name][0] in fields:
-            text = f"gives way to {CONSTANTS[name].key} of the scenario, where that is given"
+            text = f"changes nothing for a job with {CONSTANTS[name].key}, which has priority"
         elif bare and name != "network_efficiency":
             text = "changes nothing: protocol none has no latencies"
         if text:

@@ -1,4 +1,6 @@
-"""From the section ``collective`` of a scenario to its job: the call, the algorithm's programs, and where ranks live.
+"""From the section ``collective`` to its job.
+
+The job has the call, the algorithm's programs, and the places of ranks.
 
 Leaves out: what algorithms do (`weftwork.workload.collectives`), how ranks are placed (`weftwork.workload.placement`).
 """
@@ -38,8 +40,8 @@ __all__ = ["collective_job", "domain_ranks", "fabric_figures", "method_used", "n
 NO_DOMAINS: Final = Caveat(
     subject="collective.placement",
     kind="note",
-    text="these ranks are not whole NVLink domains of one length in rank order, so that the algorithm knows of no"
-    " domain: every step has the software latency of one over the network, and hierarchical has no inside",
+    text="these ranks are not whole NVLink domains of equal size in rank order, so the algorithm knows no domain: every"
+    " step has the software latency of a network step, and hierarchical has no step inside a domain",
 )
 _LATENCIES = ("base_latency_ps", "local_step_latency_ps", "step_latency_ps")
 
@@ -47,7 +49,7 @@ _LATENCIES = ("base_latency_ps", "local_step_latency_ps", "step_latency_ps")
 def collective_job(
     section: CollectiveSection, fabric: Fabric, *, seed: int, calibration: Calibration | None = None
 ) -> tuple[Job, dict[str, Caveat]]:
-    """Make the job of a collective, and say what is uncertain of its software.
+    """Make the job of a collective, with the caveats of its software.
 
     Parameters
     ----------
@@ -76,7 +78,9 @@ def collective_job(
 def method_used(
     section: CollectiveSection, fabric: Fabric, *, seed: int, calibration: Calibration | None = None
 ) -> tuple[str, str]:
-    """Name the algorithm and the protocol of a collective: the section's, or those that ``auto`` takes at this size.
+    """Name the algorithm and the protocol of a collective.
+
+    They are the section's, or the choice of ``auto`` at this size.
 
     Parameters
     ----------
@@ -94,7 +98,7 @@ def method_used(
 
 
 def fabric_figures(fabric: Fabric) -> CollectiveFigures:
-    """Figures of collectives on a fabric, whose servers and NICs are those of its first host.
+    """Figures of collectives on a fabric, from its first host.
 
     Parameters
     ----------
@@ -110,7 +114,10 @@ def fabric_figures(fabric: Fabric) -> CollectiveFigures:
 
 
 def port_rate_bps(fabric: Fabric) -> int:
-    """What one NIC port carries, by its link or by the host interface behind it; of ports that differ the slowest."""
+    """Rate of one NIC port, by its link or host interface.
+
+    Of different ports, the slowest.
+    """
     ports = fabric.ports
     node = int(fabric.hosts[0])
     link_bps = int(fabric.links["rate_bps"][ports.link[ports.base[node] : ports.base[node + 1]]].min())
@@ -121,7 +128,10 @@ def port_rate_bps(fabric: Fabric) -> int:
 def _with_method(
     section: CollectiveSection, fabric: Fabric, domain: int, ranks: int, calibration: Calibration | None
 ) -> tuple[CollectiveSection, dict[str, Caveat]]:
-    """The section with what ``auto`` takes of algorithm, protocol, pieces and rounds, and notes of that."""
+    """The section with the choices of ``auto``, and notes on them.
+
+    ``auto`` chooses algorithm, protocol, pieces and rounds.
+    """
     group = GroupShape(members=ranks, per_domain=domain, domain_gpus=max(domain, fabric.servers[0].nvlink_domain_gpus))
     if section.algorithm == "auto":
         return _as_nccl(section, group, fabric, calibration)
@@ -141,7 +151,7 @@ def _with_method(
         if way.algorithm == name
     ]
     if not found:
-        text = f"found 'auto', but {section.operation} by {name} has no closed form here to choose a protocol by"
+        text = f"found 'auto', but {section.operation} by {name} has no closed form from which to choose a protocol"
         wanted = "wanted simple, ll128, ll or none"
         raise ConfigError("collective", [Mistake(path="collective.protocol", text=f"{text}; {wanted}", fix="simple")])
     protocol = min(found, key=lambda one: one.time_ps).method.protocol
@@ -152,7 +162,10 @@ def _with_method(
 def _as_nccl(
     section: CollectiveSection, group: GroupShape, fabric: Fabric, calibration: Calibration | None
 ) -> tuple[CollectiveSection, dict[str, Caveat]]:
-    """The section with the method that NCCL's tuner takes; a protocol that the section names is kept."""
+    """The section with the method of NCCL's tuner.
+
+    A protocol of the section is kept.
+    """
     own = None if section.protocol in {"simple", "auto", "none"} else section.protocol
     if section.operation not in OPERATIONS or group.members < 2:
         name = "direct" if section.operation == "send-receive" else "ring"
@@ -239,12 +252,14 @@ def _call(
 
 
 def _is_given(key: str, given: Mapping[str, int | None]) -> bool:
-    """Whether a figure of the protocol gave way to one of the user's."""
+    """Whether a user's figure replaced a figure of the protocol."""
     return any(key.endswith(f"_{name}") and own is not None for name, own in given.items())
 
 
 def domain_ranks(fabric: Fabric, placement: Placement) -> int:
-    """Ranks of one NVLink domain that follow each other; 1 where domains are not whole blocks of ranks of one length.
+    """Number of consecutive ranks in one NVLink domain.
+
+    1 if domains are not whole blocks of ranks of equal length.
 
     Parameters
     ----------
@@ -261,7 +276,7 @@ def domain_ranks(fabric: Fabric, placement: Placement) -> int:
 
 
 def nvlink_domains(fabric: Fabric, placement: Placement) -> NDArray[np.int64] | None:
-    """Which NVLink domain each rank is in, or None where a server has none.
+    """NVLink domain of each rank, or None if a server has none.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Settings that all engines take, whatever the workload is: policies, transport, faults, seed and delays."""
+"""Settings that all engines take, for every workload.
+
+They are policies, transport, faults, seed and delays.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def policies_of(scenario: Scenario) -> dict[str, LoadedPolicy]:
 
 
 def transport_of(section: TransportSection) -> Transport:
-    """The transport that a section names, resolved to numbers.
+    """The transport of a section, resolved to numbers.
 
     Raises
     ------
@@ -57,7 +60,7 @@ def transport_of(section: TransportSection) -> Transport:
 def engine_settings(
     scenario: Scenario, policies: dict[str, LoadedPolicy], faults: Sequence[Occurrence], routing: Routing
 ) -> EngineSettings:
-    """What every engine is told besides fabric, job and transport.
+    """Settings of every engine besides fabric, job and transport.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""A controller's paths: the traffic matrix of the job, candidate paths and a scheme become pins of queue pairs.
+"""Planned paths of a controller as pins of queue pairs.
+
+They follow from the job's traffic matrix, candidate paths and a scheme.
 
 The controller computes paths before the run for all links, and again at the first multiple of its interval at which
 routes know of a fault. The same job on links in the same state has the same paths.
@@ -71,7 +73,7 @@ class Computed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Engineering:
-    """The paths that a controller lays down for a run.
+    """The paths that a controller plans for a run.
 
     Attributes
     ----------
@@ -92,7 +94,7 @@ class Engineering:
 
     @property
     def plan_at_ps(self) -> tuple[int, ...]:
-        """Instants at which later paths hold."""
+        """Instants with new paths."""
         return tuple(one.at_ps for one in self.computed[1:])
 
 
@@ -112,7 +114,7 @@ def engineering_mistakes(scenario: Scenario, policies: Mapping[str, LoadedPolicy
         text = f"planned paths are found by the entropy of a queue pair, which '{path.name}' changes; take ecmp"
         mistakes.append(Mistake(path="transport.path_selection", text=text, fix="ecmp"))
     if cast("PortSelection", port.plugin).layer_by_word:
-        text = f"'{port.name}' chooses among layers of paths by itself and would leave the planned ones; take ecmp"
+        text = f"'{port.name}' chooses among layers of paths by itself and would leave the planned paths; take ecmp"
         mistakes.append(Mistake(path="transport.port_selection", text=text, fix="ecmp"))
     return mistakes
 
@@ -163,7 +165,10 @@ def planned_paths(
 def _epochs(
     section: EngineeringSection, reconvergence_delay_ps: int, states: Sequence[LinkState]
 ) -> Iterator[tuple[int, LinkState]]:
-    """Yield when paths are computed, and for which links: of several changes in one interval the last counts."""
+    """Yield the instants of computations, and the state of links for each.
+
+    Of several changes in one interval the last counts.
+    """
     yield 0, states[0]
     if section.interval_ps is None:
         return
@@ -175,7 +180,7 @@ def _epochs(
 
 
 class _Controller:
-    """Knows the demands, and remembers the paths that it has computed."""
+    """A controller with its demands and the computed paths."""
 
     def __init__(
         self,
@@ -206,12 +211,10 @@ class _Controller:
         self._pair = pair.ravel()
         if len(self.ends) > MOST_PAIRS:
             text = (
-                f"the job has {plural(len(self.ends), 'pair')} of NIC ports, wanted at most {MOST_PAIRS:,}; take "
-                "a smaller"
+                f"the job has {plural(len(self.ends), 'pair')} of NIC ports, wanted at most {MOST_PAIRS:,}; take a"
+                " smaller job, or leave engineering out and use load_balancing"
             )
-            raise ConfigError(
-                scenario.source, [Mistake(path=_KEY, text=f"{text} job, or leave engineering out: load_balancing")]
-            )
+            raise ConfigError(scenario.source, [Mistake(path=_KEY, text=text)])
         demand = np.zeros(len(self.ends))
         np.add.at(demand, self._pair, matrix.size_bytes[over] * 8)
         self._demand_bps = demand / busy_s if busy_s else demand
@@ -223,7 +226,10 @@ class _Controller:
         self._relation = relation.ravel()
 
     def paths(self, at_ps: int, state: LinkState) -> tuple[tuple[tuple[int, ...], ...], Computed]:
-        """The path of each pair over links in a state; an empty one where no links join them."""
+        """The path of each pair over links in a state.
+
+        The path is empty if no links join the pair.
+        """
         key = state.works.tobytes(), state.rate_bps.tobytes()
         if key not in self._known:
             self._known[key] = self._compute(at_ps, state)
@@ -269,7 +275,7 @@ class _Controller:
         return tuple(paths), computed
 
     def _placed(self, problem: PathProblem) -> Planned:
-        """Ask the scheme, and see that it answers what was asked."""
+        """Ask the scheme for paths, and check its answer."""
         label = self._section.scheme
         if not len(problem.demand_bps):
             return Planned(chosen=np.empty(0, np.int64), bound=0.0)
@@ -279,11 +285,14 @@ class _Controller:
         chosen = np.asarray(planned.chosen)
         first, end = problem.path_ptr[problem.relation], problem.path_ptr[problem.relation + 1]
         if chosen.shape != problem.relation.shape or not ((chosen >= first) & (chosen < end)).all():
-            raise SCHEMES.wrong(label, "place chose a path that is none of the pair's candidates")
+            raise SCHEMES.wrong(label, "place chose a path outside the pair's candidates")
         return planned
 
     def pins(self, plans: Sequence[tuple[tuple[int, ...], ...]]) -> tuple[Pin, ...]:
-        """Pins of all queue pairs; those that share their switches and all their paths are one pin."""
+        """Pins of all queue pairs.
+
+        Queue pairs with the same switches and paths share a pin.
+        """
         rows_of: list[list[int]] = [[] for _ in self.ends]
         for row, pair in zip(self._rows.tolist(), self._pair.tolist(), strict=True):
             rows_of[pair].append(row)
@@ -305,7 +314,10 @@ class _Controller:
         )
 
     def _named(self) -> list[tuple[int, int, int]]:
-        """Each row's queue pair: both ranks with any channel where all of theirs use the same NIC ports."""
+        """The queue pair of each row.
+
+        It is both ranks with any channel if all their channels use the same NIC ports.
+        """
         matrix = self._matrix
         ports_of: dict[tuple[int, int], set[tuple[int, int]]] = {}
         columns = (matrix.source, matrix.destination, matrix.channel, matrix.source_port, matrix.destination_port)
@@ -324,7 +336,7 @@ def _usual_paths(scenario: Scenario) -> int:
 
 
 def engineering_caveats(found: Engineering | None) -> dict[str, Caveat]:
-    """What a user should know of planned paths.
+    """Notes on planned paths for the user.
 
     Parameters
     ----------
@@ -337,15 +349,15 @@ def engineering_caveats(found: Engineering | None) -> dict[str, Caveat]:
     if limits:
         worst = max(limits, key=_gap)
         gap = f"{_gap(worst):.1%} above its lower bound" if worst.planned.bound else "with no lower bound"
-        text = f"the {worst.planned.limit} ended a search; the most loaded link is {gap}"
+        text = f"the {worst.planned.limit} ended a search for paths early; the load of the most loaded link is {gap}"
         if any(one.planned.depends_on_machine for one in limits):
-            text += "; another machine may choose other paths: pin those of planned_paths.yaml in the run folder"
+            text += "; another machine may choose other paths: pin the paths in planned_paths.yaml of the run folder"
         caveats.append(Caveat(subject=f"{_KEY}.scheme", kind="approximate", text=text))
     if found.most_candidates >= MOST_PATHS:
-        text = f"candidates are {MOST_PATHS} of the shortest paths of two switches, which may have more"
+        text = f"the candidates of two switches are {MOST_PATHS} of their shortest paths; there may be more"
         caveats.append(Caveat(subject="fabric.paths", kind="approximate", text=text))
     if found.knows_arrivals:
-        text = "paths follow from all messages of the run, drawn ones too, which no controller knows beforehand"
+        text = "paths are planned from all messages of the run, even random ones; no real controller knows these"
         caveats.append(Caveat(subject=f"{_KEY}.interval", kind="approximate", text=text))
     return caveats_by_subject(caveats)
 
@@ -357,14 +369,13 @@ def _gap(one: Computed) -> float:
 def _words(found: Engineering) -> str:
     first = found.computed[0]
     text = (
-        f"'{found.scheme}' laid down a path for {plural(first.pairs, 'pair')} of NIC ports; the most loaded link "
-        "between"
+        f"'{found.scheme}' planned a path for {plural(first.pairs, 'pair')} of NIC ports; the most loaded link between"
+        f" switches has a load of {first.busiest_share:.2f} at the line rate of the busiest NIC port"
     )
-    text += f" switches carries {first.busiest_share:.2f} of its capacity at the line rate of the busiest NIC port"
     if first.planned.bound is not None:
-        text += f", and no choice of paths less than {first.planned.bound:.2f}"
+        text += f", and {first.planned.bound:.2f} is a lower bound for all choices of paths"
     if first.planned.limit:
-        text += f"; the {first.planned.limit} ended the search"
+        text += f"; the {first.planned.limit} ended the search early"
     if first.planned.overloaded:
         text += f"; {plural(first.planned.overloaded, 'pair')} found no path with room"
     if len(found.computed) > 1:

@@ -1,4 +1,6 @@
-"""How much memory and work a run will take, before it is made: one model for every workload and every fidelity.
+"""Memory and work of a run, before it is made.
+
+One model covers every workload and every fidelity.
 
 Memory is what the process has at its most, interpreter, tables and answer included. It is a sum of what a run is made
 of, counted twice by the same terms: from the keys alone, before anything is built, and again when the programs of the
@@ -49,7 +51,7 @@ BUSY: Final = 0.5  # of the rows of a timeline; chosen: ports of a permutation a
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Amounts:
-    """What a run is made of.
+    """The amounts that determine a run's memory and work.
 
     Attributes
     ----------
@@ -98,7 +100,9 @@ class Estimate:
 
 
 def amounts_asked(scenario: Scenario) -> Amounts:
-    """Count what follows from the keys of a scenario, before anything is built; 0 for what does not.
+    """Count the amounts that follow from the keys of a scenario.
+
+    Nothing is built before; an amount without such keys is 0.
 
     Raises
     ------
@@ -137,7 +141,7 @@ def _traffic_asked(scenario: Scenario, size: FabricSize) -> dict[str, int]:
 
 
 def amounts_of(scenario: Scenario, fabric: Fabric, job: Job, sent: Volume | None) -> Amounts:
-    """Count what a run of this job on this fabric is made of.
+    """Count the amounts of a run of this job on this fabric.
 
     Parameters
     ----------
@@ -166,7 +170,7 @@ def amounts_of(scenario: Scenario, fabric: Fabric, job: Job, sent: Volume | None
 
 
 def _counted(operations: tuple[Operation, ...]) -> tuple[int, int]:
-    """Rows, and operations that are run."""
+    """Rows, and executed operations."""
     rows = run = 0
     for operation in operations:
         if isinstance(operation, Loop):
@@ -183,7 +187,10 @@ def _counted(operations: tuple[Operation, ...]) -> tuple[int, int]:
 
 
 def _between_hosts(job: Job) -> float:
-    """Payload that leaves a server; a loop sends as its first turn does."""
+    """Payload between servers.
+
+    A loop sends in every turn as in its first.
+    """
     host = job.placement.host
 
     def sent(operations: tuple[Operation, ...], ranks: NDArray[np.int64], first: int) -> float:
@@ -210,7 +217,10 @@ def _between_hosts(job: Job) -> float:
 
 
 def _queue_pairs(job: Job) -> int:
-    """At most how many queue pairs there are: a rank has one for each peer and channel."""
+    """Upper bound of the number of queue pairs.
+
+    A rank has one for each peer and channel.
+    """
     found = 0
     for index, program in enumerate(job.programs):
         peers: dict[tuple[object, ...], int] = {}
@@ -222,7 +232,10 @@ def _queue_pairs(job: Job) -> int:
 
 
 def _connections(operations: tuple[Operation, ...], turns: int, peers: dict[tuple[object, ...], int]) -> int:
-    """Note each rule for a peer once, with how many peers it goes through; returns those of arrivals."""
+    """Note each rule for a peer once, with its number of peers.
+
+    It returns the connections of arrivals.
+    """
     arrivals = 0
     for operation in operations:
         if isinstance(operation, Loop):
@@ -238,7 +251,7 @@ def _connections(operations: tuple[Operation, ...], turns: int, peers: dict[tupl
 
 
 def _sampled(scenario: Scenario, fabric: Fabric, job: Job) -> int:
-    """Flows and ports of which series are kept."""
+    """Flows and ports with a time series."""
     wanted = scenario.engine.record
     if scenario.engine.fidelity != "packet":
         return 0
@@ -249,7 +262,7 @@ def _sampled(scenario: Scenario, fabric: Fabric, job: Job) -> int:
 
 
 def estimate(scenario: Scenario, amounts: Amounts) -> Estimate:
-    """What a run of such amounts takes.
+    """Estimate a run from its amounts.
 
     Parameters
     ----------
@@ -303,7 +316,10 @@ _GOODPUT_BYTES: Final = 20e6
 
 
 def _samples(sampled: int) -> int:
-    """How many samples are kept of so many flows and ports, in a run of unknown length; chosen: 10,000 instants."""
+    """Samples of flows and ports in a run of unknown length.
+
+    Chosen: 10,000 instants.
+    """
     if not sampled:
         return 0
     from weftwork.engine.packet import SERIES_ROWS  # imports the engine, which only a run with packets needs
@@ -312,13 +328,13 @@ def _samples(sampled: int) -> int:
 
 
 def _packet_hops(scenario: Scenario, amounts: Amounts) -> float:
-    """Packets and their ACKs, each over as many links as two hosts under different spines are apart."""
+    """Hops of packets and their ACKs between hosts under different spines."""
     mtu = scenario.transport.mtu_bytes or 4_096
     return 2 * max(1.0, amounts.payload_bytes / mtu) * (4 if amounts.leaves > 1 else 2)
 
 
 def refuse_amounts(scenario: Scenario, amounts: Amounts) -> Estimate:
-    """Estimate a run, and refuse what memory does not hold.
+    """Estimate a run, and refuse it if memory is too small.
 
     Raises
     ------
@@ -339,7 +355,9 @@ def refuse_amounts(scenario: Scenario, amounts: Amounts) -> Estimate:
 
 
 def refuse_actors(prepared: Prepared, actors: int) -> None:
-    """Refuse a folded run in which links tell more ranks apart than memory holds; known once the engine has folded it.
+    """Refuse a folded run with more different ranks than memory holds.
+
+    Their number is known once the engine has folded the run.
 
     Parameters
     ----------
@@ -356,7 +374,7 @@ def refuse_actors(prepared: Prepared, actors: int) -> None:
         return
     keys = _keys(prepared.scenario, "job")
     text = (
-        f"links tell {plural(actors, 'kind')} of ranks apart, so that the run needs about"
+        f"the links make {plural(actors, 'kind')} of ranks differ, so the run needs about"
         f" {memory_words(told.memory_bytes + extra)} of memory, wanted at most {limit}; take less of {', '.join(keys)}"
     )
     raise ConfigError(prepared.scenario.source, [prepared.scenario.mistake(keys[0], text)])

@@ -1,4 +1,6 @@
-"""From the faults of a scenario to those of the engines: names become indices, and what repeats is written out.
+"""Faults of a scenario as faults of the engines.
+
+Names become indices, and repeated faults are written out.
 
 What lasts for a time is followed by its undoing. A NIC that goes down or comes up is its link.
 Leaves out: which instants and routes follow (`weftwork.engine.instants`).
@@ -30,7 +32,7 @@ KINDS: Final = {"switch": SWITCH, "nic": HOST}
 
 
 class NamedPlaces(Mapping[str, int]):
-    """Links, switches or hosts by name, looked up in the fabric rather than listed."""
+    """Links, switches or hosts by name, found without a list of all."""
 
     def __init__(self, fabric: Fabric, kind: str) -> None:
         self._fabric = fabric
@@ -58,7 +60,7 @@ class NamedPlaces(Mapping[str, int]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Occurrence:
-    """One fault at one instant, as it is told and as it is run.
+    """One fault at one instant, for the user and for the engine.
 
     Parameters
     ----------
@@ -73,12 +75,14 @@ class Occurrence:
 
     @property
     def at_ps(self) -> int:
-        """When."""
+        """Instant of the fault."""
         return self.faults[0].at_ps
 
 
 def occurrences(scenario: Scenario, fabric: Fabric) -> tuple[list[Occurrence], list[Mistake]]:
-    """Write out what happens, in the order of the scenario, and a mistake for every name that the fabric does not have.
+    """Write out all faults in the order of the scenario.
+
+    A name that the fabric does not have is a mistake.
 
     Parameters
     ----------
@@ -101,7 +105,9 @@ def occurrences(scenario: Scenario, fabric: Fabric) -> tuple[list[Occurrence], l
 def named_mistake(
     fabric: Fabric, kind: str, name: str, known: NamedPlaces | None = None
 ) -> tuple[list[int], tuple[str, str | None] | None]:
-    """Indices that a name stands for (of links, switches or NIC ports); and what is wrong with it and the nearest name.
+    """Indices of a name, or its mistake with the nearest name.
+
+    The indices are of links, switches or NIC ports.
 
     Parameters
     ----------
@@ -119,7 +125,7 @@ def _fix(name: str, known: Mapping[str, int]) -> str | None:
 
 
 def _places(fabric: Fabric, kind: str, name: str, known: Mapping[str, int]) -> tuple[list[int], str | None]:
-    """Indices that a name stands for (of links, switches or NIC ports), or what is wrong with it."""
+    """Indices of links, switches or NIC ports for a name, or its mistake."""
     host, slash, port = name.partition("/") if kind == "nic" else (name, "", "")
     if host not in known:
         some = ", ".join(islice(known, SHOWN))
@@ -168,7 +174,7 @@ def _begins(fabric: Fabric, fault: FaultSection, kind: str, place: int, at_ps: i
 
 
 def _ends(fabric: Fabric, fault: FaultSection, kind: str, place: int, at_ps: int) -> Fault:
-    """Make it as it was before the first fault."""
+    """Restore the state before the first fault."""
     if fault.event == "slow":
         device = fabric.nics[fabric.node_device[fabric.ports.node[place]]]
         return Fault(at_ps=at_ps, event="slow", nic=place, rate_bps=device.pcie_rate_bps)
@@ -187,6 +193,9 @@ def _switched(kind: str, place: int, at_ps: int, *, is_up: bool) -> Fault:
 
 
 def _host_rate_bps(fabric: Fabric, port: int) -> int:
-    """Rate of the host interface, or of the link where the host is never the bottleneck."""
+    """Rate of the host interface.
+
+    If the host is never the bottleneck, the rate of the link.
+    """
     device = fabric.nics[fabric.node_device[fabric.ports.node[port]]]
     return device.pcie_rate_bps or int(fabric.links["rate_bps"][fabric.ports.link[port]])

@@ -1,4 +1,6 @@
-"""A fabric that was built in Python, in place of a scenario's own: checked, and kept beside the run as a file.
+"""A fabric built in Python, in place of the scenario's fabric.
+
+It is checked, and kept with the run as a file.
 
 Its JSON goes into the run folder as ``fabric.json``, and the scenario that is written names that file: the folder alone
 says what ran.
@@ -27,7 +29,7 @@ FILE: Final = "fabric.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenFabric:
-    """A fabric from Python, as it will be run, and as JSON."""
+    """A fabric from Python, as the run uses it, and as JSON."""
 
     fabric: Fabric
     text: str
@@ -40,7 +42,9 @@ def with_fabric(
     *,
     user_code: bool = True,
 ) -> tuple[Scenario, GivenFabric]:
-    """Read a scenario with a fabric in place of its section, which may be missing.
+    """Read a scenario with a fabric in place of its section.
+
+    The file may lack the section.
 
     Parameters
     ----------

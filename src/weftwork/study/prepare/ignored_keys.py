@@ -1,4 +1,4 @@
-"""Keys that somebody has set and that change nothing in this run: each is told by a note.
+"""Notes on keys that a user has set without effect in this run.
 
 Only keys that stand in the user's file or in ``--set`` are told; defaults are nobody's wish.
 Source: docs/models/flow-engine.md, what the flow engine leaves out; the tests compare the results of two values.
@@ -42,12 +42,12 @@ FLOWS_LEAVE_OUT: Final[Mapping[str, str]] = {
     "fabric.switch.ecn.pmax": _NO_QUEUES,
     "fabric.switch.ecn.at": _NO_QUEUES,
     "fabric.switch.scheduling.weights": _NO_PRIORITIES,
-    "fabric.switch.telemetry": "ask no congestion control, so that nobody reads it",
+    "fabric.switch.telemetry": "have no congestion control that would read it",
     "fabric.nic.receive_buffer": _NO_QUEUES,
     "fabric.nic.xoff": _NO_QUEUES,
     "fabric.nic.xon": _NO_QUEUES,
     "fabric.nic.pause_quanta": _NO_QUEUES,
-    "transport.congestion_control": "have their fair share of every link at once",
+    "transport.congestion_control": "get their fair share of every link immediately",
     "transport.flow_control": _NO_QUEUES,
     "transport.credit_quantum": _NO_QUEUES,
     "transport.trimming": _NO_QUEUES,
@@ -83,7 +83,7 @@ _DEGREES: Final = ("tensor", "context", "pipeline", "expert", "data")
 
 
 def ignored_keys(scenario: Scenario, fabric: Fabric, *, moves: bool, reorders: bool) -> dict[str, Caveat]:
-    """Find the keys that the user has set for nothing.
+    """Find the keys that the user has set without effect.
 
     Parameters
     ----------
@@ -109,7 +109,9 @@ def ignored_keys(scenario: Scenario, fabric: Fabric, *, moves: bool, reorders: b
 
 
 def ignored_fields(scenario: Scenario, transport: Transport) -> dict[str, Caveat]:
-    """What flows leave out of a transport that no key of a scenario tells, but its file.
+    """Fields of a transport's file that flows leave out.
+
+    No key of a scenario sets these fields.
 
     Parameters
     ----------
@@ -125,7 +127,7 @@ def ignored_fields(scenario: Scenario, transport: Transport) -> dict[str, Caveat
     fields = (
         (transport.ordering != "connection", "the order of delivery"),
         (transport.inflight_cap_bytes > 0, f"the cap of {transport.inflight_cap_bytes:,} B in flight"),
-        (transport.connection_state_bytes > 0, "what a connection keeps at its NIC"),
+        (transport.connection_state_bytes > 0, "the state of a connection at its NIC"),
     )
     left_out = [words for is_there, words in fields if is_there]
     if not left_out:
@@ -147,7 +149,7 @@ def _without_pauses(flow_control: str) -> Iterator[tuple[str, str]]:
     if flow_control == "pfc":
         return
     gives = flow_control == "credits"
-    nobody = "links give credits, and nobody asks for a pause" if gives else "nobody asks for a pause"
+    nobody = "links use credits, not pauses" if gives else "there are no pauses"
     for key in (*_PAUSES, *(_SHARES if gives else ())):
         yield key, f"changes nothing: {nobody}; take flow_control: pfc"
 
@@ -162,30 +164,30 @@ def _of_training(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for index, job in enumerate(scenario.trainings):
         path = "training" if scenario.training is not None else f"jobs.{index}"
         if job.prefetch and job.overlap.data == 0:
-            text = f"changes no time: gathers hide nothing before {path}.overlap.data says so; memory counts it"
+            text = f"changes no time, only memory: gathers hide nothing unless {path}.overlap.data is above 0"
             yield f"{path}.prefetch", text
         for degree in _DEGREES:
             if getattr(job, degree) == 1:
-                text = f"changes nothing: {path}.{degree} is 1, so that there is nothing to hide"
+                text = f"changes nothing: {path}.{degree} is 1, so there is nothing to hide"
                 yield f"{path}.overlap.{degree}", text
         yield from _of_recipes(job, path)
 
 
 def _of_recipes(job: TrainingSection, path: str) -> Iterator[tuple[str, str]]:
-    """Keys that recipes set and that nothing else of the job gives a meaning."""
+    """Keys of recipes without effect in this job."""
     if job.precision == "bf16":
         for key in ("bf16_first_layers", "bf16_last_layers"):
-            yield f"{path}.{key}", f"changes nothing: {path}.precision is bf16, as all layers are"
+            yield f"{path}.{key}", f"changes nothing: {path}.precision is bf16 for all layers anyway"
     for name, precision in job.precision_by_module.modules:
         if precision == job.precision:
             text = f"changes nothing: {path}.precision is {precision} too"
             yield f"{path}.precision_by_module.{name}", text
     if job.expert == 1:
         for key in ("exchange_efficiency", "exchange_multiprocessors", "deduplicated_experts"):
-            text = f"changes nothing: {path}.expert is 1, so that no tokens are exchanged"
+            text = f"changes nothing: {path}.expert is 1, so no tokens are exchanged"
             yield f"{path}.software.{key}", text
     elif job.overlap.expert == 0:
-        text = f"changes nothing: no exchange is beside computing before {path}.overlap.expert says so"
+        text = f"changes nothing: no exchange overlaps with computing unless {path}.overlap.expert is above 0"
         yield f"{path}.software.exchange_multiprocessors", text
     if job.pipeline == 1 and job.layout is not None:
         yield f"{path}.layout", f"changes nothing: {path}.pipeline is 1, and one stage holds all layers"

@@ -1,4 +1,7 @@
-"""How much a job will send and compute: what progress and completeness are measured against."""
+"""Messages, payload and computing of a job.
+
+Progress and completeness are measured against them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class Volume:
 
 
 def volume(job: Job) -> Volume:
-    """Add up what all ranks of a job send."""
+    """Add up the messages of all ranks of a job."""
     messages, payload = 0, 0.0
     for index, program in enumerate(job.programs):
         ranks = np.flatnonzero(job.rank_program == index)
@@ -63,12 +66,15 @@ def _sent(operations: tuple[Operation, ...], ranks: NDArray[np.int64]) -> tuple[
 
 
 def least_ps(job: Job) -> int:
-    """What the busiest program computes in its main stream: no run is shorter."""
+    """Computing time of the busiest program's main stream.
+
+    No run is shorter.
+    """
     return max(computing_ps(program.streams[0]) for program in job.programs)
 
 
 def computing_ps(operations: tuple[Operation, ...]) -> int:
-    """What a stream computes, loops unrolled."""
+    """Computing time of a stream, with loops unrolled."""
     total = 0
     for operation in operations:
         if isinstance(operation, Compute):

@@ -1,4 +1,6 @@
-"""From the parts of a run to the input of its engine, for every workload and every fidelity.
+"""From the parts of a run to the input of its engine.
+
+One function serves every workload and every fidelity.
 
 Leaves out: where the parts come from (`weftwork.study.prepare.prepare`).
 """
@@ -34,7 +36,10 @@ FIDELITIES: Final = ("packet", "flow", "reference")
 
 
 def folds(scenario: Scenario) -> bool:
-    """Whether the engine runs ranks that are alike once; it then keeps no single messages."""
+    """Whether the engine runs identical ranks once.
+
+    It then keeps no single messages.
+    """
     return scenario.engine.fidelity == "flow" and bool(scenario.trainings)
 
 

@@ -1,4 +1,6 @@
-"""From a scenario to the input of its engine: the one place that knows which builder, pattern and policy a word means.
+"""From a scenario to the input of its engine.
+
+Only this module knows the builder, pattern and policy of each word.
 
 Every mistake comes back with its line in the user's file.
 """
@@ -85,7 +87,10 @@ def known_names() -> dict[str, Sequence[str]]:
 
 
 def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, ParameterValue]) -> Sequence[Mistake]:
-    """Find mistakes in the parameters of a policy, each with the parameter's name as its path."""
+    """Find mistakes in the parameters of a policy.
+
+    The path of a mistake is the name of its parameter.
+    """
     try:
         load(kind, name_or_path, parameters, path=kind)
     except ConfigError as error:
@@ -94,7 +99,7 @@ def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, Para
 
 
 def check_transport(section: TransportSection) -> Sequence[Mistake]:
-    """Find path and port selections that bring packets out of order where the receiver does not tolerate it."""
+    """Find selections that reorder packets for a receiver without reordering."""
     if section.force:
         return []
     kinds: tuple[PolicyKind, ...] = ("path_selection", "port_selection")
@@ -112,7 +117,7 @@ def read_scenario(
     user_code: bool = True,
     later_files: frozenset[str] = frozenset(),
 ) -> Scenario:
-    """Read a scenario with everything that is installed known to it.
+    """Read a scenario with all installed policies and devices.
 
     Parameters
     ----------
@@ -143,7 +148,9 @@ def fabric_of_scenario(
     *,
     user_code: bool = True,
 ) -> Fabric:
-    """Build the fabric of a scenario; of the Python files that it names the topology alone is run.
+    """Build the fabric of a scenario.
+
+    Of its Python files only the topology is run.
 
     Parameters
     ----------
@@ -238,7 +245,9 @@ def prepare(
     fabric: Fabric | None = None,
     placement: Placement | None = None,
 ) -> Prepared:
-    """Build fabric, jobs, transport and policies, and lower them: exactly what a run of the scenario runs.
+    """Build all parts of a run, and lower them for its engine.
+
+    The parts are fabric, jobs, transport and policies.
 
     Parameters
     ----------
@@ -261,7 +270,10 @@ def prepare(
 
 
 def located(scenario: Scenario, error: ConfigError) -> ConfigError:
-    """Give an error about keys of the scenario its lines; one about another file keeps its own source and lines."""
+    """Add line numbers to an error about keys of the scenario.
+
+    An error about another file keeps its own source and lines.
+    """
     sections = {one.path.partition(".")[0] for one in scenario_rows()}
     is_mine = all(mistake.line is None and mistake.path.split(".")[0] in sections for mistake in error.mistakes)
     return scenario.locate(error) if is_mine or error.source == scenario.source else error
@@ -337,7 +349,10 @@ def _reorders(chosen: tuple[LoadedPolicy, LoadedPolicy]) -> bool:
 
 
 def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPolicy, LoadedPolicy]) -> Transport:
-    """Under selective repeat, a threshold that the user has not given follows from whether packets overtake."""
+    """The transport with a default reorder threshold under selective repeat.
+
+    The default depends on whether packets overtake each other.
+    """
     if transport.recovery != "selective-repeat" or scenario.transport.reorder_threshold_packets is not None:
         return transport
     if not _reorders(chosen):
@@ -346,7 +361,7 @@ def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPo
 
 
 def _job(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, Caveat]]:
-    """The job, and what is uncertain of the software around it."""
+    """The job, and the caveats of its software."""
     if scenario.collective is not None:
         calibration = calibration_of(scenario)
         job, caveats = collective_job(scenario.collective, fabric, seed=scenario.engine.seed, calibration=calibration)

@@ -1,4 +1,4 @@
-"""Everything that a run is made of, as `weftwork.study.prepare.prepare` leaves it and engines and results read it.
+"""All parts of a run, as `prepare` makes them for engines and results.
 
 Leaves out: how it is made, and what comes of it.
 """
@@ -35,7 +35,7 @@ __all__ = ["Prepared"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared(Shown):
-    """Everything that a run is made of, whatever its workload and its fidelity are.
+    """All parts of a run, for every workload and fidelity.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Prepared(Shown):
 
     @property
     def is_folded(self) -> bool:
-        """Whether ranks that are alike run once, so that there are no single messages."""
+        """Whether identical ranks run once, so that single messages do not exist."""
         return isinstance(self.engine_input, FlowInput) and self.engine_input.fold != "never"
 
     @property
@@ -85,6 +85,9 @@ class Prepared(Shown):
         return np.concatenate([np.empty(0, np.int64), *(np.arange(one.plan.pipeline) for one in self.jobs)])
 
     def passes(self, program: int) -> NDArray[np.void]:
-        """What follows each milestone ``pass`` of a program, see `TrainingShape.passes`."""
+        """The operations after each ``pass`` milestone of a program.
+
+        See `TrainingShape.passes`.
+        """
         shape = self.jobs[int(self.job_of_program[program])].shape
         return shape.passes[int(self.stage_of_program[program])]

@@ -1,4 +1,6 @@
-"""Queue pairs of a scenario's job, and where more of them cannot change its result.
+"""Queue pairs of a scenario's job.
+
+It also has the cases in which more queue pairs have no effect.
 
 Patterns of traffic take queue pairs in turn by themselves.
 Leaves out: how messages are split or take turns (`weftwork.workload.queue_pairs`).
@@ -25,12 +27,15 @@ __all__ = ["queue_pairs_of_patterns", "with_queue_pairs"]
 
 
 def queue_pairs_of_patterns(scenario: Scenario) -> int:
-    """Queue pairs that a pattern of traffic takes in turn; one where its messages are split afterwards."""
+    """Number of queue pairs over which a traffic pattern alternates.
+
+    One if its messages are split afterwards.
+    """
     return scenario.transport.queue_pairs if scenario.transport.queue_pair_use == "in-turn" else 1
 
 
 def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPolicy]) -> tuple[Job, dict[str, Caveat]]:
-    """Let the messages of a job use the queue pairs that the transport has.
+    """Distribute the messages of a job over the transport's queue pairs.
 
     Parameters
     ----------
@@ -53,18 +58,18 @@ def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPol
     arrives = any(isinstance(operation, Arrivals) for operation in operations)
     is_split = scenario.transport.queue_pair_use == "split"
     if arrives and not any(isinstance(operation, Send) for operation in operations):
-        text = f"each flow has a queue pair of its own here, so that {wanted} for each connection change nothing"
+        text = "changes nothing: each flow has its own queue pair here"
     elif is_split or scenario.traffic is None or arrives:
         text = _on_flows(scenario, policies)
         job = split_over_queue_pairs(job, wanted) if is_split else take_queue_pairs_in_turn(job, wanted)
         if not is_split and not text and any(isinstance(operation, Collect) for operation in operations):
             text = (
-                "collectives are no messages here and take no turns: their bytes are spread evenly over the"
+                "collectives are not messages here and do not alternate: their bytes are spread evenly over the"
                 f" {plural(wanted, 'queue pair')} of a connection"
             )
         if arrives:
             text = (
-                f"each arriving flow has a queue pair of its own; {wanted} for each connection change other flows alone"
+                f"each arriving flow has its own queue pair; {wanted} for each connection change only the other flows"
             )
     else:
         text = _of_traffic(operations, wanted)
@@ -72,26 +77,27 @@ def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPol
 
 
 def _on_flows(scenario: Scenario, policies: dict[str, LoadedPolicy]) -> str:
-    """Without a hash all queue pairs of a connection have the same paths, and flows know nothing else of them."""
+    """A note if queue pairs of a connection share their paths in flows.
+
+    Without a hash they do, and flows know nothing else of queue pairs.
+    """
     plugins = {kind: policy.plugin for kind, policy in policies.items()}
     spreads = {kind: getattr(plugins[kind], "spreads", None) for kind in ("port_selection", "path_selection")}
     is_hashed = spreads["port_selection"] in {"hash", "weighted-hash"} and spreads["path_selection"] == "constant"
     if scenario.engine.fidelity != "flow" or is_hashed:
         return ""
     return (
-        f"{plural(scenario.transport.queue_pairs, 'queue pair')} of a connection have the same paths here, since no "
-        "hash chooses"
-        " among them; they change the headers of messages alone"
+        f"{plural(scenario.transport.queue_pairs, 'queue pair')} of a connection have the same paths here, since no"
+        " hash chooses among paths; they change only the headers of messages"
     )
 
 
 def _of_traffic(operations: Sequence[Operation], wanted: int) -> str:
-    """A connection with fewer messages than queue pairs."""
+    """A note on connections with fewer messages than queue pairs."""
     used = 1 + max((operation.channel for operation in operations if isinstance(operation, Send)), default=0)
     if used >= wanted:
         return ""
     return (
-        f"{used} of the {plural(wanted, 'queue pair')} of each connection carry something: they take its messages in "
-        "turn, and"
-        " traffic.repeat says how many there are"
+        f"{used} of the {plural(wanted, 'queue pair')} of each connection carry messages: they take its messages in"
+        " turn, and traffic.repeat is the number of messages"
     )

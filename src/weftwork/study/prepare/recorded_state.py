@@ -1,4 +1,6 @@
-"""Fields of the state of policies that a run records: names of the scenario become places in the engine's records.
+"""Fields of policy states that a run records.
+
+Names of the scenario become places in the engine's records.
 
 Leaves out: the state of a receiver, of a NIC and of a switch, which belong to no sending queue pair.
 """
@@ -28,7 +30,10 @@ _NAME: Final = re.compile(r"(?:(?P<owner>\w+)\.)?(?P<field>\w+)(?:\[(?P<index>\d
 
 
 class _NoFieldError(Exception):
-    """A name that is no number of a state: what was found and what is allowed, and the nearest right name."""
+    """A name that is not a field of a state.
+
+    It has what was found, what is allowed, and the nearest right name.
+    """
 
     def __init__(self, text: str, fix: str | None = None) -> None:
         super().__init__(text, fix)
@@ -39,7 +44,7 @@ class _NoFieldError(Exception):
 def recorded_state(
     names: Sequence[str], policies: Mapping[str, LoadedPolicy]
 ) -> tuple[tuple[StateField, ...], list[Mistake]]:
-    """Find the fields that a scenario names in the states of its policies.
+    """Find the fields of a scenario in the states of its policies.
 
     Parameters
     ----------
@@ -65,7 +70,7 @@ def recorded_state(
 
 
 def _resolved(name: str, policies: Mapping[str, LoadedPolicy]) -> StateField | None:
-    """The field of a name, or None where it is kept anyway."""
+    """The field of a name, or None if it is always recorded."""
     parts = _NAME.fullmatch(name)
     owners = [parts["owner"]] if parts is not None and parts["owner"] is not None else list(OWNERS)
     if parts is None or not set(owners) <= set(OWNERS):
@@ -77,7 +82,7 @@ def _resolved(name: str, policies: Mapping[str, LoadedPolicy]) -> StateField | N
         raise _unknown(name, policies)
     if len(holders) > 1:
         wanted = " or ".join(f"{owner}.{name}" for owner, _ in holders)
-        raise _NoFieldError(f"found '{name}', a field of both, wanted {wanted}", f"{holders[0][0]}.{name}")
+        raise _NoFieldError(f"found '{name}', a field of both policies, wanted {wanted}", f"{holders[0][0]}.{name}")
     owner, field = holders[0]
     index = _index(name, field, parts["index"])
     if owner == "congestion_control" and field.name in KEPT_ANYWAY:
@@ -88,7 +93,7 @@ def _resolved(name: str, policies: Mapping[str, LoadedPolicy]) -> StateField | N
 def _index(name: str, field: Field, written: str | None) -> int | None:
     if field.size == 0:
         if written is not None:
-            raise _NoFieldError(f"found '{name}', which is one number and no array", field.name)
+            raise _NoFieldError(f"found '{name}', but the field is a number, not an array", field.name)
         return None
     last = field.size - 1
     if written is None:

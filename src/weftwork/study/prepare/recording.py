@@ -1,4 +1,6 @@
-"""Which time series a run keeps: names of the scenario become ports and queue pairs of the engine.
+"""The time series that a run records.
+
+Names of the scenario become ports and queue pairs of the engine.
 
 Leaves out: queue pairs that a program would only make if it took another branch; programs have no branches.
 """
@@ -36,7 +38,10 @@ PATH_SAMPLE: Final = 8  # chosen: the first packet of every message of up to eig
 
 
 def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
-    """Source, destination and channel of every queue pair of a job, in order; its place is the number of the flow."""
+    """Source, destination and channel of every queue pair of a job.
+
+    The place in the list is the number of the flow.
+    """
     found: set[tuple[int, int, int]] = set()
     members = [np.flatnonzero(job.rank_program == index) for index in range(len(job.programs))]
     for index, operation, count in walk(job):
@@ -59,7 +64,9 @@ def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
 def recording(
     scenario: Scenario, fabric: Fabric, job: Job, policies: Mapping[str, LoadedPolicy]
 ) -> tuple[Series | None, list[Mistake]]:
-    """What the packet engine records: a timeline and paths always, and the series that the scenario asks for.
+    """The records of the packet engine.
+
+    A timeline and paths are always recorded; the scenario may ask for series.
 
     The flow engine keeps the timeline alone, and nothing where it folds ranks; the reference engine records nothing
     over time.
@@ -80,7 +87,7 @@ def recording(
     wanted, fidelity = scenario.engine.record, scenario.engine.fidelity
     state, mistakes = recorded_state(wanted.state or (), policies)
     if wanted.state is not None and wanted.flows == "none":
-        text = "found fields and no flows whose state is kept; give engine.record.flows, a list of numbers or all"
+        text = "found fields but no flows to record; give engine.record.flows, a list of numbers or all"
         mistakes.append(Mistake(path="engine.record.state", text=text))
     if wanted.flows == "none" and wanted.ports == "none":
         if fidelity == "reference" or folds(scenario):
@@ -111,7 +118,10 @@ def recording(
 
 
 def _bins(fabric: Fabric) -> int:
-    """Bins of the timeline: fewer on a fabric of very many ports, so that it does not fill the memory."""
+    """Bins of the timeline.
+
+    A fabric of very many ports has fewer bins, to limit memory.
+    """
     return max(LEAST_BINS, min(TIMELINE_BINS, TIMELINE_ROWS // max(1, len(fabric.ports.node))))
 
 

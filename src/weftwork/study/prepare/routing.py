@@ -1,4 +1,6 @@
-"""From the routing of a scenario to that of the engines: names of hosts, NIC ports and switches become ports.
+"""The routing of a scenario as the routing of the engines.
+
+Names of hosts, NIC ports and switches become ports.
 
 Leaves out: which paths k-shortest routing finds (`weftwork.topology.layers`).
 """
@@ -28,7 +30,7 @@ __all__ = ["pinned_mistakes", "routing_of"]
 
 
 def routing_of(scenario: Scenario, fabric: Fabric, planned: Engineering | None = None) -> tuple[Routing, list[Mistake]]:
-    """Which paths packets may take, and a mistake for everything that the fabric does not have.
+    """The paths that packets may take, and mistakes of names.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ def routing_of(scenario: Scenario, fabric: Fabric, planned: Engineering | None =
 
 
 def pinned_mistakes(scenario: Scenario, fabric: Fabric, job: Job | None) -> list[Mistake]:
-    """Everything that is wrong with pinned paths, so that it is told with what else is wrong.
+    """Mistakes in pinned paths, for the report of all mistakes.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ def pinned_mistakes(scenario: Scenario, fabric: Fabric, job: Job | None) -> list
 
 
 def _pins(entries: tuple[PinSection, ...], fabric: Fabric) -> tuple[list[tuple[int, Pin]], list[Mistake]]:
-    """The entries that name a path of the fabric, each with its number, and what is wrong with the others."""
+    """Entries with a valid path by their number, and mistakes of the others."""
     found: list[tuple[int, Pin]] = []
     mistakes: list[Mistake] = []
     for index, entry in enumerate(entries):
@@ -79,7 +81,10 @@ class _Reading:
     mistakes: list[Mistake] = field(default_factory=list)
 
     def pin(self, entry: PinSection) -> Pin | None:
-        """The entry with ports for names; None with mistakes where it is no path."""
+        """The entry as ports.
+
+        None with mistakes if it is not a path.
+        """
         nics = [self._nics(key, name) for key, name in (("from", entry.sender), ("to", entry.receiver))]
         switches = [self._switch(name) for name in entry.path]
         known = [switch for switch in switches if switch is not None]
@@ -94,7 +99,7 @@ class _Reading:
         self.mistakes.append(Mistake(path=f"{self.path}.{key}", text=text, fix=fix))
 
     def _nics(self, key: str, name: str) -> list[int]:
-        """NIC ports that a name stands for; none where it is unknown."""
+        """NIC ports of a name; none if it is unknown."""
         ports, mistake = named_mistake(self.fabric, "nic", name)
         if mistake is None:
             return ports
@@ -109,7 +114,10 @@ class _Reading:
         return None
 
     def _ports(self, switches: list[int]) -> tuple[int, ...] | None:
-        """The port of each switch towards the next one; None where two are not joined."""
+        """The port of each switch towards the next.
+
+        None if two switches are not joined.
+        """
         ports, names = self.fabric.ports, self.fabric.node_names
         found: list[int] = []
         for node, following in pairwise(switches):
@@ -125,13 +133,13 @@ class _Reading:
         return tuple(found) if len(found) == len(switches) - 1 else None
 
     def _at(self, name: str, nics: list[int], switch: int | None, where: str) -> tuple[int, ...]:
-        """Those of the NIC ports that hang on the switch where the path starts or ends."""
+        """The NIC ports attached to the first or last switch of the path."""
         ports, names = self.fabric.ports, self.fabric.node_names
         if switch is None or not nics:
             return ()
         own = tuple(nic for nic in nics if ports.node[ports.peer[nic]] == switch)
         if not own:
             leaves = list(dict.fromkeys(names[ports.node[ports.peer[nic]]] for nic in nics))
-            text = f"the path {where} at '{names[switch]}', but '{name}' hangs on {', '.join(leaves[:3])}"
+            text = f"the path {where} at '{names[switch]}', but '{name}' is attached to {', '.join(leaves[:3])}"
             self._wrong("path", text, leaves[0])
         return own

@@ -1,4 +1,6 @@
-"""What runs of one process have in common: the fabric and the programs of training jobs, each made once.
+"""Parts that runs of one process share, each made once.
+
+They are the fabric and the programs of training jobs.
 
 Only workers that run many points share; what they keep are the last few of each, by all that they follow from.
 Leaves out: fabrics from files and from Python files of the user's own, and tables of engines, which hold seeds.
@@ -32,12 +34,12 @@ Made = TypeVar("Made")
 
 @dataclass(slots=True)
 class _Kept(Generic[Made]):
-    """The last few things that were made, with what they follow from."""
+    """The most recent parts, by the key that they follow from."""
 
     found: list[tuple[object, Made]] = field(default_factory=list)
 
     def get(self, key: object, make: Callable[[], Made]) -> Made:
-        """The thing of an equal key, made now if there is none."""
+        """The part of an equal key, or a new one."""
         for known, made in self.found:
             if known == key:
                 return made
@@ -48,7 +50,7 @@ class _Kept(Generic[Made]):
 
 @dataclass(slots=True)
 class _Shared:
-    """What a process keeps."""
+    """The parts that a process keeps."""
 
     fabrics: _Kept[Fabric] = field(default_factory=_Kept)
     jobs: _Kept[tuple[Fabric, tuple[list[TrainingJob], list[Mistake], dict[str, Caveat]]]] = field(
@@ -60,13 +62,13 @@ _processes: list[_Shared] = []  # one, in a process that shares
 
 
 def share() -> None:
-    """Keep parts of runs in this process from now on."""
+    """Keep parts of runs in this process, from this call on."""
     if not _processes:
         _processes.append(_Shared())
 
 
 def shared_fabric(scenario: Scenario) -> Fabric:
-    """Build the fabric of a scenario, or take the one that was built for an equal section.
+    """Build the fabric of a scenario, or reuse that of an equal section.
 
     Raises
     ------
@@ -85,7 +87,7 @@ def shared_fabric(scenario: Scenario) -> Fabric:
 def shared_jobs(
     scenario: Scenario, fabric: Fabric, placement: Placement | None
 ) -> tuple[list[TrainingJob], list[Mistake], dict[str, Caveat]]:
-    """As `weftwork.study.prepare.training.training_jobs`, for equal sections on the same fabric made once."""
+    """As `training_jobs`, with equal sections on one fabric made once."""
     if not _processes or placement is not None or not scenario.trainings:
         return training_jobs(scenario, fabric, placement)
     draws = any(section.placement.startswith("random") for section in scenario.trainings)

@@ -1,4 +1,4 @@
-"""From the section ``traffic`` of a scenario to its job: the pattern that it names, on the hosts of a fabric."""
+"""The section ``traffic`` of a scenario as a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The traffic matrix of a job: the bytes of each queue pair between servers, and the NIC ports by which it sends.
+"""The traffic matrix of a job.
+
+It has the bytes of each queue pair between servers, and its NIC ports.
 
 Sends and arrivals are added up over loops. A collective that the flow engine runs whole becomes the flows that
 `native/flow/collective.hpp` makes of it. A part of a whole counts as the mean part, as in
@@ -31,7 +33,9 @@ __all__ = ["TrafficMatrix", "traffic_matrix"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrafficMatrix:
-    """One row for each queue pair that crosses servers, ordered by source, destination and channel.
+    """One row for each queue pair between servers.
+
+    Rows are ordered by source, destination and channel.
 
     Attributes
     ----------
@@ -52,7 +56,7 @@ class TrafficMatrix:
 
 @dataclass(slots=True)
 class _Columns:
-    """Rows as they are found; several may be of one queue pair."""
+    """Columns of the rows; several rows may be of one queue pair."""
 
     fabric: Fabric
     job: Job
@@ -66,7 +70,10 @@ class _Columns:
         return nodes
 
     def port(self, rank: NDArray[np.int64], of: NDArray[np.int64], column: int) -> NDArray[np.int64]:
-        """Port of a rank's server that has the number of a column of ``of``; its own where the server lacks that."""
+        """Port of a rank's server with the number of a column of ``of``.
+
+        The rank's own port if the server lacks that number.
+        """
         base, nics = self.fabric.ports.base, self.job.placement.nics
         node = self.rank_node[rank]
         wanted = base[node] + nics[of, column]
@@ -83,7 +90,10 @@ class _Columns:
         channel: NDArray[np.int64] | int,
         priority: int = -1,
     ) -> None:
-        """Note what some ranks send; what stays inside a server is left aside."""
+        """Note the sends of some ranks.
+
+        Traffic inside a server is left out.
+        """
         node = self.rank_node
         over = node[source] != node[destination]
         columns = (source, destination, channel, source_port, destination_port, priority)
@@ -93,7 +103,7 @@ class _Columns:
 
 
 def traffic_matrix(fabric: Fabric, job: Job) -> TrafficMatrix:
-    """Add up what every queue pair of a job sends to another server.
+    """Add up the bytes that every queue pair sends to another server.
 
     Parameters
     ----------
@@ -132,7 +142,7 @@ def traffic_matrix(fabric: Fabric, job: Job) -> TrafficMatrix:
 
 
 def _runs(operations: tuple[Operation, ...], times: int, count: int) -> Iterator[tuple[Operation, int, int]]:
-    """Yield each operation, how often the innermost loop around it is run, and that loop's count."""
+    """Yield each operation, the runs of its innermost loop, and the loop's count."""
     for operation in operations:
         if isinstance(operation, Loop):
             yield from _runs(operation.body, times * count, operation.count)
@@ -163,7 +173,10 @@ def _arrivals(found: _Columns, arrivals: Arrivals, ranks: NDArray[np.int64], fir
 
 
 def _collect(found: _Columns, collect: Collect, ranks: NDArray[np.int64], first: int, times: int) -> None:
-    """As `Collectives` of native/flow/collective.hpp; each group once, with the program of its first member."""
+    """As `Collectives` of native/flow/collective.hpp.
+
+    Each group appears once, with the program of its first member.
+    """
     offsets = _offsets(collect.group)
     for own in ranks.tolist():
         if _place(collect.group, own - first) == 0 and len(offsets) > 1:
@@ -172,7 +185,10 @@ def _collect(found: _Columns, collect: Collect, ranks: NDArray[np.int64], first:
 
 
 def _offsets(grid: Grid) -> NDArray[np.int64]:
-    """From the first member of a group to each of them, in the order of coordinates."""
+    """Offsets from the first member of a group to each member.
+
+    They are in the order of coordinates.
+    """
     offsets = np.zeros(1, np.int64)
     for stride, size in grid.axes:
         offsets = (np.arange(size)[:, None] * stride + offsets).ravel()

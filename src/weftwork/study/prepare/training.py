@@ -1,4 +1,6 @@
-"""From a scenario with training jobs to programs: models, parallel plans, GPUs, software, placements.
+"""From training jobs to programs.
+
+It resolves models, parallel plans, GPUs, software and placements.
 
 Leaves out: what a run of them says (`weftwork.study.results.training_tables`).
 """
@@ -91,23 +93,26 @@ class TrainingJob:
 
     @property
     def model_flops(self) -> float:
-        """Work of one iteration, recomputation left out."""
+        """FLOPs of one iteration without recomputation."""
         return iteration_flops(self.model, self.plan)
 
     @property
     def peak_flops(self) -> float:
-        """FLOP per second that the GPU is sold for in the precision of the plan."""
+        """Nominal FLOP/s of the GPU in the precision of the plan."""
         peaks = {"bf16": self.gpu.bf16_flops, "nvfp4": self.gpu.fp4_flops}
         return peaks.get(self.plan.precision, self.gpu.fp8_flops)
 
     @property
     def checkpoint_ps(self) -> int:
-        """For how long a checkpoint holds training up."""
+        """Time for which a checkpoint blocks training."""
         return _checkpoint_ps(self.section, self.model, self.plan)
 
     @property
     def words(self) -> str:
-        """The plan as people write it, such as ``TP 8, PP 4, DP 2``; what is not split is left out."""
+        """The plan in words, such as ``TP 8, PP 4, DP 2``.
+
+        Degrees of 1 are left out.
+        """
         plan = self.plan
         degrees = (("TP", plan.tensor), ("CP", plan.context), ("PP", plan.pipeline), ("DP", plan.data),
                    ("EP", plan.expert))  # fmt: skip
@@ -146,13 +151,13 @@ def training_jobs(
         found.append(job)
         caveats |= own
     if scenario.stragglers and scenario.engine.fidelity != "flow":
-        text = "found GPUs that compute slower, wanted none: packets know no stragglers; take engine.fidelity: flow"
+        text = "found slower GPUs, wanted none: the packet engine has no stragglers; take engine.fidelity: flow"
         mistakes.append(Mistake(path="stragglers", text=text))
     return found, mistakes, caveats
 
 
 def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, Caveat]]:
-    """All training jobs as one, with collectives as the engine of the scenario knows them.
+    """All training jobs as one job, with collectives for the scenario's engine.
 
     Parameters
     ----------
@@ -175,8 +180,8 @@ def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[Trainin
     if domain is None:
         domain = np.arange(job.ranks, dtype=np.int64)
     text = (
-        "collectives run as rings and direct exchanges, step by step, and hold up the stream that starts them, so that "
-        "no tensor and context traffic hides; trees and switches that reduce are rings of as many bytes as they need"
+        "collectives run as rings and direct exchanges, step by step, and block their stream, so no tensor and context "
+        "traffic is hidden; trees and reducing switches are replaced by rings of as many bytes"
     )
     server = _server(fabric)
     near_ps = server.nvlink_latency_ps if server.nvlink_rate_bps else server.pcie_latency_ps
@@ -191,7 +196,7 @@ def gpu_numbers(fabric: Fabric, placement: Placement) -> NDArray[np.int64]:
 
 
 def compute_factors(scenario: Scenario, fabric: Fabric, placement: Placement) -> NDArray[np.float64] | None:
-    """How many times longer each rank computes; None where all are alike.
+    """Factor of each rank's computing time; None if all ranks are alike.
 
     Parameters
     ----------
@@ -209,7 +214,7 @@ def compute_factors(scenario: Scenario, fabric: Fabric, placement: Placement) ->
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingSetting:
-    """What a training job has whatever its plan is.
+    """The parts of a training job that do not depend on its plan.
 
     Attributes
     ----------
@@ -227,7 +232,7 @@ class TrainingSetting:
     figures_caveats: dict[str, Caveat]
 
     def closed_forms(self) -> ClosedForms:
-        """Times of its plans, with nothing worked out yet."""
+        """Times of its plans, still empty."""
         return ClosedForms(
             model=self.model,
             gpu=self.gpu,
@@ -240,7 +245,7 @@ class TrainingSetting:
 def training_setting(
     scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str = "training"
 ) -> TrainingSetting:
-    """Resolve what a training job has whatever its plan is.
+    """Resolve the plan-independent parts of a training job.
 
     Parameters
     ----------
@@ -261,7 +266,7 @@ def training_setting(
     made = _software(section, path, calibration)
     if made.exchange_multiprocessors >= chip.streaming_multiprocessors:
         wanted = f"wanted fewer than the {chip.streaming_multiprocessors} of '{chip.name}'"
-        text = f"found {made.exchange_multiprocessors}, {wanted}, so that some are left to compute"
+        text = f"found {made.exchange_multiprocessors}, {wanted}: some must be left for computing"
         raise ConfigError(path, [Mistake(path=f"{path}.software.exchange_multiprocessors", text=text)])
     order = PLACEMENTS[section.placement](fabric, first + gpus, seed=scenario.engine.seed)
     figures = collective_figures(
@@ -341,26 +346,26 @@ def _job(
 
 
 def _software(section: TrainingSection, path: str, calibration: Calibration | None) -> Software:
-    """The preset, with the fields that the scenario changes and the constants that were fitted."""
+    """The preset with the scenario's fields and the fitted constants."""
     usual = software(section.software.model, path=f"{path}.software")
     return calibrated_software(section.software.on(usual), section.software, calibration)
 
 
 def _refuse_absurd(section: TrainingSection, what: Model, path: str) -> None:
-    """Ask about a sequence that is many times longer than what the model was made for, unless the user insists."""
+    """Refuse a sequence much longer than the model's, unless forced."""
     limit = MOST_STRETCH * what.sequence
     if section.force or section.sequence is None or section.sequence <= limit:
         return
     text = (
-        f"found {plural(section.sequence, 'token')}, {section.sequence / what.sequence:,.0f} times the "
-        f"{what.sequence:,} that"
-        f" '{what.name}' was made for, wanted at most {limit:,}; to insist, set {path}.force: true"
+        f"found {plural(section.sequence, 'token')}, {section.sequence / what.sequence:,.0f} times the"
+        f" {what.sequence:,} tokens of '{what.name}', wanted at most {limit:,}; to use it anyway, set {path}.force:"
+        " true"
     )
     raise ConfigError("training", [Mistake(path=f"{path}.sequence", text=text, fix=str(what.sequence))])
 
 
 def _refuse_endless(job: Job, path: str) -> None:
-    """Refuse an operation that outlasts simulated time, by what it is for."""
+    """Refuse an operation that outlasts simulated time, by its label."""
     for _, operation, _ in walk(job):
         duration_ps = 0
         if isinstance(operation, Compute):
@@ -377,7 +382,10 @@ def _refuse_endless(job: Job, path: str) -> None:
 
 
 def _model(name: str, path: str) -> Model:
-    """The model of the catalogue or of a file; what is wrong with a file names it."""
+    """The model of the catalogue or of a file.
+
+    A mistake in a file names the file.
+    """
     try:
         return model_of(name, path=path)
     except ConfigError as error:
@@ -404,13 +412,13 @@ def _gpu_name(section: TrainingSection, server: Server, path: str) -> str:
         return section.gpu
     row = SERVERS.get(server.name)
     if row is None or "gpu" not in row.figures:
-        text = f"missing, wanted a GPU: the server '{server.name}' of the fabric does not say which it has"
+        text = f"is missing, wanted a GPU: the server '{server.name}' of the fabric names no GPU"
         raise ConfigError("training", [Mistake(path=f"{path}.gpu", text=text, fix="h100")])
     return str(row.value("gpu"))
 
 
 def _part(order: Placement, first: int, last: int) -> Placement:
-    """Ranks of a placement from the first to before the last."""
+    """The ranks of a placement from ``first`` up to ``last``, exclusive."""
     gpus = None if order.gpu is None else order.gpu[first:last]
     return replace(order, host=order.host[first:last], nics=order.nics[first:last], gpu=gpus)
 

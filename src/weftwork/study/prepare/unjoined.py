@@ -1,4 +1,6 @@
-"""Refuse a job that sends between NIC ports that no path joins, with the pair, the reason and the nearest way out.
+"""Refuse a job that sends between NIC ports without a path.
+
+The error names the pair, the reason and the nearest remedy.
 
 Leaves out: which messages those are (`weftwork.engine.unjoined`).
 """
@@ -22,7 +24,7 @@ _BY_RAIL: Final = "hierarchical"  # the algorithm whose messages change rails in
 
 
 def refuse_unjoined(scenario: Scenario, fabric: Fabric, job: Job) -> None:
-    """Refuse what would only run into timeouts.
+    """Refuse a job that would only run into timeouts.
 
     Parameters
     ----------

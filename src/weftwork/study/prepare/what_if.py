@@ -1,4 +1,6 @@
-"""Other worlds of a prepared run: the same run with one thing changed, prepared as a run of its own.
+"""What-if variants of a prepared run, each with one change.
+
+A variant is prepared as a run of its own.
 
 A world is made when it is asked for, and through the same preparation as the run itself, so that everything which
 follows from what is changed follows here too.
@@ -59,12 +61,14 @@ def with_section(prepared: Prepared, **sections: Any) -> Prepared:  # noqa: ANN4
 
 
 def on_fabric(prepared: Prepared, **parts: Any) -> Prepared:  # noqa: ANN401 - fields of a fabric
-    """The run on its fabric with other parts."""
+    """The run on its fabric with changed parts."""
     return prepare(prepared.scenario, fabric=replace(prepared.fabric, **parts))
 
 
 def with_rates(prepared: Prepared, rate_bps: NDArray[np.integer], *, delay_ps: int | None = None) -> Prepared:
-    """The run on links of other rates; memories of switches grow as the links that grow most, as PFC asks them to.
+    """The run on links of other rates.
+
+    Buffers of switches grow by the same factor as the links that grow most, as PFC requires.
 
     Parameters
     ----------
@@ -84,20 +88,26 @@ def with_rates(prepared: Prepared, rate_bps: NDArray[np.integer], *, delay_ps: i
 
 
 def on_infinite_network(prepared: Prepared) -> Prepared:
-    """The run on a network that takes no time, inside servers and between them; on flows alone."""
+    """The run on a network that takes no time; on flows alone.
+
+    The network inside servers takes no time either.
+    """
     if not isinstance(prepared.engine_input, FlowInput):
-        raise TypeError("packets know no network without time")
+        raise TypeError("the packet engine has no infinite network")
     return replace(prepared, engine_input=replace(prepared.engine_input, has_infinite_network=True))
 
 
 def with_fast_fabric(prepared: Prepared) -> Prepared:
-    """The run on a fabric whose links are `FAST` times as fast, with a delay of 1 ps, the least that packets know."""
+    """The run on a fabric with `FAST` times the link rates.
+
+    The delay is 1 ps, the least of the packet engine.
+    """
     rate_bps = prepared.fabric.links["rate_bps"]
     return with_rates(prepared, np.maximum(rate_bps, np.minimum(rate_bps, FASTEST_BPS // FAST) * FAST), delay_ps=1)
 
 
 def with_fast_nvlink(prepared: Prepared) -> Prepared:
-    """The run on servers whose NVLink is `FAST` times as fast, without latency."""
+    """The run on servers with `FAST` times the NVLink rate and no latency."""
     servers = tuple(
         server.model_copy(
             update={
@@ -111,14 +121,17 @@ def with_fast_nvlink(prepared: Prepared) -> Prepared:
 
 
 def next_nic_rate_bps(fabric: Fabric) -> int | None:
-    """The next rate of Ethernet above that of the slowest NIC port; None above all."""
+    """The next Ethernet rate above the slowest NIC port; None above all."""
     ends = fabric.node_tier[fabric.links["a"]], fabric.node_tier[fabric.links["b"]]
     own = fabric.links["rate_bps"][np.minimum(*ends) == 0]
     return next((rate for rate in NIC_RATES_BPS if len(own) and rate > int(own.min())), None)
 
 
 def with_next_nic(prepared: Prepared) -> Prepared:
-    """The run on NICs of the next rate, and on links between switches that are as many times faster."""
+    """The run on NICs of the next rate.
+
+    Links between switches are faster by the same factor.
+    """
     links = prepared.fabric.links
     next_bps = next_nic_rate_bps(prepared.fabric)
     if next_bps is None:
@@ -129,7 +142,7 @@ def with_next_nic(prepared: Prepared) -> Prepared:
 
 
 def without_oversubscription(prepared: Prepared) -> Prepared:
-    """The run on links between switches that are fast enough for all that comes from below."""
+    """The run on links between switches as fast as all traffic from below."""
     fabric = prepared.fabric
     ratios = oversubscription_by_tier(fabric)
     lower = np.minimum(fabric.node_tier[fabric.links["a"]], fabric.node_tier[fabric.links["b"]])
@@ -142,7 +155,9 @@ def without_oversubscription(prepared: Prepared) -> Prepared:
 
 
 def alone(prepared: Prepared, job: int) -> Prepared:
-    """One of the jobs alone: the ranks of the others are there, and do nothing.
+    """One of the jobs alone.
+
+    The ranks of the other jobs exist, and do nothing.
 
     Ranks keep their numbers, and with them their paths under hashing.
     """
@@ -167,7 +182,7 @@ def alone(prepared: Prepared, job: int) -> Prepared:
 
 
 def with_balanced_stages(prepared: Prepared, computed_ps: Mapping[int, int]) -> Prepared:
-    """The run with the computing of each job spread evenly over its stages; on flows alone.
+    """The run with even computing in all stages; on flows alone.
 
     Parameters
     ----------
@@ -176,7 +191,7 @@ def with_balanced_stages(prepared: Prepared, computed_ps: Mapping[int, int]) -> 
     """
     engine_input = prepared.engine_input
     if not isinstance(engine_input, FlowInput):
-        raise TypeError("packets know no factor of computing")
+        raise TypeError("the packet engine has no computing factor")
     factor = np.ones(len(prepared.job.programs))
     for job in range(len(prepared.jobs)):
         own = np.flatnonzero(prepared.job_of_program == job).tolist()

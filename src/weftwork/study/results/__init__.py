@@ -1,1 +1,1 @@
-"""From what an engine gave back to tables, a summary and comparisons."""
+"""From the output of an engine to tables, a summary and comparisons."""

@@ -1,4 +1,4 @@
-"""What the answer of a training job assumes, in one line: what a practitioner asks for first.
+"""The assumptions of a training job's answer in one line.
 
 Leaves out: figures of devices and software, which are caveats.
 """
@@ -24,7 +24,9 @@ _SUMS: Final = {1: "FP8", 2: "BF16", 4: "FP32"}  # bytes of a gradient
 
 
 def assumptions(prepared: Prepared) -> str:
-    """Overlap, schedule, gradients, sharding and collectives; of several jobs those of the first, and who differs.
+    """Overlap, schedule, gradients, sharding and collectives in words.
+
+    Several jobs are described by the first, with the names of those that differ.
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ def assumptions(prepared: Prepared) -> str:
     who = f" ({prepared.jobs[0].name}; {', '.join(differ)} otherwise)" if differ else ""
     collectives = "collectives as NCCL chooses"
     if prepared.scenario.engine.fidelity != "flow":
-        collectives = "rings and direct exchanges, none of which hides"
+        collectives = "collectives as rings and direct exchanges, never hidden"
     return f"{told[0]}{who}; {collectives}"
 
 
@@ -52,7 +54,10 @@ def _of(plan: Parallelism) -> str:
 
 
 def _overlap(plan: Parallelism) -> str:
-    """Shares of the kinds of communication that the plan has; what is split over one rank has none."""
+    """Overlap shares of the plan's kinds of communication.
+
+    A kind with a degree of 1 has none.
+    """
     degrees = {
         "tensor": plan.tensor,
         "context": plan.context,

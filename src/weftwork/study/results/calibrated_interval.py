@@ -1,4 +1,4 @@
-"""The interval that a calibration gives to the time of a run: what its bootstrap draws make of it.
+"""The interval of a run's time from a calibration's bootstrap draws.
 
 The run itself has the fitted values. Its time is multiplied by the 5 % and the 95 % quantile of closed form with a draw
 over closed form with the fitted values: draws are joint, so that constants that stand in for each other do so here, and
@@ -45,7 +45,9 @@ _TEXT: Final = "{what} with the {share} % quantile of the calibration's draws, b
 
 
 def calibrated_summary(prepared: Prepared, summary: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """Lower and upper end of the time of a run; empty without a calibration or without draws.
+    """Lower and upper end of the time of a run.
+
+    Empty without a calibration or without draws.
 
     Parameters
     ----------
@@ -95,7 +97,7 @@ def training_ratios(
     *,
     path: str = "training",
 ) -> tuple[float, float]:
-    """Quantiles of the iteration time of a plan with a draw over that with the fitted values.
+    """Quantiles of a plan's iteration time over the time with fitted values.
 
     Parameters
     ----------
@@ -119,7 +121,9 @@ def training_ratios(
 
 
 def collective_ratios(prepared: Prepared, calibration: Calibration) -> tuple[float, float] | None:
-    """The same of the collective of a scenario; None where its operation or algorithm has no closed form.
+    """Quantiles of a collective's time over the time with fitted values.
+
+    None if its operation or algorithm has no closed form.
 
     Parameters
     ----------

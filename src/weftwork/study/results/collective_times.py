@@ -1,4 +1,6 @@
-"""When each repetition of a collective began and ended, from the milestones of its ranks.
+"""Begin and end of each repetition of a collective.
+
+They follow from the milestones of its ranks.
 
 Bus bandwidth is that of nccl-tests, doc/PERFORMANCE.md.
 Leaves out: the NVLink switches that take part in some algorithms; they pass no milestones.
@@ -26,7 +28,9 @@ START, END = 0, 1  # indices of Job.milestone_names
 
 
 def collective_times(prepared: Prepared, outcome: Outcome) -> dict[str, list[Any]]:
-    """Columns of the table ``collectives``, see `weftwork.spec.result`; empty where the workload is no collective.
+    """Columns of the table ``collectives``, see `weftwork.spec.result`.
+
+    Empty for another workload.
 
     Parameters
     ----------
@@ -66,7 +70,10 @@ def collective_times(prepared: Prepared, outcome: Outcome) -> dict[str, list[Any
 
 
 def _by_repetition(milestones: NDArray[np.void], name: int) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """Ranks that reached a milestone, and when, for each time that they did; `milestones` come by rank and instant."""
+    """Ranks that reached a milestone, with the instant, for each repetition.
+
+    `milestones` are sorted by rank and instant.
+    """
     own = milestones[milestones["name"] == name]
     _, first, count = np.unique(own["rank"], return_index=True, return_counts=True)
     repetition = np.arange(len(own)) - np.repeat(first, count)

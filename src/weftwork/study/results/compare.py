@@ -1,4 +1,4 @@
-"""Two runs side by side: what differs in their scenarios, and what that did to the numbers."""
+"""Two runs compared: different keys, and changes of the numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _DIGITS = 12  # chosen: tells two files apart
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """A key of the scenario with two values; None where a scenario does not have it."""
+    """A key of the scenario with two values.
+
+    A value is None if a scenario lacks the key.
+    """
 
     key: str
     first: str | None
@@ -46,7 +49,10 @@ class NumberPair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """What `compare` found; ``is_same_result`` where both engines' digests are there and equal."""
+    """The result of `compare`.
+
+    ``is_same_result`` says that both engines' digests exist and are equal.
+    """
 
     differences: tuple[Difference, ...]
     numbers: tuple[NumberPair, ...]
@@ -88,7 +94,7 @@ def _hashes(run: Run) -> dict[str, str]:
 
 
 def tell_files_apart(keys: Sequence[dict[str, str]], runs: Sequence[Run]) -> None:
-    """Put the hash behind the name of a file that has one name and several contents.
+    """Put the hash behind a file name with several contents.
 
     Run folders name their own copies, so that two files of one name would count as equal.
 

@@ -1,4 +1,6 @@
-"""Any number of runs beside each other: groups of one workload, times, fabrics and prices, and what differs.
+"""Several runs compared.
+
+It has groups of one workload, times, fabrics, prices, and different keys.
 
 Leaves out: the words (`weftwork.report.comparison_words`); two runs key by key (`weftwork.study.results.compare`).
 """
@@ -128,7 +130,7 @@ def _workload(scenario: Mapping[str, Any], flat: Mapping[str, str]) -> tuple[str
 
 
 def _plain(name: str) -> str:
-    """A name of the catalogue, or that of a file of the user's own."""
+    """A name of the catalogue, or of a user's file."""
     return Path(name).stem if name.endswith((".py", ".json")) else name
 
 
@@ -140,7 +142,7 @@ def _is_work(key: str) -> bool:
 
 
 def _differing(keys: Sequence[Mapping[str, str]]) -> list[str]:
-    """Keys whose values are not all the same, in the order of the scenarios."""
+    """Keys with different values, in the order of the scenarios."""
     every = dict.fromkeys(key for one in keys for key in one)
     return [key for key in every if len({one.get(key) for one in keys}) > 1]
 
@@ -152,7 +154,7 @@ def _shorts(
     members: Sequence[Sequence[int]],
     built: Sequence[ComparedFabric | str],
 ) -> list[str]:
-    """A name for each run that no other run of its group has."""
+    """A unique short name for each run of a group."""
     found = [""] * len(runs)
     for _, own in zip(groups, members, strict=True):
         differing = [key for key in _differing([keys[place] for place in own]) if key != "name"]
@@ -166,14 +168,20 @@ def _shorts(
 
 
 def _text(key: str, value: str | None, fabric: ComparedFabric | str) -> str:
-    """A value in a name; an oversubscription is the ratio that the fabric has."""
+    """A value in a name.
+
+    An oversubscription is the ratio of the built fabric.
+    """
     if key == "fabric.oversubscription" and isinstance(fabric, ComparedFabric) and fabric.oversubscription:
         return fabric.oversubscription
     return "not set" if value is None else _plain(value)
 
 
 def _labels(shorts: Sequence[str], groups: Sequence[str], members: Sequence[Sequence[int]]) -> tuple[str, ...]:
-    """Names that no other run of the comparison has: with the workload in front where groups share them."""
+    """Unique names of all runs.
+
+    The workload comes first if groups share names.
+    """
     counts = Counter(shorts)
     found = list(shorts)
     for group, own in zip(groups, members, strict=True):
@@ -184,7 +192,10 @@ def _labels(shorts: Sequence[str], groups: Sequence[str], members: Sequence[Sequ
 
 
 def _time(run: Run) -> tuple[str, float | None]:
-    """Name and value of the main number; no value where a run that counts did not deliver everything."""
+    """Name and value of the main number.
+
+    No value if a run that counts is incomplete.
+    """
     known = run.summary
     name = next((one for one in _TIMES if known.get(one, {}).get("value") is not None), "")
     if not name or not _is_whole(run):
@@ -234,7 +245,7 @@ def _row(
 
 
 def _change(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> tuple[float | None, bool | None]:
-    """A value over another, minus 1, and whether the intervals of both do not touch."""
+    """A value over another, minus 1, and whether intervals are disjoint."""
     if before is None or after is None or not before["value"] or after["value"] is None:
         return None, None
     is_clear = None
@@ -244,7 +255,7 @@ def _change(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -
 
 
 def _numbers(runs: Sequence[Run], members: Sequence[Sequence[int]]) -> tuple[ComparedNumber, ...]:
-    """All numbers of all runs, each against the first run of its group."""
+    """All numbers of all runs, against the first run of each group."""
     summaries = [run.summary for run in runs]
     first_of = {place: own[0] for own in members for place in own}
     found = []

@@ -48,7 +48,7 @@ class FabricsOfRuns:
         self._known: dict[str, ComparedFabric | str] = {}
 
     def of(self, run: Run, scenario: Mapping[str, Any]) -> ComparedFabric | str:
-        """The fabric of a run, or the reason why it cannot be built again.
+        """The fabric of a run, or why it cannot be rebuilt.
 
         Parameters
         ----------
@@ -69,7 +69,10 @@ class FabricsOfRuns:
         return self._known[key]
 
     def _placed(self, fabric: ComparedFabric) -> ComparedFabric:
-        """The fabric with its number: that of an equal one, which another key of its switches does not change."""
+        """The fabric with its number.
+
+        An equal fabric has the same number; other keys of its switches do not change it.
+        """
         others = [one for one in self._known.values() if isinstance(one, ComparedFabric)]
         place = next((one.place for one in others if replace(one, place=fabric.place) == fabric), None)
         return replace(fabric, place=1 + max((one.place for one in others), default=-1) if place is None else place)
@@ -107,7 +110,7 @@ def _parts(rows: Iterable[BillRow]) -> tuple[str, ...]:
 
 
 def _ratios(by_tier: Mapping[int, float], words: Mapping[int, tuple[str, str]]) -> str:
-    """The realised ratios: one where all tiers have it, else each with its tier."""
+    """The realised ratios, one for all tiers or each by tier."""
     texts = {tier: ratio_text(ratio) for tier, ratio in by_tier.items()}
     if len(set(texts.values())) <= 1:
         return next(iter(texts.values()), "")
@@ -115,7 +118,9 @@ def _ratios(by_tier: Mapping[int, float], words: Mapping[int, tuple[str, str]]) 
 
 
 def asked_ratio(wanted: Any, by_tier: Mapping[int, float], words: Mapping[int, tuple[str, str]]) -> str:  # noqa: ANN401 - of YAML
-    """The ratio of the scenario where the fabric has another; empty where they agree or nobody asked.
+    """The scenario's ratio if the fabric has another.
+
+    Empty if they agree or the scenario has none.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How a run ended: whether everything that was asked of it is done, and the one word for it.
+"""How a run ended: whether it is complete, and its status.
 
 Leaves out: what was found on the way (`weftwork.study.results.results`).
 """
@@ -24,7 +24,7 @@ ITERATION: Final = "iteration"  # of `weftwork.workload.training.programs.MILEST
 
 
 def status(prepared: Prepared, execution: Execution) -> str:
-    """One word for how a run ended, see `Run.status`.
+    """Status of a run in one word, see `Run.status`.
 
     Parameters
     ----------
@@ -41,7 +41,9 @@ def status(prepared: Prepared, execution: Execution) -> str:
 
 
 def is_done(prepared: Prepared, execution: Execution) -> bool:
-    """Whether every message has arrived, as far as there are single ones, and every iteration has ended.
+    """Whether every message has arrived and every iteration has ended.
+
+    Messages count only where an engine keeps single ones.
 
     Without iterations nobody may wait for a message that was never sent, or for another stream, either.
 
@@ -60,7 +62,7 @@ def is_done(prepared: Prepared, execution: Execution) -> bool:
 
 
 def are_iterations_done(prepared: Prepared, execution: Execution) -> NDArray[np.bool_]:
-    """Whether all iterations of each training job have ended on all of its ranks; shape (jobs,).
+    """Whether all iterations of each job have ended on its ranks; shape (jobs,).
 
     Parameters
     ----------
@@ -80,7 +82,7 @@ def are_iterations_done(prepared: Prepared, execution: Execution) -> NDArray[np.
 
 
 def _idle_jobs(prepared: Prepared) -> list[int]:
-    """Jobs whose ranks do nothing: those beside one that is run alone."""
+    """Jobs with idle ranks, when one job is run alone."""
     busy = {
         int(job)
         for job, program in zip(prepared.job_of_program, prepared.job.programs, strict=True)
@@ -95,7 +97,10 @@ def job_of_rank(prepared: Prepared) -> NDArray[np.int64]:
 
 
 def actor_ranks(prepared: Prepared, execution: Execution) -> NDArray[np.int64]:
-    """The ranks that ran: all of them, or where ranks are folded one for those that are alike; shape (actors,)."""
+    """The ranks that ran; shape (actors,).
+
+    If ranks are folded, one of each group of identical ranks.
+    """
     if execution.flows is None:
         return np.arange(prepared.job.ranks)
     return np.asarray(execution.flows.actors["rank"])

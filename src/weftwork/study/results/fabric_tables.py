@@ -1,4 +1,6 @@
-"""Tables about the fabric that a page draws: ports over time, paths of queue pairs, nodes by tier.
+"""Tables about the fabric, which a page draws.
+
+They are ports over time, paths of queue pairs, and nodes by tier.
 
 Leaves out: what is recorded, which `weftwork.study.prepare.recording` chooses.
 """
@@ -23,14 +25,17 @@ __all__ = ["node_rows", "path_rows", "timeline_rows", "wire_bytes"]
 
 
 def wire_bytes(transport: Transport, size_bytes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes that messages take on a link, headers and gaps included, each packet once; shape (messages,)."""
+    """Bytes of messages on a link; shape (messages,).
+
+    Headers and gaps are included, and each packet counts once.
+    """
     packets = np.maximum(-(-size_bytes // transport.mtu_bytes), 1)
     each = transport.data_overhead_bytes + transport.telemetry_bytes + transport.interframe_bytes
     return np.asarray(size_bytes + packets * each + transport.first_extra_bytes)
 
 
 def timeline_rows(outcome: Outcome) -> dict[str, Any]:
-    """Columns of the table ``timeline``: the engine tells ends of bins, to which their begins are added."""
+    """Columns of the table ``timeline``, with begins added to the engine's ends."""
     rows, bin_ps = outcome.timeline, max(outcome.timeline_bin_ps, 1)
     columns = {name: rows[name] for name in rows.dtype.names or ()}
     # The last bin ends where the run does; all others have one length.

@@ -1,4 +1,6 @@
-"""Goodput of a training job over weeks: from the iteration that a run gave to what failures leave of the time.
+"""Goodput of a training job over weeks with failures.
+
+It follows from the iteration time of a run.
 
 Source: `weftwork.workload.reliability`, which has the formula. Leaves out: how an iteration is found.
 """
@@ -21,7 +23,9 @@ __all__ = ["over_weeks"]
 
 
 def over_weeks(prepared: Prepared, job: TrainingJob, row: Mapping[str, Any]) -> dict[str, Quantity]:
-    """What failures leave of a job's time, as numbers of the summary; empty where nothing is asked about weeks.
+    """Goodput over weeks as numbers of the summary.
+
+    Empty if the scenario does not ask for it.
 
     Parameters
     ----------

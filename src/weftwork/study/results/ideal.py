@@ -1,4 +1,6 @@
-"""The ideal completion time of a message: alone on an empty fabric, at line rate.
+"""The ideal completion time of a message.
+
+The message is alone on an empty fabric, at line rate.
 
 Where flows keep their paths it is that of the path of first candidates. Its packets follow each other through
 store-and-forward links. The last one arrives after the longest monotone walk through the table (packet, link) of
@@ -37,7 +39,7 @@ Stage = tuple[Hop, ...]  # links that carry a sprayed message side by side
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostCost:
-    """What the host's processor takes for a packet, at the port that sends it and behind the one that takes it.
+    """Packet costs of the host's processor at sender and receiver.
 
     Parameters
     ----------
@@ -47,7 +49,10 @@ class HostCost:
     transport: Transport
 
     def of_frame_ps(self, size_bytes: int, *, is_first: bool) -> int:
-        """Of a frame of so many bytes; the first of a message has larger headers."""
+        """Cost of a frame of given bytes.
+
+        The first frame of a message has larger headers.
+        """
         transport = self.transport
         headers = transport.data_overhead_bytes + transport.telemetry_bytes
         headers += transport.first_extra_bytes if is_first else 0
@@ -103,7 +108,7 @@ def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...], hos
 
 
 def spread_ps(frames: tuple[int, ...], middle: int, stages: tuple[Stage, ...]) -> int:
-    """Time that no spraying can beat, from the first bit sent to the last bit received.
+    """Lower bound of a sprayed message's time, from first to last bit.
 
     Some packet is the first and some packet the last at every stage, none smaller than the smallest; between them the
     links of the stage send all bytes together. And the largest packet has to cross all of them.
@@ -219,7 +224,9 @@ def ideal_times_ps(
 def nic_ports(
     engine_input: PacketInput | FlowInput, messages: NDArray[np.void]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """NIC ports at both ends of messages between hosts while all links work, as docs/models/packet-engine.md says.
+    """NIC ports at both ends of messages while all links work.
+
+    The rule is in docs/models/packet-engine.md.
 
     Where a program names several columns for one channel, that of its first SEND on it stands for all.
 
@@ -250,7 +257,7 @@ def nic_ports(
 def _stages(
     engine_input: PacketInput | FlowInput, source_port: int, destination_port: int, middle: tuple[tuple[int, ...], ...]
 ) -> tuple[Stage, ...]:
-    """Links from one NIC port to another, and the host interface behind the last one."""
+    """Links from one NIC port to another, and the last host interface."""
     first = int(engine_input.port_peer[source_port])
     is_direct = engine_input.port_node[first] == engine_input.port_node[destination_port]
     ports = (
@@ -286,14 +293,20 @@ def _message_ps(engine_input: PacketInput | FlowInput, size_bytes: int, stages: 
 
 
 def _host_cost(engine_input: PacketInput | FlowInput) -> HostCost | None:
-    """The processor where it costs anything; the flow engine's rates have it in them."""
+    """The processor if it costs anything.
+
+    The rates of the flow engine contain it.
+    """
     transport = engine_input.transport
     has_cost = transport.host_packet_ps > 0 or transport.host_byte_ps > 0
     return HostCost(transport=transport) if has_cost and isinstance(engine_input, PacketInput) else None
 
 
 def _ways(engine_input: PacketInput | FlowInput, start: int, node: int, attachment: int) -> list[tuple[int, ...]]:
-    """Ports of each way between two attachments that no pin has taken; empty where the shortest paths hold."""
+    """Ports of each path between two attachments without a pin.
+
+    Empty if the shortest paths hold.
+    """
     table = engine_input.routes[0]
     layers = table.layer_of[start, attachment, table.pinned_ways :].tolist() if table.layer_of.size else []
     found: list[tuple[int, ...]] = []
@@ -309,7 +322,10 @@ def _ways(engine_input: PacketInput | FlowInput, start: int, node: int, attachme
 
 
 def _side_by_side(ways: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-    """Links of all ways as stages that every packet passes: the first ones, the second ones and so on, and the last."""
+    """Links of all paths as stages that every packet passes.
+
+    The first links are one stage, the second links another, and so on.
+    """
     shortest = min(len(way) for way in ways)
     places = [*range(shortest - 1), -1]
     return tuple(tuple(sorted({way[place] for way in ways})) for place in places)
@@ -318,7 +334,7 @@ def _side_by_side(ways: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
 def _walk(
     engine_input: PacketInput | FlowInput, node: int, attachment: int, *, width: int | None
 ) -> tuple[tuple[int, ...], ...] | None:
-    """Ports from a switch to an attachment, hop by hop; None where there is no path.
+    """Ports from a switch to an attachment; None without a path.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Messages inside servers: NVLink or PCIe, how fast they could have been, and how busy the ports of GPUs were.
+"""Messages inside servers, by NVLink or PCIe.
+
+It has their ideal times, and the use of the GPUs' ports.
 
 Source: docs/models/packet-engine.md, section Inside a server.
 Leaves out: what waited where inside a server, which the engine does not keep.
@@ -29,7 +31,7 @@ PACKETS, NVLINK, PCIE = range(len(CARRIERS))
 def carriers(
     engine_input: PacketInput | FlowInput, source: NDArray[np.int64], destination: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """What carries messages between ranks: an index into `CARRIERS`.
+    """The carrier of each message: an index into `CARRIERS`.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def message_times_ps(
     destination: NDArray[np.int64],
     size_bytes: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Time of a message inside a server that meets nobody.
+    """Time of a message inside a server without other traffic.
 
     Its slices follow each other through the egress of the sender and the ingress of the receiver; the slower of the two
     sets the pace.
@@ -91,7 +93,9 @@ def _alone_ps(egress_bps: int, ingress_bps: int, latency_ps: int, slice_bytes: i
 
 
 def inside_summary(engine_input: PacketInput | FlowInput, flows: pa.Table, duration_ps: int) -> dict[str, Quantity]:
-    """Numbers of a run that say what went by packet and what by message; none where nothing went inside a server.
+    """Numbers on traffic by packet and by message.
+
+    Empty if nothing was sent inside a server.
 
     Parameters
     ----------
@@ -120,7 +124,10 @@ def inside_summary(engine_input: PacketInput | FlowInput, flows: pa.Table, durat
 def _busiest_share(
     engine_input: PacketInput | FlowInput, carrier: str, flows: pa.Table, duration_ps: int
 ) -> float | None:
-    """Largest share of the time, over ranks and directions; None where nothing went."""
+    """Largest share of the time, over ranks and directions.
+
+    None without traffic.
+    """
     if flows.num_rows == 0 or duration_ps <= 0:
         return None
     rate_bps = engine_input.rank_gpu[f"{carrier}_rate_bps"].astype(np.float64)

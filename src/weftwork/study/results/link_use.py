@@ -1,4 +1,6 @@
-"""How busy links were, measured by the rate that they had: a fault that slows a link or takes it down counts.
+"""Use of links, measured by their rates at the time.
+
+A fault that slows a link or takes it down counts.
 
 Leaves out: which of them is to blame (`weftwork.study.answer`).
 """
@@ -21,7 +23,7 @@ __all__ = ["link_use", "mean_rates_bps", "rate_rows", "rate_steps", "sent_bytes"
 
 
 def sent_bytes(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
-    """What each port has sent, headers and gaps included; shape (ports,)."""
+    """Bytes that each port sent, headers and gaps included; shape (ports,)."""
     if execution.flows is not None:
         return execution.flows.link_bytes
     ports = execution.outcome.ports
@@ -29,7 +31,9 @@ def sent_bytes(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
 
 
 def rate_steps(prepared: Prepared, end_ps: int) -> dict[int, list[tuple[int, int]]]:
-    """When faults changed the rate of a link, and to what; 0 while it is down.
+    """Instants and rates of links that faults changed.
+
+    The rate is 0 while a link is down.
 
     Parameters
     ----------
@@ -64,7 +68,7 @@ def rate_steps(prepared: Prepared, end_ps: int) -> dict[int, list[tuple[int, int
 
 
 def rate_rows(prepared: Prepared, execution: Execution, kept: NDArray[np.int64]) -> dict[str, list[int]]:
-    """Columns of the table ``rates``: a row for each rate that a port had, where a fault changed it.
+    """Columns of the table ``rates``, with a row for each changed rate.
 
     Parameters
     ----------
@@ -80,7 +84,7 @@ def rate_rows(prepared: Prepared, execution: Execution, kept: NDArray[np.int64])
 
 
 def mean_rates_bps(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
-    """Rate of each link from the begin of a run to its end, faults counted; shape (links,).
+    """Mean rate of each link over the run, faults counted; shape (links,).
 
     Parameters
     ----------
@@ -99,7 +103,10 @@ def mean_rates_bps(prepared: Prepared, execution: Execution) -> NDArray[np.float
 
 
 def link_use(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
-    """Share of the time for which each port sent, at the rate that its link had; shape (ports,)."""
+    """Share of the time in which each port sent; shape (ports,).
+
+    The share is measured at the rate of its link.
+    """
     mean_bps = mean_rates_bps(prepared, execution)[prepared.fabric.ports.link]
     carried = sent_bytes(prepared, execution) * 8.0
     could = mean_bps * (_end_ps(execution) / SECOND_PS)
@@ -107,7 +114,7 @@ def link_use(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
 
 
 def _end_ps(execution: Execution) -> int:
-    """Until when links are counted.
+    """The instant up to which links are counted.
 
     Flows in flight carry bytes long after the last arrival, so that theirs count until where the run was stopped.
     """
@@ -116,14 +123,17 @@ def _end_ps(execution: Execution) -> int:
 
 
 def _up_ports(prepared: Prepared) -> NDArray[np.int64]:
-    """Ports of switches that lead a tier up."""
+    """Ports of switches towards the tier above."""
     ports, tier = prepared.fabric.ports, prepared.fabric.node_tier
     own, other = tier[ports.node], tier[ports.node[ports.peer]]
     return np.flatnonzero((own > 0) & (other > own))
 
 
 def up_use(prepared: Prepared, use: NDArray[np.float64], tier: int) -> float:
-    """Use of the busiest port, up or down, of the links between a tier and the next one; ``use`` is of `link_use`."""
+    """Use of the busiest port between a tier and the next.
+
+    Ports up and down count; ``use`` is of `link_use`.
+    """
     up = _up_ports(prepared)
     ports = prepared.fabric.ports
     up = up[prepared.fabric.node_tier[ports.node[up]] == tier]
@@ -131,7 +141,7 @@ def up_use(prepared: Prepared, use: NDArray[np.float64], tier: int) -> float:
 
 
 def siblings_use(prepared: Prepared, execution: Execution, use: NDArray[np.float64]) -> tuple[float, str, float]:
-    """The port up that carried most compared with the mean of its switch's equal ports.
+    """The port up with the most traffic against its switch's equal ports.
 
     Parameters
     ----------

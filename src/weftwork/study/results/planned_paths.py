@@ -1,4 +1,6 @@
-"""Planned paths in the run folder: numbers of the summary, and the paths as entries of ``fabric.pinned``.
+"""Planned paths in the run folder.
+
+They are numbers of the summary, and entries of ``fabric.pinned``.
 
 Leaves out: how the paths come about (`weftwork.study.prepare.engineering`).
 """
@@ -22,7 +24,10 @@ FILE: Final = "planned_paths.yaml"
 
 
 def planned_summary(prepared: Prepared) -> dict[str, Quantity]:
-    """Make the numbers of the first computation of the paths; none without a controller."""
+    """Make the numbers of the first computation of the paths.
+
+    Empty without a controller.
+    """
     if prepared.planned is None:
         return {}
     first = prepared.planned.computed[0]
@@ -35,16 +40,16 @@ def planned_summary(prepared: Prepared) -> dict[str, Quantity]:
         "planned_bound": Quantity(
             value=first.planned.bound,
             unit="share",
-            text="Lower bound of that, where the scheme has one.",
+            text="Lower bound of the load of the most loaded link, if the scheme has one.",
         ),
         "planned_again": Quantity(
-            value=len(prepared.planned.computed) - 1, unit="count", text="Later instants at which new paths hold."
+            value=len(prepared.planned.computed) - 1, unit="count", text="Later instants with new paths."
         ),
     }
 
 
 def planned_origin(prepared: Prepared) -> dict[str, Any]:
-    """What the provenance says: the scheme, and each computation with the machine's time for it."""
+    """Provenance of planned paths: the scheme, and each computation."""
     planned = prepared.planned
     if planned is None:
         return {}
@@ -64,10 +69,13 @@ def planned_origin(prepared: Prepared) -> dict[str, Any]:
 
 
 def planned_pins(prepared: Prepared) -> dict[str, list[bytes]]:
-    """The file of the first paths, as entries of ``fabric.pinned`` in a scenario; no file without a controller."""
+    """The file of the first paths as entries of ``fabric.pinned``.
+
+    No file without a controller.
+    """
     if prepared.planned is None:
         return {}
-    head = "# The paths before any fault, to be pinned in a scenario; of parallel links the first is then taken.\n"
+    head = "# The paths before any fault, to be pinned in a scenario; pinned paths use the first of parallel links.\n"
     lines = list(_entries(prepared.fabric, prepared.planned))
     body = "fabric:\n  pinned:\n" + "\n".join(lines) + "\n" if lines else "fabric: {pinned: []}\n"
     return {FILE: [head.encode(), body.encode()]}

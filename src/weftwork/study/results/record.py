@@ -1,4 +1,4 @@
-"""From what an engine gives back to the tables and the summary of a run."""
+"""Tables and summary of a run from an engine's output."""
 
 from __future__ import annotations
 
@@ -74,20 +74,22 @@ _COUNTED: Final = {  # events that are counted over the whole fabric, by the nam
 _COUNTERS: Final = {
     "data_sent": "Data packets sent, retransmissions included.",
     "retransmissions": "Data packets sent again.",
-    "trims": "Data packets that a switch cut to their headers, for want of room.",
-    "timeouts": "Times that a sender went back since nothing was acknowledged.",
+    "trims": "Data packets that a switch cut to their headers for lack of room.",
+    "timeouts": "Retransmission timeouts: a sender went back because no acknowledgement came.",
     "naks_sent": "Negative acknowledgements sent: a packet was missing.",
     "cnps_sent": "Congestion notification packets sent.",
     "acks_sent": "Acknowledgements sent.",
-    "out_of_order_discards": "Packets that a receiver threw away since an earlier one was missing.",
-    "duplicates": "Packets that came although they had been received.",
+    "out_of_order_discards": "Packets that a receiver discarded because an earlier packet was missing.",
+    "duplicates": "Packets received more than once.",
     "queue_pair_errors": "Connections that failed after too many timeouts.",
-    "packet_hops": "Packets times links that they crossed, ACKs and CNPs included.",
+    "packet_hops": "Packets times the links that they crossed, ACKs and CNPs included.",
 }
 
 
 def port_names(fabric: Fabric, chosen: NDArray[np.int64] | None = None) -> list[str]:
-    """Name of every port: ``leaf0->spine1``, with ``.2``, ``.3`` behind it for parallel links in order.
+    """Name of every port: ``leaf0->spine1``.
+
+    Parallel links have ``.2``, ``.3`` behind it, in order.
 
     Parameters
     ----------
@@ -114,7 +116,7 @@ def port_names(fabric: Fabric, chosen: NDArray[np.int64] | None = None) -> list[
 
 
 def about(prepared: Prepared) -> dict[str, str]:
-    """What ran, in words."""
+    """Description of a run in words."""
     scenario, fabric = prepared.scenario, prepared.fabric
     switches = len(fabric.node_names) - len(fabric.hosts)
     parts = (f"{fabric.name}: {_hosts(fabric)}", plural(switches, "switch", "switches"),
@@ -130,7 +132,7 @@ def about(prepared: Prepared) -> dict[str, str]:
 
 
 def _calibrated(scenario: Scenario) -> dict[str, str]:
-    """Which constants a run has instead of Weftwork's; empty: none."""
+    """Constants of a calibration in words; empty without one."""
     found = calibration_of(scenario)
     if found is None:
         return {}
@@ -140,7 +142,7 @@ def _calibrated(scenario: Scenario) -> dict[str, str]:
 
 
 def _routing(prepared: Prepared) -> str:
-    """What routes are besides all shortest paths; empty: nothing."""
+    """Rules of routing besides all shortest paths; empty without them."""
     section = prepared.scenario.fabric
     rules = {
         "k-shortest": f"{plural(section.paths or 0, 'shortest path')} a pair",
@@ -164,7 +166,7 @@ def _transport(prepared: Prepared) -> str:
 
 
 def _hosts(fabric: Fabric) -> str:
-    """How many hosts, and what they are where they are more than one GPU and a NIC."""
+    """Number of hosts, with their kinds if they have several GPUs."""
     hosts, kinds = len(fabric.hosts), {server.name for server in fabric.servers}
     if fabric.gpus == hosts:
         return plural(hosts, "host")
@@ -192,7 +194,10 @@ def _workload(prepared: Prepared) -> str:
 
 
 def message_rows(prepared: Prepared, execution: Execution) -> dict[str, dict[str, Any]]:
-    """Columns of the tables of `weftwork.spec.result` about messages and links; only those that the run has."""
+    """Columns of the tables about messages and links.
+
+    Only tables of `weftwork.spec.result` that the run has.
+    """
     outcome = execution.outcome
     kept = _kept_links(prepared, execution)
     names = port_names(prepared.fabric, kept)
@@ -228,7 +233,7 @@ def table(name: str, columns: Mapping[str, Any]) -> pa.Table:
 
 
 def words(names: Sequence[str], index: NDArray[Any]) -> pa.Array:
-    """A column of few words, each row by its index into them."""
+    """A column of few words, given by an index for each row."""
     import pyarrow as pa
 
     return pa.array(names, pa.string()).take(pa.array(np.asarray(index, np.int64)))
@@ -286,7 +291,10 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
 
 
 def _kept_links(prepared: Prepared, execution: Execution) -> NDArray[np.int64]:
-    """Ports that have a row: all of them; where ranks are folded and ports very many, the busiest."""
+    """Ports with a row in the table.
+
+    All of them; if ranks are folded and ports very many, the busiest.
+    """
     every = np.arange(len(prepared.fabric.ports.link))
     if not prepared.is_folded or len(every) <= MOST_LINKS:
         return every
@@ -314,7 +322,10 @@ def _links(prepared: Prepared, execution: Execution, kept: NDArray[np.int64], na
 
 
 def _link_names(fabric: Fabric, links: NDArray[np.integer]) -> list[str]:
-    """Names of links, each of which is made once though both directions ask; all of them are made faster in order."""
+    """Names of links, each made once.
+
+    Both directions use it, and making all names in order is faster.
+    """
     asked, place = np.unique(links, return_inverse=True)
     every = list(fabric.link_names) if 2 * len(asked) > len(fabric.links) else None
     names = [fabric.link_names[index] if every is None else every[index] for index in asked.tolist()]
@@ -338,7 +349,7 @@ def _series(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[
 
 
 def _words(index: NDArray[np.int64], words: Sequence[str]) -> pa.Array:
-    """A column of words by their numbers, without a Python object for each row."""
+    """A column of words by number, without Python objects for each row."""
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(pa.array(index, pa.int32()), pa.array(words, pa.string())).cast(pa.string())
@@ -375,7 +386,7 @@ def _events(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[
 
 
 def _class_names(prepared: Prepared) -> list[str]:
-    """The traffic classes in words: their priority, and the virtual channel where there are several."""
+    """Traffic classes in words: priority, and virtual channel if several."""
     engine_input = prepared.engine_input
     channels = getattr(engine_input, "virtual_channels", 1)  # flows have none
     return [
@@ -387,7 +398,7 @@ def _class_names(prepared: Prepared) -> list[str]:
 def _instants(
     prepared: Prepared, outcome: Outcome, names: Sequence[str]
 ) -> list[tuple[str, str, str, int | None, int]]:
-    """One row for each event that the engine recorded with its instant, and one that counts what did not fit."""
+    """One row for each recorded event, and one that counts the rest."""
     messages = outcome.messages[["source", "destination", "channel"]]
     pairs = [f"rank {source}->rank {destination}" for source, destination, _ in np.unique(messages).tolist()]
     priorities = _class_names(prepared)
@@ -405,10 +416,13 @@ def _instants(
 
 
 def summarise(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> dict[str, Quantity]:
-    """Make the numbers of a run about messages and links; where ranks are folded, those of links alone."""
+    """Make the numbers of a run about messages and links.
+
+    If ranks are folded, only the numbers about links.
+    """
     found = (_of_folded if prepared.is_folded else _of_messages)(prepared, execution, tables)
     if ratios := oversubscription_by_tier(prepared.fabric):
-        text = "What hosts can send over what the top tier carries: the product of the tiers' oversubscriptions."
+        text = "Rate of the hosts over the rate of the top tier: the product of the tiers' oversubscriptions."
         found["oversubscription"] = Quantity(value=end_to_end(ratios), unit="ratio", text=text)
     return found | planned_summary(prepared)
 
@@ -418,7 +432,7 @@ def _of_folded(prepared: Prepared, execution: Execution, tables: Mapping[str, pa
     busiest = float(np.max(tables["links"]["utilisation"].to_numpy(), initial=0.0))
     carried = float(sent_bytes(prepared, execution).sum())
     return {
-        "simulated_ps": Quantity(value=simulated_ps, unit="ps", text="How far the run came."),
+        "simulated_ps": Quantity(value=simulated_ps, unit="ps", text="Simulated time of the run."),
         "busiest_link": Quantity(value=busiest, unit="share", text="Utilisation of the busiest link."),
         "network_bytes": Quantity(value=carried, unit="B", text="Bytes that all links carried, headers included."),
     }
@@ -439,11 +453,11 @@ def _of_messages(prepared: Prepared, execution: Execution, tables: Mapping[str, 
         found[name] = Quantity(value=value, unit=unit, text=text)
 
     put("flows", len(size), "count", "Messages that were posted.")
-    put("flows_completed", int(delivered.sum()), "count", "Messages that arrived whole.")
-    put("payload_bytes", payload, "B", "Payload of those.")
-    put("completion_ps", last - first, "ps", "From the first message posted to the last one delivered.")
+    put("flows_completed", int(delivered.sum()), "count", "Messages that arrived completely.")
+    put("payload_bytes", payload, "B", "Payload of the messages that arrived completely.")
+    put("completion_ps", last - first, "ps", "Time from the first posted message to the last delivered message.")
     put("goodput_bps", payload * 8 * SECOND_PS / (last - first) if last > first else None, "b/s",
-        "Payload delivered over the completion time, all hosts together.")  # fmt: skip
+        "Delivered payload per completion time, summed over all hosts.")  # fmt: skip
     for name, suffix, unit, words in (
         ("fct", "_ps", "ps", "Flow completion time"),
         ("slowdown", "", "ratio", "Slowdown"),
@@ -466,7 +480,10 @@ def _of_messages(prepared: Prepared, execution: Execution, tables: Mapping[str, 
             f"{words}, largest of a flow that completed.",
         )
     put(
-        "jain_index", _jain(flows), "ratio", "Fairness of the goodputs of the flows: 1 is equal, 1/n is one flow alone."
+        "jain_index",
+        _jain(flows),
+        "ratio",
+        "Fairness of the goodputs of the flows (Jain): 1 is equal, 1/n is one flow alone.",
     )
     _put_collectives(tables["collectives"], put)
     found |= inside_summary(prepared.engine_input, flows, counters["end_ps"])
@@ -480,36 +497,36 @@ def _of_messages(prepared: Prepared, execution: Execution, tables: Mapping[str, 
     for name, column, unit, words in (
         ("marks", "marks", "count", "Packets marked by ECN."),
         ("pauses", "pauses_sent", "count", "PFC frames that asked for a pause."),
-        ("paused_ps", "paused_ps", "ps", "Time for which ports were paused, all together."),
+        ("paused_ps", "paused_ps", "ps", "Time for which ports were paused, summed over all ports."),
     ):
         put(name, int(links[column].to_numpy().sum()), unit, words)
     ports = outcome.ports
     put("credit_frames", int(ports["credit_frames"].sum()), "count", "Frames that returned credit to the other end of a"
         " link.")  # fmt: skip
-    put("nic_state_bytes", int(ports["nic_state_bytes"].max(initial=0)), "B", "What connections keep at a NIC port, the"
-        " most of any.")  # fmt: skip
+    put("nic_state_bytes", int(ports["nic_state_bytes"].max(initial=0)), "B", "State of connections at a NIC port, the"
+        " largest of all ports.")  # fmt: skip
     early = int(ports["max_early_packets"].max(initial=0)) * prepared.engine_input.transport.mtu_bytes
-    put("reorder_buffer_bytes", early, "B", "Packets that receivers kept behind gaps at a NIC port, the most of any at"
-        " any time; each counts as a full one.")  # fmt: skip
+    put("reorder_buffer_bytes", early, "B", "Out-of-order packets kept at a NIC port, the largest of all ports and"
+        " times; each counts as a full packet.")  # fmt: skip
     put(
         "drops",
         sum(counters[f"drop_{reason}"] for reason in DROP_REASONS),
         "count",
-        "Packets lost, whatever the reason.",
+        "Packets lost, for all reasons.",
     )
     for reason in DROP_REASONS:
         put(f"drop_{reason}", counters[f"drop_{reason}"], "count", f"Packets lost: {reason.replace('_', ' ')}.")
     for name, words in _COUNTERS.items():
         put(name, counters[name], "count", words)
     end_ps = counters["end_ps"] if outcome.complete else outcome.simulated_ps
-    put("simulated_ps", end_ps, "ps", "How far the run came: the last arrival of a packet, or where it was stopped.")
+    put("simulated_ps", end_ps, "ps", "Simulated time of the run: the last arrival of a packet, or its stop.")
     if prepared.scenario.engine.fidelity == "flow":  # nothing to measure, which is not the same as none
         found |= {name: replace(found[name], value=None) for name in found if _is_of_packets(name)}
     return found
 
 
 def _is_of_packets(name: str) -> bool:
-    """Whether only an engine that has packets can tell this number."""
+    """Whether only an engine with packets has this number."""
     return name in _COUNTERS or name.startswith("drop") or name in _OF_QUEUES
 
 
@@ -523,7 +540,7 @@ def _jain(flows: pa.Table) -> float | None:
 def _put_collectives(collectives: pa.Table, put: Any) -> None:  # noqa: ANN401 - the closure above
     if collectives.num_rows == 0:
         return
-    put("collective_repetitions", collectives.num_rows, "count", "Times that the collective was begun.")
+    put("collective_repetitions", collectives.num_rows, "count", "Number of times that the collective started.")
     for name, unit, words, mean in (
         ("duration_ps", "ps", "Time of a collective, mean over the repetitions.", fmean),
         ("algorithm_bandwidth_bps", "b/s", "Algorithm bandwidth at the mean time.", harmonic_mean),

@@ -1,4 +1,6 @@
-"""From what was prepared and what came of it to the contents of a run folder: one call for every kind of run.
+"""From a finished run to the contents of its folder.
+
+One call serves every kind of run.
 
 Leaves out: the folder itself (`weftwork.store.runs`).
 """
@@ -33,7 +35,7 @@ __all__ = ["Results", "results"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
-    """What a run says.
+    """The tables and numbers of a run.
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ def results(prepared: Prepared, execution: Execution) -> Results:
 
 
 def _refused(execution: Execution) -> dict[str, Caveat]:
-    """Other worlds that could not be simulated."""
+    """What-if variants that could not be simulated."""
     return caveats_by_subject(
         Caveat(
             subject=f"what_if.{world.name}",

@@ -1,4 +1,6 @@
-"""Names by which the runs of a comparison are told apart: their own, what they differ in, or their folders'.
+"""Distinct names of compared runs.
+
+They are their own names, different keys, or folders.
 
 Leaves out: colours and numbers, which pages and tables add.
 """
@@ -27,7 +29,9 @@ _DERIVED: Final = {  # keys that follow from another one
 def labels_of_group(
     names: Sequence[str], folders: Sequence[str], values: Sequence[Mapping[str, str]]
 ) -> tuple[str, ...]:
-    """A name for each run of a group: its own if all differ, else a key, else its folder, else several keys.
+    """A name for each run of a group.
+
+    It is its own name if all differ, else a key, a folder, or several keys.
 
     Parameters
     ----------
@@ -54,7 +58,7 @@ def labels_of_group(
 
 
 def value_words(key: str, value: str) -> str:
-    """A key and its value in words, without the sections in front of it.
+    """A key and its value in words, without sections.
 
     Examples
     --------
@@ -65,7 +69,7 @@ def value_words(key: str, value: str) -> str:
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """The same names, shortened, and with a number behind those that occur again.
+    """The same names, shortened and numbered if repeated.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Tables and numbers of training jobs: iterations at every fidelity, and on flows also where their time went.
+"""Tables and numbers of training jobs.
+
+Iterations have them at every fidelity; parts of the time only on flows.
 
 Leaves out: messages and links (`weftwork.study.results.record`); on flows, collectives are rows of `activities`.
 """
@@ -47,7 +49,7 @@ LONGER: Final = "a bound: the longer of computing and communicating stays, with 
 
 
 def job_times(prepared: Prepared, outcome: FlowOutcome) -> TimesOfJobs:
-    """Where the time of each job went: the segments of all, and the sums of each.
+    """Parts of the time of each job: segments and their sums.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ def job_times(prepared: Prepared, outcome: FlowOutcome) -> TimesOfJobs:
 
 
 def _by_pass(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> Segments:
-    """Segments whose computing has the kind of its pass, one of `_OF_A_BATCH`, or ``other``."""
+    """Segments with computing by pass: one of `_OF_A_BATCH`, or ``other``."""
     kinds = (*segments.kinds, *_OF_A_BATCH)
     of_pass = np.full(len(PASSES), kinds.index("other"), np.int64)
     for name in _OF_A_BATCH:
@@ -82,7 +84,7 @@ def _by_pass(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> Se
 
 
 def _passed_ps(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> NDArray[np.int64]:
-    """When each actor ended its last pass of a micro batch."""
+    """Instants at which each actor ended its last pass of a micro batch."""
     program = outcome.actors["program"][segments.actor]
     of_pass = np.isin(_pass_of(prepared, program, segments.milestone), [PASSES.index(name) for name in _OF_A_BATCH])
     passed_ps = np.zeros(len(outcome.actors), np.int64)
@@ -91,7 +93,9 @@ def _passed_ps(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> 
 
 
 def training_rows(prepared: Prepared, execution: Execution, spent: TimesOfJobs | None) -> dict[str, dict[str, Any]]:
-    """Columns of the tables of `weftwork.spec.result` that are about training; only those that the run has.
+    """Columns of the tables about training.
+
+    Only tables of `weftwork.spec.result` that the run has.
 
     Parameters
     ----------
@@ -117,7 +121,9 @@ def training_rows(prepared: Prepared, execution: Execution, spent: TimesOfJobs |
 def training_summary(
     prepared: Prepared, spent: TimesOfJobs | None, tables: Mapping[str, pa.Table]
 ) -> dict[str, Quantity]:
-    """Make the numbers of training jobs; those of the first have no lead, those of others that of their names.
+    """Make the numbers of training jobs.
+
+    Names of the first job have no prefix, names of others the job's name.
 
     What an engine does not tell has no value. Parameters are those of `training_rows`, and the tables made of them.
     """
@@ -136,7 +142,10 @@ def training_summary(
 
 
 def _spent(job: TrainingJob, time: JobTime | None, iteration_ps: int | None) -> dict[str, Quantity]:
-    """What the time of an average rank of a job went to, by kind and in groups; None where the engine is silent."""
+    """Time of a job's average rank by kind and in groups.
+
+    None if the engine does not record it.
+    """
     found: dict[str, Quantity] = {}
     each: dict[str, float] = {}
     if time is not None:
@@ -168,7 +177,7 @@ def _what_if_columns(prepared: Prepared, execution: Execution, times: Sequence[J
 
 
 def _what_if(prepared: Prepared, execution: Execution, times: Sequence[JobTime]) -> list[tuple[str, str, int, str]]:
-    """What an iteration of each job would be in other worlds: job, case, iteration_ps, how it was found."""
+    """What-if times of each job: job, case, iteration_ps, and method."""
     found: list[tuple[str, str, int, str]] = []
     if execution.interrupted:  # perhaps in one of the worlds: none of them is told
         return found
@@ -192,13 +201,15 @@ def _what_if(prepared: Prepared, execution: Execution, times: Sequence[JobTime])
 
 
 def _last_milestone_ps(prepared: Prepared, execution: Execution, job: int) -> int:
-    """Instant of the last milestone of a job."""
+    """Instant of a job's last milestone."""
     milestones = execution.outcome.milestones
     return int(milestones["at_ps"][job_of_rank(prepared)[milestones["rank"]] == job].max(initial=0))
 
 
 def bracket_caveats(prepared: Prepared, execution: Execution) -> dict[str, Caveat]:
-    """Between which times an approximate iteration lies, by ``job.iteration_ps``; empty where none is approximate.
+    """Bounds of approximate iterations, by ``job.iteration_ps``.
+
+    Empty if no iteration is approximate.
 
     Parameters
     ----------
@@ -260,7 +271,10 @@ def _pass_of(prepared: Prepared, program: NDArray[np.int64], milestone: NDArray[
 
 
 def _passes(prepared: Prepared, program: NDArray[np.int64], milestone: NDArray[np.int64]) -> dict[str, Any]:
-    """Pass, micro batch and virtual stage of each segment, by its program and the milestones behind it."""
+    """Pass, micro batch and virtual stage of each segment.
+
+    They follow from its program and the milestones behind it.
+    """
     micro_batch = np.full(len(milestone), -1, np.int64)
     virtual_stage = np.full(len(milestone), -1, np.int64)
     for index in np.unique(program).tolist():
@@ -312,7 +326,10 @@ def _jobs(prepared: Prepared, execution: Execution, times: Sequence[JobTime] | N
 
 
 def _job_row(job: TrainingJob, time: JobTime | None, iteration_ps: int | None) -> dict[str, Any]:
-    """One job: of a run that did not end without its rates, of packets without where time went."""
+    """One job as a row.
+
+    Rates are missing for an unfinished run, and parts of the time for packets.
+    """
     plan, iterations = job.plan, job.section.iterations
     tokens = plan.global_batch * plan.sequence
     row: dict[str, Any] = {

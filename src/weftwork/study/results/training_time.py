@@ -1,4 +1,6 @@
-"""Where the time of a training job goes: what every rank does from the begin of an iteration to its end, by kind.
+"""Parts of a training job's time, by kind.
+
+Each rank is followed from the begin of an iteration to its end.
 
 An engine says on what the main stream of each actor (a class of equal ranks) spends its time. Here it gets the kinds
 that people ask for, the pass and the micro batch; what an actor waits after its last operation is bubble or skew, so
@@ -55,7 +57,9 @@ _WAITING: Final = 1  # code of weftwork.engine.flow.outcome.SEGMENT_DTYPE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segments:
-    """What actors spend their time on, ordered by actor and time. All arrays have one entry per segment.
+    """Parts of the actors' time, ordered by actor and time.
+
+    All arrays have one entry per segment.
 
     Attributes
     ----------
@@ -96,7 +100,7 @@ class JobTime:
 
 
 def segments_of(outcome: FlowOutcome, labels: Sequence[str], *, milestone_name: int = 0) -> Segments:
-    """Give segments of an engine their kinds and milestones.
+    """Give the segments of an engine their kinds and milestones.
 
     Parameters
     ----------
@@ -125,7 +129,7 @@ def segments_of(outcome: FlowOutcome, labels: Sequence[str], *, milestone_name: 
 def with_tails(
     segments: Segments, *, job: NDArray[np.int64], has_pipeline: Sequence[bool], passed_ps: NDArray[np.int64]
 ) -> Segments:
-    """Add what actors wait from their last operation to the end of their job.
+    """Add each actor's wait from its last operation to the end.
 
     In a pipeline that is a bubble for as long as the last pass of the job ended after the actor's own; the rest it
     waits for the update of others, which is skew, as is all of it in a job without a pipeline.
@@ -163,7 +167,7 @@ def with_tails(
 
 
 def _milestones_passed(outcome: FlowOutcome, found: NDArray[np.void], milestone_name: int) -> NDArray[np.int64]:
-    """For each segment, how many milestones its actor has behind it, less one."""
+    """For each segment, the number of milestones behind its actor, less one."""
     milestones = outcome.milestones[outcome.milestones["name"] == milestone_name]
     milestones = milestones[np.lexsort((milestones["at_ps"], milestones["actor"]))]
     milestone = np.full(len(found), -1, np.int64)
@@ -179,7 +183,7 @@ def _milestones_passed(outcome: FlowOutcome, found: NDArray[np.void], milestone_
 def job_time(
     segments: Segments, *, actors: NDArray[np.int64], ranks: NDArray[np.int64], stage: NDArray[np.int64]
 ) -> JobTime:
-    """Add up the time of one job.
+    """Add up the parts of one job's time.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How much longer an iteration may take where nobody has timed the GPU's matrix products.
+"""Upper bound of an iteration on a GPU with unmeasured matrix products.
 
 A GPU may have two figures for eight bits: what its matrix products are taken to reach, and what they reach at least
 (hardware/gpus.toml). The run has the first; its time with the second follows by the ratio of closed forms.
@@ -23,13 +23,15 @@ __all__ = ["unmeasured_summary"]
 
 _EIGHT_BITS: Final = frozenset({"fp8", "mxfp8"})
 _TEXT: Final = (
-    "The iteration if matrix products in eight bits, which nobody has timed on this GPU, get the least of what is "
-    "plausible; by the ratio of closed forms."
+    "Longest plausible iteration: eight-bit matrix products, unmeasured on this GPU, have their lowest plausible rate; "
+    "by the ratio of closed forms."
 )
 
 
 def unmeasured_summary(prepared: Prepared, summary: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """The longest plausible iteration of each job whose GPU has an unmeasured rate; empty without one.
+    """The longest plausible iteration of each job with an unmeasured rate.
+
+    Empty without such a job.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Who waits for what where a run ends with work left, and the fault or the rule that stopped it.
+"""Waiting ranks of an unfinished run, and their causes.
+
+A cause is the fault or the rule that stopped a rank.
 
 The rows are those of `weftwork.engine.waits`; here they get words of the job, the rank that each waits for, and a
 cause, which is found from the state in which the run ended and never from what is likely.
@@ -36,7 +38,9 @@ _PASS: Final = 0  # `weftwork.workload.training.programs.MILESTONES`: a pass of 
 
 
 def wait_rows(prepared: Prepared, execution: Execution) -> dict[str, dict[str, Any]]:
-    """Columns of the tables ``waits`` and ``deadlock``; none where nobody waits.
+    """Columns of the tables ``waits`` and ``deadlock``.
+
+    Empty if no rank waits.
 
     Parameters
     ----------
@@ -69,7 +73,7 @@ def _deadlock(prepared: Prepared, execution: Execution) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """What stopped something: a word of the column ``stopped_by``, and the place and instant of a fault."""
+    """A cause: a word of ``stopped_by``, and a fault's place and instant."""
 
     word: str
     where: str | None = None
@@ -77,7 +81,7 @@ class _Cause:
 
 
 class _Fabric:
-    """The links as they are where the run ends."""
+    """The state of the links at the end of the run."""
 
     def __init__(self, prepared: Prepared, end_ps: int) -> None:
         self.fabric = prepared.fabric
@@ -93,7 +97,7 @@ class _Fabric:
                 self.down_since.pop(link, None)
 
     def dead_link(self, *ports: int) -> _Cause | None:
-        """The first of some ports whose link is down."""
+        """The first of some ports with a link that is down."""
         links = [int(self.ports.link[port]) for port in ports if port >= 0]
         dead = next((link for link in links if link in self.down_since), None)
         if dead is None:
@@ -101,7 +105,10 @@ class _Fabric:
         return _Cause("dead link", self.fabric.link_names[dead], self.down_since[dead])
 
     def between(self, source: int, destination: int) -> _Cause | None:
-        """What keeps apart two NIC ports; None: nothing does, or they are not known."""
+        """The obstacle between two NIC ports.
+
+        None if there is none, or if the ports are unknown.
+        """
         if source < 0 or destination < 0:
             return None
         cause = self.dead_link(source, destination)
@@ -119,7 +126,10 @@ class _Fabric:
 
     @cached_property
     def _component(self) -> NDArray[np.int64]:
-        """Switches that links which are up join have one number; shape (nodes,)."""
+        """Number of the connected group of each switch; shape (nodes,).
+
+        Links that are up connect switches.
+        """
         links, is_switch = self.fabric.links, self.fabric.node_kind == SWITCH
         is_up = np.ones(len(links), np.bool_)
         is_up[list(self.down_since)] = False
@@ -136,7 +146,7 @@ class _Fabric:
 
 
 class _Waits:
-    """Makes the rows of ``waits``."""
+    """The maker of the rows of ``waits``."""
 
     def __init__(self, prepared: Prepared, execution: Execution) -> None:
         self.prepared, self.execution = prepared, execution
@@ -153,7 +163,10 @@ class _Waits:
         self._known: dict[tuple[int, int, int, int], _Cause | None] = {}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One for each row of the engine, by its order; of very many those that failed or have a dead link first."""
+        """One row for each row of the engine, in its order.
+
+        If there are very many, failed ones or those with a dead link come first.
+        """
         kept = np.arange(len(self.waits))
         if len(kept) > MOST_ROWS:
             dead = np.flatnonzero(np.isin(self.fabric.ports.link, list(self.fabric.down_since)))
@@ -193,7 +206,7 @@ class _Waits:
     # Words of the job
 
     def _words(self, wait: np.void) -> dict[str, Any]:
-        """Job, operation, pass and micro batch of what a rank is about."""
+        """Job, operation, pass and micro batch of a rank's wait."""
         prepared, rank = self.prepared, int(wait["rank"])
         operation = self._operation(wait)
         if not prepared.jobs:
@@ -210,7 +223,10 @@ class _Waits:
         }
 
     def _operation(self, wait: np.void) -> str:
-        """Such as ``data all-reduce``: what the program says of the operation, or the collective of the scenario."""
+        """Name of an operation, such as ``data all-reduce``.
+
+        It is from the program, or from the scenario's collective.
+        """
         ops, labels = self.input.ops, self.prepared.job.labels
         known = [int(ops["label"][at]) for at in (wait["op"], wait["stands_at"])] + self._label_of.get(
             int(wait["channel"]), []
@@ -224,7 +240,10 @@ class _Waits:
 
     @cached_property
     def _label_of(self) -> dict[int, list[int]]:
-        """By channel the one label of its sends: a RECEIVE has none of its own."""
+        """The one label of the sends of each channel.
+
+        A RECEIVE has no label of its own.
+        """
         ops = self.input.ops
         sends = ops[(ops["code"] == Op.SEND) & (ops["label"] >= 0)]
         pairs = np.unique(sends[["channel", "label"]])
@@ -234,7 +253,7 @@ class _Waits:
 
     @cached_property
     def _passed(self) -> dict[int, int]:
-        """How many passes each rank has begun."""
+        """Number of passes that each rank has begun."""
         milestones = self.execution.outcome.milestones
         ranks, counts = np.unique(milestones["rank"][milestones["name"] == _PASS], return_counts=True)
         return dict(zip(ranks.tolist(), counts.tolist(), strict=True))
@@ -242,7 +261,10 @@ class _Waits:
     # Causes
 
     def _cause(self, wait: np.void) -> _Cause | None:
-        """What stopped it; None where it waits for a rank, or was only under way."""
+        """The cause of a wait.
+
+        None if it is for another rank, or if the operation was only in progress.
+        """
         kind, state = WAIT_KINDS[wait["kind"]], WAIT_STATES[wait["state"]]
         rank, peer = int(wait["rank"]), int(wait["peer"])
         if kind == "token" and self.streams_of[rank] == {int(wait["stream"])} and self.is_at_rest:
@@ -279,7 +301,10 @@ class _Waits:
         return _Cause("held back" if self.execution.flows is None else "no route")
 
     def _ports_of(self, source: int, destination: int, channel: int) -> tuple[int, int]:
-        """NIC ports of a message of a folded flow, which keeps none: by the sends of its channel, if all agree."""
+        """NIC ports of a message of a folded flow.
+
+        A folded flow keeps no ports; they are those of its channel's sends, if all agree.
+        """
         sends = self._sends_of.get(channel, [])
         if len(sends) != 1:
             return (-1, -1)
@@ -292,18 +317,21 @@ class _Waits:
 
     @cached_property
     def _sends_of(self) -> dict[int, list[tuple[int, int]]]:
-        """Columns of NIC ports, and whose rails, of the sends of each channel."""
+        """Columns of NIC ports and rails of the sends of each channel."""
         ops, found = self.input.ops, defaultdict[int, list[tuple[int, int]]](list)
         for channel, column, rail in np.unique(ops[ops["code"] == Op.SEND][["channel", "nic", "peer_rail"]]).tolist():
             found[channel].append((column, rail))
         return found
 
     def _lacks_receives(self, wait: np.void) -> bool:
-        """Whether credits hold back a message: what came before it fills the buffers, and nobody asks for it."""
+        """Whether a message lacks credits, since no rank receives earlier ones.
+
+        Earlier messages fill the buffers.
+        """
         return 0 < self.prepared.transport.end_to_end_credits <= int(wait["missing"])
 
     def _cause_of_collective(self, wait: np.void) -> _Cause | None:
-        """A link of a member that is down, or a path that is missing between two that follow each other."""
+        """A dead link of a member, or a missing path between neighbours."""
         members = self._members(wait)
         ports = self.input.rank_ports[members]
         cause = self.fabric.dead_link(*ports.reshape(-1).tolist())
@@ -314,7 +342,7 @@ class _Waits:
         return cause if cause is not None or not self.is_at_rest else _Cause("no route")
 
     def _members(self, wait: np.void) -> NDArray[np.int64]:
-        """Ranks that take part in a collective of the flow engine."""
+        """Ranks of a collective of the flow engine."""
         if not isinstance(self.input, FlowInput):
             return np.array([wait["rank"]])
         row = self.input.collects[int(self.input.ops["value"][wait["op"]])]
@@ -330,7 +358,7 @@ class _Waits:
     # Ranks
 
     def _blocked_by(self, wait: np.void) -> int | None:
-        """The rank whose own wait has to end first."""
+        """The rank whose wait has to end first."""
         kind, state = WAIT_KINDS[wait["kind"]], WAIT_STATES[wait["state"]]
         rank, peer = int(wait["rank"]), int(wait["peer"])
         if kind == "token" or (kind == "collective" and state == "not posted" and peer < 0):
@@ -342,7 +370,10 @@ class _Waits:
         return self._representative(peer)
 
     def _representative(self, rank: int) -> int:
-        """The rank that stands for one where ranks are folded: itself, or one that runs the same program."""
+        """The rank that represents a folded rank.
+
+        It is the rank itself, or one with the same program.
+        """
         if not self.ranks_of or rank in self.ranks_of:
             return rank
         program = self.prepared.job.rank_program

@@ -1,1 +1,1 @@
-"""Running what was prepared: once, with several seeds, over sizes of a collective, and stopping in between."""
+"""Running prepared scenarios: once, over seeds, over sizes, with interrupts."""

@@ -1,4 +1,6 @@
-"""From the rows of a capture to Ethernet frames: RoCEv2 packets with their ICRC, and PFC frames.
+"""Rows of a capture as Ethernet frames.
+
+They are RoCEv2 packets with their ICRC, and PFC frames.
 
 Addresses are made from the numbers of ports, so that they are those that the switches of the engine hash: IPv4
 10.0.0.0 + NIC port, MAC 02:00 + port in four bytes. Switches route, so a frame bears the MAC addresses of its link.
@@ -100,7 +102,7 @@ class _Posted:
 
 
 class CapturedFrames:
-    """Iterates over the frames, in the order of time.
+    """The captured frames in the order of time.
 
     Parameters
     ----------
@@ -124,11 +126,11 @@ class CapturedFrames:
 
     @property
     def count(self) -> int:
-        """How many frames there are."""
+        """Number of frames."""
         return int((self.kinds != "LINK CREDIT").sum())
 
     def __iter__(self) -> Iterator[CapturedPacket]:
-        """Every frame but credit between links, which Ethernet does not have."""
+        """Every frame except link credits, which Ethernet does not have."""
         for index, (kind, row) in enumerate(zip(self.kinds.tolist(), _records(self.rows), strict=True)):
             if kind == "LINK CREDIT":
                 continue
@@ -215,7 +217,7 @@ class CapturedFrames:
 
     @property
     def _shows_telemetry(self) -> bool:
-        """Whether there is telemetry, in the format and of the size of HPCC."""
+        """Whether there is telemetry in HPCC's format and size."""
         sizes_bytes = self.transport.telemetry_bytes, self.transport.telemetry_hop_bytes
         return self.engine_input.has_telemetry and sizes_bytes == (TELEMETRY_BYTES, TELEMETRY_HOP_BYTES)
 
@@ -223,7 +225,10 @@ class CapturedFrames:
         return (TELEMETRY_BYTES + TELEMETRY_HOP_BYTES * hop_count) if self._shows_telemetry else 0 * hop_count
 
     def _telemetry(self, kind: str, index: int) -> bytes:
-        """The block behind the IP packet, where Ethernet has its trailer; empty where the packet carries none."""
+        """The telemetry block behind the IP packet.
+
+        Ethernet has its trailer there; empty if the packet has no telemetry.
+        """
         row = self.rows[index]
         is_answer = kind in ("ACK", "NAK") and row["size_bytes"] > self.transport.ack_bytes
         if not self._shows_telemetry or not (is_answer or kind == "DATA"):
@@ -245,9 +250,9 @@ class CapturedFrames:
     # What RoCEv2 has no field for
 
     def _comment(self, kind: str, row: dict[str, int]) -> str:
-        """What a frame cannot say itself."""
+        """A comment on facts that the frame cannot carry."""
         if kind == "DATA" and row["cut"]:
-            return f"cut to its headers by a switch, {row['payload_bytes']} bytes of payload before"
+            return f"cut to its headers by a switch, which removed {row['payload_bytes']} bytes of payload"
         if kind == "CREDIT":
             return f"CREDIT: {row['amount']} bytes granted so far"
         if kind == "REQUEST":
@@ -262,11 +267,14 @@ class CapturedFrames:
 
     @property
     def _tells_kept(self) -> bool:
-        """Whether a NAK tells which packet the receiver keeps behind a gap."""
+        """Whether a NAK names the packet that the receiver keeps behind a gap."""
         return self.transport.recovery == "selective-repeat"
 
     def without_wire_form(self) -> list[str]:
-        """Name what was simulated and RoCEv2 has no field for; of the captured frames alone."""
+        """Name the simulated facts without a field in RoCEv2.
+
+        Only the captured frames count.
+        """
         of = {kind: self.rows[self.kinds == kind] for kind in CAPTURE_KINDS}
         data, answers, own = of["DATA"], np.concatenate([of["ACK"], of["NAK"]]), sum(len(of[k]) for k in _OWN_OPCODES)
         unnamed_data, unnamed_answers = self._larger(data, answers)
@@ -279,29 +287,32 @@ class CapturedFrames:
             (own, f"{own:,} CREDIT, PROBE or REQUEST: opcodes 0xc0 to 0xc2, left to vendors; amounts are comments"),
             (
                 cut,
-                f"{plural(cut, 'packet')} cut by switches: the first bytes of the whole packet, as a capture cut short",
+                f"{plural(cut, 'packet')} cut by switches: shown as the first bytes of the whole packet",
             ),
-            (told, f"{plural(told, 'NAK that names', 'NAKs that name')} the packet which caused it: a comment"),
-            (self._shows_telemetry, "telemetry: the block of HPCC behind the IP packet, as RoCEv2 has no place for it"),
+            (told, f"{plural(told, 'NAK names', 'NAKs name')} the packet behind the NAK: shown as a comment"),
+            (
+                self._shows_telemetry,
+                "telemetry: shown as HPCC's block behind the IP packet, since RoCEv2 has no field for it",
+            ),
             (unnamed_data, f"fields of policies in DATA, up to {unnamed_data} bytes: left out"),
             (unnamed_answers, f"echoes in ACKs and NAKs, up to {unnamed_answers} bytes: left out"),
             (len(of["LINK CREDIT"]), f"{plural(len(of['LINK CREDIT']), 'frame')} of credit between links: left out"),
             (
                 padded,
-                f"{plural(padded, 'payload')} of no multiple of 4 bytes: padded, which was not simulated",
+                f"{plural(padded, 'payload is', 'payloads are')} not a multiple of 4 bytes: padded in the capture only",
             ),
-            (self._has_longer, "lengths of messages above 4 GiB: the largest that an RETH holds"),
-            (steps, "switches that answers have passed: the TTL counts those of a shortest path"),
+            (self._has_longer, "lengths of messages above 4 GiB: shown as the largest length of an RETH"),
+            (steps, "switches on the path of an answer: the TTL counts the switches of a shortest path"),
         ]
         return [text for count, text in notes if count]
 
     @property
     def _has_longer(self) -> bool:
-        """Whether the job has a message that is longer than an RETH can say."""
+        """Whether the job has a message that is too long for an RETH."""
         return bool((self.messages["size_bytes"] > _LONGEST_DMA_BYTES).any())
 
     def _larger(self, data: NDArray[np.void], answers: NDArray[np.void]) -> tuple[int, int]:
-        """Most bytes that the simulation counts beyond the frame of RoCEv2, in DATA that was not cut and in answers."""
+        """Most simulated bytes beyond RoCEv2's frame, in uncut DATA and answers."""
         whole = data[data["cut"] == 0]
         most = [0]
         for row in _records(whole):
@@ -313,14 +324,14 @@ class CapturedFrames:
         return max(most), max([0, *beyond.tolist()])
 
     def _answers_between(self) -> int:
-        """How many packets left a switch whose passed switches nobody counted."""
+        """Number of packets whose passed switches were not counted."""
         is_counted = np.isin(self.kinds, ("DATA", "REQUEST", "PAUSE", "LINK CREDIT"))
         ports = np.unique(self.rows["port"][~is_counted])
         return sum(self.passed.is_of_switch(port) for port in ports.tolist())
 
 
 def _records(rows: NDArray[np.void]) -> Iterator[dict[str, int]]:
-    """Rows by the names of their numbers, without what switches have written."""
+    """Rows by the names of their numbers, without the fields of switches."""
     names = [name for name in rows.dtype.names or () if not rows.dtype[name].shape]
     columns = [rows[name].tolist() for name in names]
     return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
@@ -331,10 +342,13 @@ def _flow(row: dict[str, int]) -> int:
 
 
 def _queue_pair(row: dict[str, int]) -> int:
-    """Number of the queue pair, both ways, as a switch may hash it (docs/models/packet-engine.md, section Hash)."""
+    """Number of the queue pair, equal in both directions, for a hash.
+
+    See docs/models/packet-engine.md, section Hash.
+    """
     return draw(0, Stream.PATH_CHOICE, _flow(row), 1, 0) & 0xFFFFFF
 
 
 def _mac(port: int) -> bytes:
-    """Address of a port with the bit of local ones set (RFC 7042, 2.1)."""
+    """Locally administered address of a port (RFC 7042, 2.1)."""
     return _LOCAL + port.to_bytes(4, "big")

@@ -1,4 +1,6 @@
-"""The link that a run captures: found by its name, refused where there is nothing to capture, written as pcapng.
+"""The captured link of a run.
+
+It is found by its name and written as pcapng; a run without packets is refused.
 
 Leaves out: what a frame looks like, see `weftwork.study.run.captured_frames`.
 """
@@ -35,7 +37,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CapturedLink:
-    """What is captured of a run.
+    """The link to capture, and its limits.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ def refuse_capture(scenario: Scenario, link: CapturedLink) -> None:
 
 
 def capture_request(prepared: Prepared, link: CapturedLink) -> CaptureRequest:
-    """Find the ports that are captured.
+    """Find the captured ports.
 
     Raises
     ------
@@ -108,7 +110,7 @@ def _first_port(fabric: Fabric) -> str:
 
 
 def written_capture(prepared: Prepared, outcome: Outcome, link: CapturedLink) -> tuple[dict[str, Any], Iterator[bytes]]:
-    """Turn what was captured into a file.
+    """Convert the captured packets to a file.
 
     Parameters
     ----------
@@ -121,7 +123,7 @@ def written_capture(prepared: Prepared, outcome: Outcome, link: CapturedLink) ->
     what the provenance says of it, and the pieces of the file
     """
     if not isinstance(prepared.engine_input, PacketInput):
-        raise UsageError("a capture is of packets, and this run has none")
+        raise UsageError("only a run of packets can be captured")
     frames = CapturedFrames(prepared.engine_input, outcome, prepared.fabric)
     notes = frames.without_wire_form()
     named = f" Without a wire form in RoCEv2: {'; '.join(notes)}." if notes else ""

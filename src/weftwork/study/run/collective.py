@@ -1,4 +1,4 @@
-"""One collective at several sizes on one fabric: what nccl-tests measures, simulated.
+"""One collective at several sizes on one fabric, like nccl-tests.
 
 The scenario gives fabric, transport, faults and seed; each size is a run of its own, on a fabric that is built once.
 Source of the columns: nccl-tests, README.md and doc/PERFORMANCE.md.
@@ -43,7 +43,7 @@ DEFAULT_SWITCH: Final = "tomahawk-5"  # chosen: 128 ports of 400 Gb/s, so that t
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """One size.
+    """The result at one size.
 
     Parameters
     ----------
@@ -174,12 +174,15 @@ def _whole(number: Quantity | None) -> int | None:
 
 
 def _mean(values: list[int | None]) -> int | None:
-    """Mean time over the repetitions; None where one of them did not end."""
+    """Mean time over the repetitions; None if one did not end."""
     known = [value for value in values if value is not None]
     return sum(known) // len(known) if known and len(known) == len(values) else None
 
 
 def _at_mean_time(values: list[float | None]) -> float | None:
-    """Bandwidth at the mean time, as nccl-tests has it: the harmonic mean; None where there is not one for each."""
+    """Bandwidth at the mean time, as nccl-tests defines it.
+
+    It is the harmonic mean; None if a repetition has none.
+    """
     known = [value for value in values if value is not None]
     return harmonic_mean(known) if known and len(known) == len(values) else None

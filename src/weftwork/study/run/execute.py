@@ -1,4 +1,4 @@
-"""Execute what was prepared: one call for every workload and every fidelity.
+"""Execute a prepared run, for every workload and every fidelity.
 
 Beside a run that ended, other worlds are executed as the run itself (`weftwork.study.answer.worlds`).
 Leaves out: what comes of it in tables and numbers (`weftwork.study.results.results`).
@@ -37,7 +37,7 @@ ALMOST_ALL: Final = 0.99  # of the work: an iteration takes longer than what it 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """How far a run has come.
+    """Progress of a run.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Execution:
-    """What an engine has given back.
+    """The output of an engine.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def execute(
     what_if: Extent = "auto",
     capture: CaptureRequest | None = None,
 ) -> Execution:
-    """Run what was prepared on the engine that its scenario names.
+    """Execute a prepared run on the engine of its scenario.
 
     Parameters
     ----------

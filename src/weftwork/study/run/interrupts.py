@@ -1,4 +1,6 @@
-"""What was done is kept: a first Ctrl-C stops a run where its engine is whole, a second one ends it.
+"""Interrupts that keep the results so far.
+
+A first Ctrl-C stops a run at a consistent point of its engine, a second one ends it.
 
 Before there is anything to keep, the first one ends it. SIGTERM does the same in the program (`weftwork.base.stop`).
 Leaves out: threads other than the main one, where Python delivers no signals; there nothing is changed.
@@ -22,7 +24,7 @@ __all__ = ["Interrupt", "interrupts"]
 
 
 class Interrupt:
-    """Whether somebody has asked the run to stop.
+    """Whether a stop was requested.
 
     Attributes
     ----------
@@ -35,7 +37,9 @@ class Interrupt:
         self._at_s = 0.0
 
     def keep(self, *, is_raised: bool = False) -> None:
-        """Say that there is something to keep: from now on the first signal is a wish, and no end.
+        """Mark that there are results to keep.
+
+        From now on the first signal is a request, not an end.
 
         Parameters
         ----------
@@ -45,16 +49,19 @@ class Interrupt:
         self._is_raised = is_raised
 
     def let_go(self) -> None:
-        """Say that all is written that there was to keep."""
+        """Mark that all results are written."""
         state.is_keeping = self.is_wanted  # what was asked for is still told, in its own time
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt where an engine can stop cleanly, if that is wanted."""
+        """Raise KeyboardInterrupt at a consistent point, if a stop is wanted."""
         if self.is_wanted:
             raise KeyboardInterrupt
 
     def hears(self, number: int) -> bool:
-        """Whether a signal is a wish or belongs to one; False where it is an end."""
+        """Whether a signal is a request to stop, or follows one.
+
+        False if it ends the program.
+        """
         now_s = time.monotonic()
         if self.is_wanted:
             return now_s - self._at_s <= ONE_PRESS_S
@@ -69,7 +76,10 @@ class Interrupt:
 
 @contextmanager
 def interrupts() -> Iterator[Interrupt]:
-    """Hear the signals that end the program, while the body runs; one that is ignored or kills at once stays so."""
+    """Handle the signals that end the program, while the body runs.
+
+    A signal that is ignored or kills at once stays so.
+    """
     wish = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield wish

@@ -1,4 +1,6 @@
-"""How many switches a packet has passed on a shortest path, where the engines do not count them.
+"""Number of switches that a packet has passed on a shortest path.
+
+It serves where the engines do not count them.
 
 Leaves out: detours around faults and those that a port selection takes.
 """
@@ -20,18 +22,24 @@ __all__ = ["PassedSwitches"]
 
 
 class PassedSwitches:
-    """Counts switches between a NIC port and the port of a switch, breadth first; hosts forward nothing."""
+    """Counts switches between a NIC port and a switch's port, breadth first.
+
+    Hosts forward nothing.
+    """
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
         self._distances: dict[int, NDArray[np.int64]] = {}
 
     def is_of_switch(self, port: int) -> bool:
-        """Whether a port is one of a switch."""
+        """Whether a port belongs to a switch."""
         return bool(self.fabric.node_kind[self.fabric.ports.node[port]] == SWITCH)
 
     def between(self, origin: int, port: int) -> int:
-        """Switches from the NIC port ``origin`` to the egress ``port``, that of the port included; 0 at a host."""
+        """Switches from a NIC port up to an egress port.
+
+        They are from ``origin`` to ``port``, 0 at a host; the switch of the port is included.
+        """
         if not self.is_of_switch(port):
             return 0
         ports = self.fabric.ports
@@ -41,7 +49,7 @@ class PassedSwitches:
         return int(self._distances[node][ports.node[ports.peer[origin]]]) + 1
 
     def _from(self, start: int) -> NDArray[np.int64]:
-        """Hops from a switch to every other; 0 where there is no path."""
+        """Hops from a switch to every other switch; 0 without a path."""
         ports, is_switch = self.fabric.ports, self.fabric.node_kind == SWITCH
         found = np.zeros(len(is_switch), np.int64)
         seen = np.zeros(len(is_switch), np.bool_)

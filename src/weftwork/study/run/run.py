@@ -134,7 +134,9 @@ def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
 
 
 def run_beside(scenario: Scenario, folder: Path, *, what_if: Extent) -> Run:
-    """Run a point of a sweep; the user's files lie once beside the folders of all points.
+    """Run a point of a sweep.
+
+    The user's files exist once, beside the folders of all points.
 
     Parameters
     ----------
@@ -155,7 +157,7 @@ def run_beside(scenario: Scenario, folder: Path, *, what_if: Extent) -> Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Own:
-    """What is the user's own in a run folder.
+    """The user's own files of a run folder.
 
     Attributes
     ----------
@@ -171,7 +173,7 @@ class _Own:
     is_beside: bool = False
 
     def beside(self) -> _Own:
-        """The same for a folder beside which the files lie."""
+        """The same files for a folder beside which they lie."""
         return replace(self, files=replace(self.files, root=f"../{FILES}"), is_beside=True)
 
     def scenario_text(self, scenario: Scenario) -> str:
@@ -185,7 +187,7 @@ class _Own:
         return found | ({} if self.fabric is None else {FABRIC_FILE: self.fabric.text.encode()})
 
     def origin(self) -> dict[str, Any]:
-        """What the provenance says of it."""
+        """The provenance of the user's files."""
         return {
             **({} if self.name is None else {"name": self.name}),
             **({} if self.fabric is None else {"fabric": f"given in Python, kept as {FABRIC_FILE}"}),
@@ -202,7 +204,7 @@ def _named(scenario: Scenario, name: str) -> Scenario:
 
 
 def _want_types(scenario: object, out: object, name: object, seed: object, seeds: object, what_if: object) -> None:
-    """Refuse what a type checker would have refused, before it fails somewhere inside."""
+    """Refuse arguments of wrong types, before they fail inside."""
     for key, value, is_right, wanted in (
         ("scenario", scenario, isinstance(scenario, (str, Path, Mapping, Scenario)), "a path, a dict or a Scenario"),
         ("out", out, out is None or isinstance(out, (str, Path)), "a path or None"),
@@ -290,7 +292,10 @@ def _run_one(
 
 
 def _found(prepared: Prepared, execution: Execution, interrupt: Interrupt) -> Results:
-    """What comes of a run; where somebody stops it, all but the goodput over weeks, which may take minutes."""
+    """The results of a run.
+
+    An interrupted run lacks the goodput over weeks, which may take minutes.
+    """
     weeks = prepared.scenario.reliability
     interrupt.keep(is_raised=weeks is not None)
     if weeks is None:
@@ -305,7 +310,7 @@ def _found(prepared: Prepared, execution: Execution, interrupt: Interrupt) -> Re
 
 
 def _calibration_origin(calibration: Calibration | None, files: KeptFiles) -> dict[str, Any]:
-    """Which constants a run had, and which copy of their file it keeps."""
+    """Constants of a run, and its copy of their file."""
     if calibration is None:
         return {}
     known = {

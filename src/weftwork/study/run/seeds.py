@@ -1,4 +1,6 @@
-"""Means over seeds with 95 % intervals, by Student's t: the seeds are the sample, their numbers independent draws.
+"""Means over seeds with 95 % intervals, by Student's t.
+
+The seeds are the sample, and their numbers independent draws.
 
 Source: the t-interval of any textbook; with one seed there is no interval.
 Leaves out: numbers that are far from normal, such as the largest of few flows; there the interval is a guide.
@@ -45,7 +47,9 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def mean_numbers(summaries: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Join the summaries of several seeds: each number becomes its mean, with ``low``, ``high`` and ``seeds``.
+    """Join the summaries of several seeds.
+
+    Each number becomes its mean, with ``low``, ``high`` and ``seeds``.
 
     A number that some seeds do not have is averaged over those that do; ``seeds`` says how many they are. An interval
     is cut where no run can be: no number of a summary is below 0, and no share nor Jain's index above 1.

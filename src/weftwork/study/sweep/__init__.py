@@ -1,1 +1,4 @@
-"""A sweep: which value of which key, over a grid, lists, zipped keys or random samples, and whether it is clear."""
+"""A sweep: the best values of keys, and whether they are clearly better.
+
+Points are from a grid, lists, zipped keys or random samples.
+"""

@@ -1,4 +1,4 @@
-"""From the outcomes of a pool and the run folders to the rows of a sweep."""
+"""Rows of a sweep from a pool's outcomes and run folders."""
 
 from __future__ import annotations
 

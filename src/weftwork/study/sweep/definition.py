@@ -1,4 +1,6 @@
-"""What a sweep asks for: the section ``sweep`` of a scenario file, and ``--set KEY=VALUE,VALUE`` of the command.
+"""The definition of a sweep.
+
+It is from the section ``sweep`` of a scenario file, and from ``--set KEY=VALUE,VALUE``.
 
 Every mistake is found at once, with its line. Leaves out: whether a key and its values are right, which the reader of
 scenarios judges for every point (`weftwork.study.sweep.points`).
@@ -31,7 +33,7 @@ _SCALES: Final = ("linear", "log")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drawn:
-    """How a key is drawn: evenly between two numbers, or one of several values.
+    """The distribution of a key: even between two numbers, or a choice.
 
     Attributes
     ----------
@@ -76,7 +78,7 @@ class SweepDefinition:
 
     @property
     def points(self) -> int:
-        """How many points there are."""
+        """Number of points."""
         count = max(1, len(self.listed)) * max(1, self.samples)
         count *= max(1, len(next(iter(self.zipped.values()), ())))
         for values in self.grid.values():
@@ -85,7 +87,7 @@ class SweepDefinition:
 
 
 def split_values(text: str) -> list[str]:
-    """Split the values behind ``--set KEY=`` at commas outside brackets and quotes.
+    """Split the values of ``--set KEY=`` at commas outside brackets and quotes.
 
     Examples
     --------
@@ -109,7 +111,7 @@ def split_values(text: str) -> list[str]:
 
 
 def read_definition(file: Path, settings: Mapping[str, str]) -> SweepDefinition:
-    """Read what a sweep asks for.
+    """Read the definition of a sweep.
 
     Parameters
     ----------
@@ -129,7 +131,7 @@ def read_definition(file: Path, settings: Mapping[str, str]) -> SweepDefinition:
         if len(set(values)) < len(values):
             reader.wrong(label, f"found a value twice in '{','.join(values)}'")
         if "" in values and len(values) > 1:
-            reader.wrong(label, f"found nothing between two commas in '{','.join(values)}'")
+            reader.wrong(label, f"found an empty value between two commas in '{','.join(values)}'")
         if key in found.zipped or key in found.drawn or any(key in point for point in found.listed):
             reader.wrong(label, "is varied by the section sweep of the file, but not by its grid; change it there")
     grid = {**found.grid, **given}
@@ -151,7 +153,10 @@ def read_definition(file: Path, settings: Mapping[str, str]) -> SweepDefinition:
 
 
 def _section(file: Path) -> Tree | Node | None:
-    """The section ``sweep`` of a file; None without it, or where the reader of scenarios will say what is wrong."""
+    """The section ``sweep`` of a file.
+
+    None without it, or if the reader of scenarios will report the mistake.
+    """
     try:
         text = read_plain(file, MAX_BYTES + 1).decode("utf-8-sig")
     except (OSError, ValueError):
@@ -162,7 +167,7 @@ def _section(file: Path) -> Tree | Node | None:
 
 
 class _SectionReader:
-    """Reads the section and collects mistakes."""
+    """A reader of the section, which collects mistakes."""
 
     def __init__(self) -> None:
         self.mistakes: list[Mistake] = []
@@ -227,7 +232,7 @@ class _SectionReader:
         found = self._lists(node, "sweep.zip")
         if len({len(values) for values in found.values()}) > 1:
             told = ", ".join(f"{len(values)} of {key}" for key, values in found.items())
-            self.wrong("sweep.zip", f"found {told}, wanted as many values of each key", node)
+            self.wrong("sweep.zip", f"found {told}, wanted the same number of values for each key", node)
         return found
 
     def _listed(self, node: Node) -> tuple[dict[str, str], ...]:
@@ -296,7 +301,7 @@ def _number(value: object) -> int | float | None:
 
 
 def _text(node: Node) -> str:
-    """A value as ``--set`` takes it: YAML in one line."""
+    """A value in the form of ``--set``: YAML in one line."""
     match node:
         case Scalar():
             is_plain = node.plain and not any(letter in node.text for letter in ",[]{}#\n")

@@ -1,4 +1,6 @@
-"""The points of a sweep: every combination that its definition asks for, each read and judged before anything runs.
+"""The points of a sweep.
+
+Each combination is read and checked before anything runs.
 
 A key that does not exist and a value that no combination makes right stop the sweep; a combination that cannot be is a
 point that is refused.
@@ -59,7 +61,10 @@ class SweepPlan:
 
     @property
     def document(self) -> dict[str, Any]:
-        """What is written down of the sweep; its digest follows from every point."""
+        """The written description of the sweep.
+
+        Its digest depends on every point.
+        """
         digests = [[(point.digest, point.what_if) for point in each] for each in self.points]
         refused = sorted(self.refused.items())
         text = json.dumps([VERSION, [dict(values) for values in self.values], digests, refused])
@@ -73,7 +78,10 @@ class SweepPlan:
 
 
 def combinations(definition: SweepDefinition) -> list[dict[str, str]]:
-    """Every point of a sweep, as text by key; the last key of the grid varies fastest."""
+    """Every point of a sweep, as text by key.
+
+    The last key of the grid varies fastest.
+    """
     zipped = [
         dict(zip(definition.zipped, texts, strict=True)) for texts in zip(*definition.zipped.values(), strict=True)
     ]
@@ -90,7 +98,10 @@ def combinations(definition: SweepDefinition) -> list[dict[str, str]]:
 
 
 def _drawn(definition: SweepDefinition) -> list[tuple[str, Drawn]]:
-    """Keys that are drawn, by name, so that a draw does not depend on their order in the file."""
+    """Drawn keys, by name.
+
+    A draw does not depend on their order in the file.
+    """
     return sorted(definition.drawn.items())
 
 
@@ -168,7 +179,7 @@ def _seeds(scenario: Scenario, seeds: int) -> range:
     """Seeds of the runs of a point, from its engine.seed on."""
     first = scenario.engine.seed
     if not 0 < seeds <= MAX_SEED - first:
-        text = f"found {plural(seeds, 'seed')} from {first} on, wanted at least one, and all of them up to {MAX_SEED}"
+        text = f"found {plural(seeds, 'seed')} from {first} on, wanted at least one, and none above {MAX_SEED}"
         raise ConfigError(scenario.source, [Mistake(path="--seeds", text=text)])
     return range(first, first + seeds)
 
@@ -176,7 +187,7 @@ def _seeds(scenario: Scenario, seeds: int) -> range:
 def _fatal(
     wrong: Mapping[int, tuple[Mistake, ...]], values: list[dict[str, str]], definition: SweepDefinition
 ) -> list[Mistake]:
-    """Mistakes of every point, and those of a written value that every point with it has; each once."""
+    """Mistakes of every point, and of all points of a value."""
     where: dict[str, set[int]] = {}
     for place, mistakes in wrong.items():
         for mistake in mistakes:

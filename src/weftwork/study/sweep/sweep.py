@@ -1,4 +1,4 @@
-"""Run a sweep: from a scenario file and what is varied to a folder of runs, a table and a verdict."""
+"""Run a sweep to a folder of runs, a table and a verdict."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["SweepRun", "SweepStart", "run_sweep"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SweepStart:
-    """What a sweep is about to do.
+    """A sweep before it starts.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class SweepStart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SweepRun:
-    """A sweep that has ended.
+    """A finished sweep.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
     on_start: Callable[[SweepStart], None] | None = None,
     on_progress: Callable[[PoolProgress], None] | None = None,
 ) -> SweepRun:
-    """Run every point of a sweep that has not been run, and judge them.
+    """Run the missing points of a sweep, and judge them all.
 
     The first Ctrl-C ends the sweep; runs that are whole are kept, and the same call with the same folder goes on.
 
@@ -201,6 +201,6 @@ def _judged(
 
 
 def _want_number(by: str | None, runs: Path, points: Sequence[PoolPoint], outcome: PoolOutcome) -> None:
-    """Refuse a number that no run has as soon as the first run is there, and not when the last one is."""
+    """Refuse an unknown number as soon as the first run is complete."""
     folder = next(point.folder for point in points if point.place == outcome.point)
     objective_of(Run(runs / folder).summary, by)

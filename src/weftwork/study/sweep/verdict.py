@@ -1,4 +1,4 @@
-"""Who won a sweep, by how much, whether that is more than noise, and which key matters most.
+"""The verdict of a sweep: winner, margin, noise, and main key.
 
 Noise is judged as `weftwork compare` judges it: a difference is clear where the 95 % intervals over seeds do not touch.
 That is stricter than Welch's test, which keeps a sweep of many points from naming a winner by chance too often. What
@@ -31,7 +31,9 @@ _THIRDS: Final = ("lowest third", "middle third", "highest third")
 
 
 def objective_of(numbers: Mapping[str, Mapping[str, object]], by: str | None) -> str | None:
-    """The number by which points are judged: the one that was asked for, or the first headline that a run has.
+    """The number that judges points.
+
+    It is the requested one, or the first headline of a run.
 
     Raises
     ------
@@ -46,7 +48,9 @@ def objective_of(numbers: Mapping[str, Mapping[str, object]], by: str | None) ->
 
 
 def is_larger_better(name: str, unit: str) -> bool:
-    """Whether more of a number is better; of times, losses, queues and the like less is.
+    """Whether more of a number is better.
+
+    Less is better for times, losses, queues and the like.
 
     Examples
     --------
@@ -109,7 +113,10 @@ def judged(
 
 
 def _with_objective(row: SweepRow, objective: str) -> SweepRow:
-    """A row with its objective where each of its runs has one; a headline counts only of a run that ended."""
+    """A row with its objective, if each of its runs has one.
+
+    A headline counts only for a finished run.
+    """
     number = row.numbers.get(objective)
     is_ended = row.status == "complete" or (row.status == "stopped" and objective not in HEADLINES)
     if number is None or number["value"] is None or not is_ended or len(row.runs) < row.wanted:
@@ -143,14 +150,14 @@ def _verdict(rows: Sequence[SweepRow], *, is_larger_better: bool) -> SweepVerdic
 
 
 def _apart(one: SweepRow, other: SweepRow) -> bool:
-    """Whether two intervals do not touch."""
+    """Whether two intervals are disjoint."""
     ends = (one.low, one.high, other.low, other.high)
     low, high, other_low, other_high = (math.nan if end is None else end for end in ends)
     return high < other_low or other_high < low
 
 
 def main_effect(key: str, known: Sequence[tuple[str, float]], *, is_drawn: bool) -> KeyEffect:
-    """Return what a key did: the means of its values, and the share of the variance that they explain.
+    """Effect of a key: means of its values, and variance share.
 
     Parameters
     ----------

@@ -1,1 +1,4 @@
-"""Tuning: which values of the parameters of a scenario serve an objective best, and whether that is more than luck."""
+"""Tuning: the best values of a scenario's parameters for an objective.
+
+Fresh seeds show whether they are more than luck.
+"""

@@ -1,4 +1,6 @@
-"""From trials and fresh runs to a verdict: the gain with its interval, what each parameter did, and what it cost.
+"""The verdict of a tuning from its trials and fresh runs.
+
+It has the gain with its interval, the effect of each parameter, and the costs.
 
 Two measures of a parameter: what the objective loses on the fresh seeds where the best values hold and this parameter
 alone keeps the value of the file, and the share of the variance between trials that it explains alone (as sweeps do).
@@ -56,7 +58,10 @@ class Confirmed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Fresh:
-    """Scores of the fresh runs, so that less is better; with the objectives before and after of each scenario."""
+    """Scores of the fresh runs, less is better.
+
+    It also has the objectives before and after for each scenario.
+    """
 
     scale: Scale
     before: tuple[float, ...]
@@ -66,11 +71,11 @@ class _Fresh:
 
     @property
     def gain(self) -> SeedEstimate:
-        """What the best is better by."""
+        """The gain of the best values."""
         return self.worse(self.before)
 
     def worse(self, scores: Sequence[float]) -> SeedEstimate:
-        """How much worse scores are than those of the best, paired by seed."""
+        """Losses of scores against the best, paired by seed."""
         return estimate_of([(one - best) / self.unit for one, best in zip(scores, self.after, strict=True)])
 
 
@@ -137,7 +142,7 @@ def _seeds(scenario: Scenario, first: int, count: int) -> tuple[int, ...]:
 
 
 def _fresh(tried: Sequence[Tried], objective: Objective, question: TuneQuestion, sign: float) -> _Fresh:
-    """Score the fresh runs; NoValueError where one of them has no objective."""
+    """Score the fresh runs; NoValueError if one has no objective."""
     means = means_of(tried[0])
     before, after = (objectives_of(one, objective, means) for one in tried)
     scale = scale_of(before, [str(file) for file in question.files])
@@ -209,13 +214,13 @@ def _parameter(
 
 
 def _label(one: TunedKey, trial: TuneTrial) -> str:
-    """A place as a number that thirds are made of, or the word that was chosen."""
+    """A place as a number, or the chosen word."""
     place = trial.places[one.key]
     return one.choices[int(place)] if one.choices else repr(float(place))
 
 
 def _others(tried: Sequence[Tried], scenarios: Sequence[Scenario], objective: Objective) -> list[OtherNumber]:
-    """Numbers that are clearly worse with the best values than with those of the files."""
+    """Numbers that are clearly worse with the best values than before."""
     found = []
     for scenario, before, after in zip(scenarios, tried[0].numbers, tried[1].numbers, strict=True):
         for name in WATCHED:

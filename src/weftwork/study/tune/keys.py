@@ -1,4 +1,6 @@
-"""Keys of a scenario that can be tuned: numbers, yes or no, and words, each with its value now and its bounds.
+"""Keys of a scenario that can be tuned.
+
+They are numbers, flags and words, each with its present value and bounds.
 
 They are the parameters of the policies that the scenario chooses, and the keys of its sections and devices. A key that
 the scenario leaves out and that follows from the fabric has that figure as its centre: ECN thresholds from the rate of
@@ -44,7 +46,7 @@ _LEFT_OUT: Final = ("schema", "engine.", "transport.force")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TunableKey:
-    """What there is to know about a key that can be tuned.
+    """A tunable key, with its value and bounds.
 
     Attributes
     ----------
@@ -97,7 +99,10 @@ def keys_of(scenario: Scenario) -> dict[str, TunableKey]:
 
 
 def _walk(section: BaseModel, path: str) -> Iterator[tuple[str, KeyRow, Any]]:
-    """Yield path, row and value of every key of a section, and of the file that it chooses; None: it is left out."""
+    """Yield path, row and value of every key of a section.
+
+    Keys of the file that it chooses are included; None is an omitted key.
+    """
     described_rows = rows_of(type(section))
     field_of = {described.key: name for name, described in described_rows.items()}
     for name, described in described_rows.items():
@@ -114,7 +119,10 @@ def _walk(section: BaseModel, path: str) -> Iterator[tuple[str, KeyRow, Any]]:
 
 
 def _of_devices(scenario: Scenario) -> Iterator[tuple[str, KeyRow, Any]]:
-    """Yield the keys of the switch and the NIC of the fabric, each on its model of the catalogue."""
+    """Yield the keys of the fabric's switch and NIC.
+
+    Each is on its model of the catalogue.
+    """
     fabric = scenario.fabric
     for path, choice, model in (("fabric.switch", fabric.switch, switch), ("fabric.nic", fabric.nic, nic)):
         if choice is not None:
@@ -131,7 +139,7 @@ def _fields(record: BaseModel, path: str) -> Iterator[tuple[str, KeyRow, Any]]:
 
 
 def _centres(scenario: Scenario) -> dict[str, float]:
-    """What keys that are left out amount to on the links to hosts of this fabric."""
+    """Values of omitted keys on the links to hosts of this fabric."""
     fabric, transport = scenario.fabric, transport_of(scenario.transport)
     rate_bps = getattr(fabric, "link_rate_bps", None)
     if getattr(fabric, "switch", None) is None or not rate_bps:
@@ -149,7 +157,7 @@ def _centres(scenario: Scenario) -> dict[str, float]:
 
 
 def _scenario_key(path: str, described: KeyRow, value: Any, centre: float | None) -> TunableKey | None:
-    """A key of a section or device; None where its kind cannot be tuned."""
+    """A key of a section or device; None if not tunable."""
     kind = described.kind
     if isinstance(kind, Flag | Choice):
         before = NOT_SET if value is None else shown(kind.write(value))

@@ -1,4 +1,4 @@
-"""What a tuning judges by: a number of the summary, or an expression over such numbers.
+"""The objective of a tuning: a number of the summary, or an expression.
 
 An expression has numbers of the summary by their names, decimal numbers, ``+ - * /``, brackets, and `FUNCTIONS`;
 ``default(NAME)`` is the mean of a number with the values of the file. A name that is no name of Python stands in
@@ -32,12 +32,12 @@ _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[float, float], float]]]
 
 
 class NoValueError(Exception):
-    """An objective has no value for a run; the text says why."""
+    """A run without a value of the objective; the text gives the reason."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Objective:
-    """What is judged by.
+    """The objective.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Objective:
 
     @property
     def is_of_whole_runs(self) -> bool:
-        """Whether it reads a number that only a run which has ended has."""
+        """Whether it reads a number that only finished runs have."""
         return any(name in HEADLINES for name in self.names)
 
     def value(self, numbers: Mapping[str, float | None], defaults: Mapping[str, float | None]) -> float:
@@ -115,7 +115,7 @@ def _parsed(text: str, numbers: Mapping[str, object]) -> tuple[ast.expr, tuple[s
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError) as error:
-        raise _wrong([f"found '{text}', which is no expression: {error.args[0]}"]) from error
+        raise _wrong([f"found '{text}', which is not an expression: {error.args[0]}"]) from error
     names: list[str] = []
     mistakes: list[str | Mistake] = []
     _check(tree, numbers, names, mistakes)
@@ -127,7 +127,7 @@ def _parsed(text: str, numbers: Mapping[str, object]) -> tuple[ast.expr, tuple[s
 
 
 def _check(node: ast.expr, numbers: Mapping[str, object], names: list[str], mistakes: list[str | Mistake]) -> None:
-    """Collect the names of an expression and everything in it that is none of ours."""
+    """Collect the names of an expression, and its mistakes."""
     match node:
         case ast.Constant(value=bool()):
             mistakes.append(f"found '{ast.unparse(node)}', wanted a number")
@@ -183,7 +183,7 @@ def _name(node: ast.expr) -> str | None:
 
 
 def _value(node: ast.expr, numbers: Mapping[str, float | None], defaults: Mapping[str, float | None]) -> float:
-    """Walk an expression that `_check` has let through."""
+    """Evaluate an expression that `_check` has accepted."""
     name = _name(node)
     if name is not None:
         return _number(name, numbers)

@@ -1,4 +1,6 @@
-"""Parameters of a tuning: from ``--parameter`` texts to keys with ranges, and from a place in a range to a value.
+"""Parameters of a tuning.
+
+``--parameter`` texts become keys with ranges, and a place in a range becomes a value.
 
 A text is a key, a key with ``*`` for one of its names (``transport.congestion_control.*``), ``KEY=LOW..HIGH`` or
 ``KEY=A,B,C``. Without a range a number is searched from an eighth to eight times its value, within the bounds of its
@@ -61,7 +63,10 @@ class TunedKey:
         return self.known.key
 
     def value(self, place: float, floor: float | None = None) -> float:
-        """Return the number at a place of the range, from 0 to 1; above ``floor`` where there is one."""
+        """Return the number at a place of the range, from 0 to 1.
+
+        It is above ``floor`` if there is one.
+        """
         low = self.low if floor is None else min(max(self.low, floor), self.high)
         if self.is_log:
             found = math.exp(math.log(low) + place * (math.log(self.high) - math.log(low)))
@@ -71,7 +76,10 @@ class TunedKey:
         return min(max(found, low), self.high)
 
     def place(self, value: float, floor: float | None = None) -> float:
-        """Return the place of a number, from 0 to 1; the nearest end where it lies outside."""
+        """Return the place of a number, from 0 to 1.
+
+        A number outside has the place of the nearest end.
+        """
         low = self.low if floor is None else min(max(self.low, floor), self.high)
         if low >= self.high:
             return 0.0
@@ -81,7 +89,10 @@ class TunedKey:
         return (inside - low) / (self.high - low)
 
     def end(self, text: str) -> Literal["", "low", "high"]:
-        """Return the end of the range at which a value lies, where a wider range would be right."""
+        """Return the end of the range at which a value lies.
+
+        A wider range may help there.
+        """
         if self.choices:
             return ""
         place = self.place(self.known.read(text))
@@ -106,7 +117,9 @@ class TuneSpace:
     unread: Mapping[str, str]
 
     def settings(self, places: Mapping[str, float]) -> dict[str, str]:
-        """Return the texts of ``--set`` at places: a share of the range, or the number of a choice.
+        """Return the texts of ``--set`` at places.
+
+        A place is a share of the range, or the number of a choice.
 
         Parameters
         ----------
@@ -124,7 +137,10 @@ class TuneSpace:
         return found
 
     def places_before(self) -> dict[str, float] | None:
-        """Return the places of the values that the scenario has now; None where one of them is at no place."""
+        """Return the places of the scenario's present values.
+
+        None if one of them has no place.
+        """
         found: dict[str, float] = {}
         for one in self.keys:
             known = one.known
@@ -141,7 +157,7 @@ class TuneSpace:
 
 
 def space_of(known: Mapping[str, TunableKey], texts: Sequence[str]) -> TuneSpace:
-    """Find the parameters that ``--parameter`` texts name, with all mistakes.
+    """Find the parameters of ``--parameter`` texts, with all mistakes.
 
     Parameters
     ----------
@@ -189,7 +205,7 @@ def space_of(known: Mapping[str, TunableKey], texts: Sequence[str]) -> TuneSpace
 
 
 def _matching(name: str, known: Mapping[str, TunableKey]) -> list[str]:
-    """Keys that a text names; ``*`` stands for letters of one name and never for a dot."""
+    """Keys of a text, in which ``*`` never matches a dot."""
     if name in known:
         return [name]
     if "*" not in name:
@@ -219,7 +235,10 @@ def _unknown(name: str, known: Mapping[str, TunableKey]) -> Mistake:
 
 
 def _given(known: TunableKey, text: str) -> TunedKey:
-    """A key with the range or the values that the user gave; ValueError with what is wrong."""
+    """A key with the user's range or values.
+
+    ValueError gives the mistake.
+    """
     low_text, dots, high_text = (part.strip() for part in text.partition(".."))
     if not dots:
         choices = tuple(dict.fromkeys(split_values(text)))
@@ -238,13 +257,16 @@ def _given(known: TunableKey, text: str) -> TunedKey:
 
 
 def _derived(known: TunableKey) -> TunedKey:
-    """A key with the range that follows from its value and its row; ValueError where none does."""
+    """A key with the range from its value and its row.
+
+    ValueError if there is none.
+    """
     if known.options:
         return TunedKey(known=known, choices=known.options)
     if known.now is None:
-        raise ValueError("is not set, so that no range follows; give --parameter KEY=LOW..HIGH")
+        raise ValueError("is not set, so it has no default range; give --parameter KEY=LOW..HIGH")
     if known.now <= 0:
-        raise ValueError(f"is {known.before}, so that no range follows; give --parameter KEY=LOW..HIGH")
+        raise ValueError(f"is {known.before}, so it has no default range; give --parameter KEY=LOW..HIGH")
     low, high = known.now / FACTOR, known.now * FACTOR
     if known.is_whole and low < 1:
         low = 0.0
@@ -258,7 +280,10 @@ def _derived(known: TunableKey) -> TunedKey:
 
 
 def _in_order(found: Mapping[str, TunedKey], given: set[str], known: Mapping[str, TunableKey]) -> list[TunedKey]:
-    """Tuned keys with their floors, each floor first; a derived range keeps the order to a value that stays."""
+    """Tuned keys with their floors, each floor first.
+
+    A derived range keeps the order to a value that stays.
+    """
     made = dict(found)
     for upper, lower in ORDERED.items():
         high, low = made.get(upper), made.get(lower)
@@ -276,7 +301,7 @@ def _in_order(found: Mapping[str, TunedKey], given: set[str], known: Mapping[str
 
 
 def _rounded(value: float, *, is_whole: bool) -> float:
-    """Round to a few digits, and to a whole number where only these are right."""
+    """Round to a few digits, and to a whole number for whole keys."""
     if value == 0:
         return 0.0
     digits = DIGITS - 1 - math.floor(math.log10(abs(value)))

@@ -1,4 +1,4 @@
-"""What is asked of a tuning: scenarios, parameters, an objective, and how many runs may be spent."""
+"""The question of a tuning: scenarios, parameters, objective, and runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["TuneQuestion"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuneQuestion:
-    """What is asked of a tuning.
+    """The question of a tuning.
 
     Attributes
     ----------

@@ -1,4 +1,6 @@
-"""Which places are tried next: one small interface, and Optuna's tree of Parzen estimators behind it.
+"""Choice of the next places to try.
+
+A small interface, with Optuna's tree of Parzen estimators behind it.
 
 A sampler sees each number as a place from 0 to 1 and each choice as a number from 0 on. It is asked for a batch before
 any of the batch is told, so that what it proposes depends neither on how many runs go side by side nor on who ends
@@ -26,36 +28,41 @@ SEED: Final = 1  # chosen: any; the same for all, so that a tuning is a function
 
 
 class Sampler(Protocol):
-    """Proposes places and hears what came of them; less is better."""
+    """A sampler proposes places and takes their scores; less is better."""
 
     @property
     def label(self) -> str:
-        """Name and version: a tuning goes on only under the same."""
+        """Name and version.
+
+        A tuning continues only with the same sampler.
+        """
 
     def ask(self) -> tuple[int, Mapping[str, float]]:
-        """Propose places by key, with a number by which the answer is told."""
+        """Propose places by key, with the number for the answer."""
 
     def tell(self, asked: int, score: float | None) -> None:
-        """Take the score of what was asked; None where it has none."""
+        """Take the score of a proposal; None if it has none."""
 
     def add(self, places: Mapping[str, float], score: float) -> None:
-        """Take the score of places that somebody else chose."""
+        """Take the score of places that the sampler did not choose."""
 
 
 def refuse_without_optuna() -> None:
-    """Say how to install Optuna where it is missing.
+    """Say how to install Optuna, if it is missing.
 
     Raises
     ------
     ConfigError : with what to do
     """
     if importlib.util.find_spec("optuna") is None:
-        text = "Optuna is not installed, which chooses the values; install it by: pip install 'weftwork[plan]'"
+        text = "Optuna, which chooses the values, is not installed; install it with: pip install 'weftwork[plan]'"
         raise ConfigError("weftwork tune", [Mistake(path="optuna", text=text)])
 
 
 class TreeSampler:
-    """Optuna's TPE, one Parzen estimator for each parameter; trials under way count as bad (constant liar).
+    """Optuna's TPE, one Parzen estimator for each parameter.
+
+    Trials in progress count as bad (constant liar).
 
     Parameters
     ----------
@@ -92,7 +99,10 @@ class TreeSampler:
         return trial.number, {key: float(trial.params[key]) for key in self._distributions}
 
     def tell(self, asked: int, score: float | None) -> None:
-        """Take a score; a trial without one counts as worse than all that have one."""
+        """Take a score.
+
+        A trial without one counts as worse than all others.
+        """
         trial = self._under_way.pop(asked)
         if score is None:
             self._study.tell(trial, state=self._optuna.trial.TrialState.PRUNED)

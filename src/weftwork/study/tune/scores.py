@@ -1,4 +1,6 @@
-"""From the numbers of runs to scores: seeds are averaged, scenarios joined, and gains paired by seed.
+"""Scores from the numbers of runs.
+
+Seeds are averaged, scenarios joined, and gains paired by seed.
 
 The objective of a run is a number. Its mean over the seeds, over the mean with the values of the file, is the ratio of
 a scenario; the score of several scenarios is the geometric mean of their ratios. Of one scenario whose objective is 0
@@ -22,7 +24,7 @@ __all__ = ["Scale", "estimate_of", "scale_of"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scale:
-    """What scores are relative to.
+    """The reference of scores.
 
     Attributes
     ----------
@@ -53,7 +55,7 @@ class Scale:
 
 
 def scale_of(values: Sequence[Sequence[float]], files: Sequence[str]) -> Scale:
-    """Make the scale from the objectives with the values of the files.
+    """Make the scale from the objectives with the files' values.
 
     Parameters
     ----------
@@ -72,8 +74,8 @@ def scale_of(values: Sequence[Sequence[float]], files: Sequence[str]) -> Scale:
     mistakes = [
         Mistake(
             path="--objective",
-            text=f"is {mean:g} with the values of {file}, and several scenarios are joined by ratios to it, which take"
-            " a number above 0; add a constant, such as '1 + pauses'",
+            text=f"is {mean:g} with the values of {file}, but the ratios that join several scenarios need a number"
+            " above 0; add a constant, such as '1 + pauses'",
         )
         for mean, file in zip(means, files, strict=True)
         if mean <= 0
@@ -82,6 +84,9 @@ def scale_of(values: Sequence[Sequence[float]], files: Sequence[str]) -> Scale:
 
 
 def estimate_of(differences: Sequence[float]) -> SeedEstimate:
-    """Mean of differences that are paired by seed, with its 95 % interval by Student's t."""
+    """Mean of paired differences with its 95 % interval.
+
+    Differences are paired by seed; the interval is Student's t.
+    """
     mean, low, high = interval(differences)
     return SeedEstimate(mean=mean) if len(differences) == 1 else SeedEstimate(mean=mean, low=low, high=high)

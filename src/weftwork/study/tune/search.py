@@ -1,4 +1,6 @@
-"""Tune a scenario: search on some seeds, choose among the finalists on others, measure the gain on fresh ones.
+"""Tune a scenario.
+
+Search on some seeds, choose among finalists on others, and measure the gain on fresh ones.
 
 Trial 0 has the values of the files. Trials are asked for in batches of `BATCH`, whatever the number of workers. The
 best trial of a search is partly the luckiest (the winner's curse), so the gain is never taken from the seeds that
@@ -54,7 +56,7 @@ FINALISTS: Final = 3  # chosen: one more costs as many runs as a trial, and the 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuneStart:
-    """What a tuning is about to do: how many parameters, trials and runs, and how many runs go side by side."""
+    """A tuning before it starts: its numbers, and its parallel runs."""
 
     parameters: int
     trials: int
@@ -65,7 +67,7 @@ class TuneStart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuneProgress:
-    """How far a tuning is.
+    """Progress of a tuning.
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ class TuneProgress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuneRun:
-    """A tuning that has ended.
+    """A finished tuning.
 
     Attributes
     ----------
@@ -116,7 +118,7 @@ def run_tune(
     on_start: Callable[[TuneStart], None] | None = None,
     on_progress: Callable[[TuneProgress], None] | None = None,
 ) -> TuneRun:
-    """Search the parameters of scenarios for the best objective, and measure what the best values gain.
+    """Search the parameters for the best objective, and measure the gain.
 
     The first Ctrl-C ends it; runs that are whole are kept, and the same call with the same folder goes on.
 
@@ -182,10 +184,13 @@ def _workers(outcomes: Outcomes | None) -> AbstractContextManager[Outcomes]:
 
 
 def _space(question: TuneQuestion, scenarios: Sequence[Scenario]) -> TuneSpace:
-    """Parameters of the first scenario, which all others have to have."""
+    """Parameters of the first scenario, which all others must have."""
     space = space_of(keys_of(scenarios[0]), question.parameters)
     mistakes = [
-        Mistake(path=f"--parameter {one.key}", text=f"is no key of {other.source}, and all files share the parameters")
+        Mistake(
+            path=f"--parameter {one.key}",
+            text=f"is not a key of {other.source}, but all files must have the parameters",
+        )
         for other in scenarios[1:]
         for one in space.keys
         if one.key not in keys_of(other)
@@ -204,7 +209,7 @@ def _refuse_counts(question: TuneQuestion, scenarios: Sequence[Scenario]) -> Non
     ]
     last = 2 * question.seeds + question.fresh
     mistakes += [
-        Mistake(path="--seeds", text=f"found {last} from {one.engine.seed} on, wanted all of them up to {MAX_SEED}")
+        Mistake(path="--seeds", text=f"found {last} seeds from {one.engine.seed} on, wanted none above {MAX_SEED}")
         for one in scenarios
         if one.engine.seed + last > MAX_SEED
     ]
@@ -221,7 +226,10 @@ def _runs_at_most(question: TuneQuestion, space: TuneSpace) -> int:
 def _document(
     question: TuneQuestion, scenarios: Sequence[Scenario], overrides: Mapping[str, str], space: TuneSpace, label: str
 ) -> dict[str, object]:
-    """What is written down of the tuning; more trials and another objective go on in the same folder."""
+    """The written description of the tuning.
+
+    More trials or another objective continue in the same folder.
+    """
     points = [
         points_of(0, scenario, file, overrides, seeds=range(1), user_code=question.user_code)[0]
         for scenario, file in zip(scenarios, question.files, strict=True)
@@ -239,7 +247,7 @@ def _document(
 
 
 def _told(on_progress: Callable[[TuneProgress], None] | None, wanted: int) -> Callable[..., None]:
-    """Return a function that turns counts into progress with the time left."""
+    """Return a function that converts counts to progress with the time left."""
     began_s = time.monotonic()
 
     def tell(search: _TuneSearch, ended: int, kept: int) -> None:
@@ -258,7 +266,7 @@ def _told(on_progress: Callable[[TuneProgress], None] | None, wanted: int) -> Ca
 
 
 class _TuneSearch:
-    """The state of a tuning: its trials so far, and what they are judged by."""
+    """The state of a tuning: its trials, and the basis of their scores."""
 
     def __init__(
         self,
@@ -279,12 +287,12 @@ class _TuneSearch:
 
     @property
     def sign(self) -> float:
-        """1 where less is better, and -1 where more is."""
+        """1 if less is better, -1 if more is better."""
         return -1.0 if self.objective is not None and self.objective.is_larger_better else 1.0
 
     @property
     def best_change(self) -> float | None:
-        """Change of the score from trial 0 to the best so far; None where none is better."""
+        """Change of the score from trial 0 to the best, or None."""
         known = [one.score for one in self.trials if one.score is not None]
         if not known or not known[0] or not self.scale.is_ratio:
             return None
@@ -301,7 +309,7 @@ class _TuneSearch:
         )  # fmt: skip
 
     def _first(self, runs_folder: Path) -> Objective:
-        """Run trial 0, from which the objective and the scale follow."""
+        """Run trial 0, which determines the objective and the scale."""
         question = self.question
         (tried,) = self.runs.run([Asked(number=0, settings={})], runs_folder, first_seed=0, seeds=question.seeds)
         if not tried.numbers:
@@ -322,7 +330,7 @@ class _TuneSearch:
         return objective
 
     def _search(self, runs_folder: Path, objective: Objective) -> None:
-        """Ask for batches, run what is new in each, and tell all of it in the order of the trials."""
+        """Ask for batches, run new trials, and report all in order."""
         while len(self.trials) < self.question.trials:
             count = min(BATCH, self.question.trials - len(self.trials))
             asked = [self.sampler.ask() for _ in range(count)]
@@ -364,7 +372,7 @@ class _TuneSearch:
         )
 
     def _again(self, number: int, places: Mapping[str, float], values: Mapping[str, str], earlier: int) -> TuneTrial:
-        """A trial with the values of an earlier one, which is not run again."""
+        """A trial with the values of an earlier one, without a second run."""
         known = self.trials[earlier]
         return TuneTrial(
             number=number, values=values, places=dict(places), status=known.status, reason=known.reason,
@@ -372,7 +380,10 @@ class _TuneSearch:
         )  # fmt: skip
 
     def _confirmed(self, objective: Objective) -> Confirmed:
-        """Choose among the finalists on seeds of their own, then run the best and its neighbours on fresh ones."""
+        """Choose among the finalists, then run the best and its neighbours.
+
+        Finalists have their own seeds; the best runs on fresh seeds.
+        """
         question = self.question
         finalists = self._finalists()
         chosen = 0
@@ -406,7 +417,10 @@ class _TuneSearch:
         )
 
     def _finalists(self) -> list[TuneTrial]:
-        """Trials with values of their own whose score is better than that of the files, the best first."""
+        """Trials with a better score than the files' values, the best first.
+
+        Trials with the values of an earlier one are left out.
+        """
         least = self.trials[0].score
         known = [
             (self.sign * one.score, one)
@@ -417,7 +431,10 @@ class _TuneSearch:
         return [one for _, one in sorted(known, key=lambda pair: (pair[0], pair[1].number))[:FINALISTS]]
 
     def _chosen(self, numbers: Sequence[int], tried: Sequence[Tried], objective: Objective) -> int:
-        """Number of the trial with the best score on the seeds of the finalists; 0 where the files' values are."""
+        """Number of the best trial on the finalists' seeds.
+
+        0 if the files' values are best.
+        """
         means = means_of(tried[0])
         scores: dict[int, float] = {}
         for number, one in zip(numbers, tried, strict=True):

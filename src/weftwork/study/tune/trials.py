@@ -1,4 +1,6 @@
-"""Runs of a tuning: choices of values become points of a pool, and their folders become numbers.
+"""Runs of a tuning.
+
+Choices of values become points of a pool, and their folders become numbers.
 
 A choice has a run for each scenario and seed, on the road of every sweep: `weftwork.study.pool`. What was run before
 is read and not run again.
@@ -37,7 +39,10 @@ class DiskFullError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """A choice of values that is to be run: its number, which orders the folders, and its settings."""
+    """A choice of values to run.
+
+    It has its settings, and a number that orders the folders.
+    """
 
     number: int
     settings: Mapping[str, str]
@@ -45,7 +50,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tried:
-    """What came of a choice.
+    """The outcome of a choice.
 
     Attributes
     ----------
@@ -61,7 +66,7 @@ class Tried:
 
 @dataclass(kw_only=True)
 class Runs:
-    """Runs choices of values on the pool.
+    """Runs of choices of values on the pool.
 
     Attributes
     ----------
@@ -84,7 +89,7 @@ class Runs:
     repeated: int = 0
 
     def run(self, asked: Sequence[Asked], folder: Path, *, first_seed: int, seeds: int) -> list[Tried]:
-        """Run choices that differ from each other, each with every scenario and seed.
+        """Run distinct choices, each with every scenario and seed.
 
         Parameters
         ----------
@@ -172,7 +177,7 @@ def objectives_of(
     if not tried.numbers:
         raise NoValueError(tried.reason)
     if tried.status != "complete" and (tried.status != "stopped" or objective.is_of_whole_runs):
-        raise NoValueError(f"a run is {tried.status}, so that its numbers are partial")
+        raise NoValueError(f"a run is {tried.status}, so its numbers are partial")
     return [
         [objective.value({name: one["value"] for name, one in numbers.items()}, means) for numbers in of_file]
         for of_file, means in zip(tried.numbers, defaults, strict=True)
@@ -180,7 +185,10 @@ def objectives_of(
 
 
 def means_of(tried: Tried) -> list[dict[str, float | None]]:
-    """Of each scenario the means of its numbers over the seeds; None for a number that a seed does not have."""
+    """Means of each scenario's numbers over the seeds.
+
+    None for a number that a seed lacks.
+    """
     found = []
     for of_file in tried.numbers:
         means: dict[str, float | None] = {}

@@ -1,4 +1,4 @@
-"""The scenarios with the best values, complete, as `weftwork run` takes them."""
+"""Complete scenarios with the best values, ready for `weftwork run`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Predictions against what others measured: published rows as scenarios, errors, the scorecard and its page."""
+"""Predictions against published measurements.
+
+It has published rows as scenarios, errors, the scorecard and its page.
+"""

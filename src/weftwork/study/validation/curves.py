@@ -1,4 +1,6 @@
-"""Published curves of nccl-tests as scores: one server, and AWS p5 over the network.
+"""Published curves of nccl-tests as scores.
+
+They are of one server, and of AWS p5 over the network.
 
 Each row is a scenario with a section ``collective`` on the servers of the table, which `weftwork collective` runs too,
 here on the flow engine. Its algorithm and protocol are those that NCCL's tuner takes (`weftwork.workload.collectives.
@@ -43,23 +45,23 @@ _SERVER_GPUS: Final = 8
 _JUDGED_GPUS: Final = 64  # after what the network adds was fitted on 16
 _AZURE: Final = "Azure AI benchmarking guide"
 _CONTRADICTION: Final = (
-    "At 64 MiB this server has 203 GB/s and Azure's, the one that was fitted, 167: the two tables contradict each "
-    "other by as much as Weftwork is off there."
+    "At 64 MiB this server has 203 GB/s. The similar server of Azure, to which a constant was fitted, has 167 GB/s. "
+    "The two tables contradict each other by as much as the error of Weftwork there."
 )
 _P5_NAIVE: Final = "line rate of the NICs"
 _P5_SOURCE: Final = "public measurements on AWS p5"
 _P5_FIT: Final = "the same fabric with 16 GPUs: latency of a step, flush, cost of a peer, rate of NICs"
 _BLIND_NOTE: Final = (
-    "A step of LL128 over the network takes less than the 79 us that NCCL is told of EFA, by a third or more: so rings"
-    " in LL128 come out too slow, the more so the more servers they pass."
+    "A step of LL128 over the network takes less than the 79 us that NCCL assumes for EFA, by a third or more. Rings "
+    "in LL128 therefore come out too slow, and more so over more servers."
 )
 _DIP_NOTE: Final = (
-    "The measured curve dips by 8 to 14 % where NCCL's tuner leaves LL128 for Simple, at 256 MiB among 16 GPUs and at"
-    " 1 GiB among 64; Weftwork's dips there too, since it takes what the tuner takes."
+    "The measured curve dips by 8 to 14 % where NCCL's tuner changes from LL128 to Simple, at 256 MiB among 16 GPUs "
+    "and at 1 GiB among 64. Weftwork's curve dips there too, since it follows the tuner."
 )
 _SMALL_NOTE: Final = (
-    "The tree that an all-reduce takes among 64 GPUs up to 112 MiB comes out too fast: pieces of LL128 share what a"
-    " channel carries, which the program of the tree does not know."
+    "The tree of an all-reduce among 64 GPUs up to 112 MiB comes out too fast: pieces of LL128 share the capacity of "
+    "a channel, which the program of the tree does not model."
 )
 _AZURE_FIT: Final = "the curves of one server in the Azure AI benchmarking guide (launch, NVLink)"
 
@@ -94,23 +96,29 @@ class CurveRow:
 
     @property
     def group(self) -> GroupShape:
-        """Who takes part."""
+        """The ranks of the collective."""
         domain = self.domain_gpus
         return GroupShape(members=self.gpus, per_domain=min(self.gpus, domain), domain_gpus=domain)
 
     @property
     def method(self) -> Method:
-        """What NCCL's tuner takes, by what it is told of the network."""
+        """The method of NCCL's tuner, with NCCL's figures of the network."""
         return chosen_method(self.operation, self.group, self.size_bytes, self._known_figures)
 
     @property
     def figures(self) -> CollectiveFigures:
-        """Of the servers and their network, which calibration may have changed."""
+        """Figures of the servers and their network.
+
+        A calibration may have changed them.
+        """
         return P5_FITTED.on(self._known_figures) if self.is_calibrated else self._known_figures
 
     @property
     def _known_figures(self) -> CollectiveFigures:
-        """As NCCL is told them; a launch of the user's own calibration is one of them."""
+        """Figures as NCCL knows them.
+
+        A launch of the user's calibration is one of them.
+        """
         return calibrated_figures(_figures(self.server), self._own)
 
     @property
@@ -118,7 +126,7 @@ class CurveRow:
         return read_calibration(Path(self.calibration)) if self.calibration else None
 
     def scenario(self) -> dict[str, Any]:
-        """The scenario of the row, as the tree of a YAML file that `weftwork run` takes."""
+        """The scenario of the row, as a tree of YAML for `weftwork run`."""
         figures, method = self.figures, self.method
         found = program(method, self.group, self.size_bytes, figures)
         own = latencies(method, self.operation, self.group, self.size_bytes, figures)
@@ -149,7 +157,7 @@ class CurveRow:
         }  # fmt: skip
 
     def predicted_s(self) -> float:
-        """What a run of the scenario says.
+        """Predicted time by a run of the scenario.
 
         Raises
         ------
@@ -165,7 +173,10 @@ class CurveRow:
         return found.time_ps / SECOND_PS
 
     def naive_s(self) -> float:
-        """What the naive rule says: NVLink's signalling rate in one server, all NIC ports between servers."""
+        """Time of the naive rule.
+
+        NVLink's signalling rate in one server, all NIC ports between servers.
+        """
         bus = float(bus_bandwidth_factor(self.operation, self.gpus))
         if self.gpus <= self.domain_gpus:
             raw_bps = float(GPUS[str(SERVERS[self.server].value("gpu"))].value("scale_up_rate_bps"))
@@ -176,7 +187,7 @@ class CurveRow:
         return self.size_bytes * 8 * bus / (rate_bps * self.domain_gpus)
 
     def point(self) -> Point:
-        """Run it and put it beside the measured time."""
+        """Run it, and compare it with the measured time."""
         return Point(
             name=self.name.removeprefix("another "),
             measured_s=self.measured_s,
@@ -190,12 +201,12 @@ def _bytes(count: int | None) -> str | None:
 
 
 def _settings(tree: dict[str, Any]) -> dict[str, str]:
-    """Sections of a tree as ``--set`` takes them."""
+    """Sections of a tree in the form of ``--set``."""
     return {key: json.dumps(value) for key, value in tree.items() if key not in {"schema", "name"}}
 
 
 def rows_of(key: str) -> tuple[CurveRow, ...]:
-    """All rows of a set of the scorecard, those of all its curves.
+    """All rows of a set of the scorecard, from all its curves.
 
     Parameters
     ----------
@@ -212,7 +223,7 @@ def rows_of(key: str) -> tuple[CurveRow, ...]:
 
 
 def one_server() -> tuple[Score, ...]:
-    """All-reduces of eight GPUs: the curves that were fitted, and one of another laboratory."""
+    """All-reduces of eight GPUs: the fitted curves, and one of another laboratory."""
     fitted, others = ([row.point() for row in rows] for rows in (_fitted_rows(), _other_rows()))
     naive = "NVLink's signalling rate"
     return (
@@ -375,7 +386,7 @@ def _taken_s(row: dict[str, Any]) -> float:
 
 
 def size_words(size_bytes: int) -> str:
-    """A size of a whole number of KiB, MiB or GiB as people write it; others in bytes."""
+    """A size in whole KiB, MiB or GiB, else in bytes."""
     for unit, name in ((1 << 30, "GiB"), (_MIB, "MiB"), (1 << 10, "KiB")):
         if size_bytes >= unit and size_bytes % unit == 0:
             return f"{size_bytes // unit} {name}"

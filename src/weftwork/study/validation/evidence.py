@@ -1,4 +1,6 @@
-"""Sets of the scorecard that came later: MLPerf, LLM Foundry, LUMI, DeepSeek-V3, and fabrics compared by sign.
+"""Later sets of the scorecard.
+
+They are MLPerf, LLM Foundry, LUMI, DeepSeek-V3, and fabrics compared by sign.
 
 Nothing is fitted on them. Goals were set before the first run: those of recipes of dense models, and 5 points more for
 clocks, fabrics and software of another year that nobody published; none where a rule or a link of ours is untested.
@@ -19,8 +21,8 @@ __all__ = ["EVIDENCE"]
 _CONSTANT: Final = "vTrain 39.1B (efficiency of matrix products), one server at Azure (NVLink)"
 _MLPERF: Final = "MLPerf Training, results of NVIDIA, mlcommons/training_results_v3.1, v4.0 and v5.1"
 _TOO_FAST: Final = (
-    "Every row but one comes out too fast, by 10 to 18 %, most on 10,000 GPUs: with one or two micro batches a stage "
-    "little is left that hides latency, stragglers and the update."
+    "Every row but one comes out too fast, by 10 to 18 %, most on 10,000 GPUs: with one or two micro batches a stage, "
+    "little work hides latency, stragglers and the update."
 )
 _WITHIN: Final = (
     "All five rows are within 5 %, and the error grows with the number of GPUs: 512 GB200 come out 1 % too slow, 5,120 "
@@ -28,55 +30,58 @@ _WITHIN: Final = (
 )
 _PACKED: Final = (
     "A known failure: with one sequence a replica (64 and 1,024 GPUs) an iteration takes 1.6 to 1.7 times as long as "
-    "Weftwork says. It counts neither the small products of the adapters nor casts to FP8 whose scales are agreed on "
-    "between GPUs (FP8_REDUCE_AMAX, which some of the configurations set); both are launched one by one."
+    "Weftwork predicts. Weftwork counts neither the small products of the adapters nor casts to FP8 with scales that "
+    "the GPUs agree on (FP8_REDUCE_AMAX, set by some of the configurations). Both are launched one by one."
 )
 _OLD_ATTENTION: Final = (
     "A known failure: rows come out too fast, by 20 % in BF16 in the median and by up to 35 %, most with 8,192 tokens "
-    "and more. The table was measured before PyTorch 2.0, as its source notes; fused attention is taken at what "
-    "FlashAttention-2 reaches on an H100."
+    "and more. The table was measured before PyTorch 2.0, as its source notes. Weftwork assumes for fused attention "
+    "the rate of FlashAttention-2 on an H100."
 )
 _H100_NETWORK: Final = (
-    "The network of the H100 servers is not published; rows on 16 to 64 GPUs have the errors of those on 8 with as "
-    "many tokens."
+    "The network of the H100 servers is not published; rows on 16 to 64 GPUs have the errors of the rows on 8 GPUs "
+    "with as many tokens."
 )
 _FORTY: Final = (
-    "An A100 of 40 GB counts as one of 80 GB, whose memory is faster: its rows come out 8 % too fast in the mean, "
-    "those of 80 GB 2 %."
+    "An A100 of 40 GB counts as an A100 of 80 GB, whose memory is faster: rows of 40 GB come out 8 % too fast on "
+    "average, rows of 80 GB 2 %."
 )
 _STEP: Final = "1b on 32 GPUs was measured a fifth slower than on 16 and 64 GPUs; the source does not say why."
 _DIES: Final = (
-    "The links between dies are taken as one domain of 50 GB/s a die, which nobody measured for us; matrix products "
-    "of 2023 are taken to reach what those of ROCm 6.2 do."
+    "The links between dies are modelled as one domain of 50 GB/s a die, which nobody has measured for this "
+    "scorecard; matrix products of 2023 are assumed to reach the rates of ROCm 6.2."
 )
-_ONE_ROW: Final = "One row, of GPU hours over weeks: whatever was not training makes the measured time longer."
+_ONE_ROW: Final = "One row, of GPU hours over weeks: all time outside training makes the measured time longer."
 _KEPT_TOKENS: Final = (
-    "Weftwork counts 109.8 GB of a GPU of 80: it keeps the tokens that experts got in 16 bits, where the report keeps "
-    "8, and no key says so; the row's scenario allows as much."
+    "Weftwork counts 109.8 GB of a GPU of 80 GB: it keeps the tokens of the experts in 16 bits and the report in 8, "
+    "and no key sets this; the scenario of the row allows that much memory."
 )
 _FOUND_FREE: Final = (
-    "Plans, batches, sizes and placements are chosen where a source is silent. Training jobs on HPN and DCN+, that of "
-    "MegaScale and the all-reduces of Meta take servers in random order, as a scheduler finds them free. In order, "
-    "little collides: the ratios of HPN and MegaScale are then 1.00, that of Meta's uplinks 1.03, and E-ECMP is slower "
-    "(0.91). Over five seeds of the random order LLaMa-7B has 1.07 to 1.14, LLaMa-13B 1.17 to 1.22, GPT3-175B 1.01 to "
-    "1.02, E-ECMP 1.19 to 1.41 and Meta's uplinks 1.21 to 1.63; MegaScale has 1.10 to 1.13 over four."
+    "Plans, batches, sizes and placements are chosen if a source does not give them. The training jobs on HPN and "
+    "DCN+, the job of MegaScale and the all-reduces of Meta take servers in random order, as a scheduler finds them "
+    "free. In order, few flows collide: the ratios of HPN and MegaScale are then 1.00, the ratio of Meta's uplinks is "
+    "1.03, and E-ECMP is slower (0.91). Over five seeds of the random order LLaMa-7B has 1.07 to 1.14, LLaMa-13B 1.17 "
+    "to 1.22, GPT3-175B 1.01 to 1.02, E-ECMP 1.19 to 1.41 and Meta's uplinks 1.21 to 1.63; MegaScale has 1.10 to 1.13 "
+    "over four."
 )
 _NO_DIFFERENCE: Final = (
     "A known failure: Weftwork sees hardly any difference between HPN and DCN+ for GPT3-175B, whose gradients are a "
-    "small part of its time, and none for an all-reduce, whose servers are in order; in random order it is 0.998, and "
-    "the all-gather 0.947. Polarized hashes and other jobs, of which the paper speaks, are not in the scenarios."
+    "small part of its time, and none for an all-reduce, whose servers are in order; in random order the ratio is "
+    "0.998, and 0.947 for the all-gather. The scenarios have neither polarized hashes nor other jobs, which the paper "
+    "mentions."
 )
 _FORWARDED: Final = (
-    "Rail-only: bytes for other rails go over NVLink in one piece, before the network begins. In four pieces, the "
-    "default, which overlap, the all-to-all takes 1.01 times as long, which counts as equal."
+    "Rail-only: bytes for other rails go over NVLink in one piece, before the network begins. In four overlapping "
+    "pieces, the default, the all-to-all takes 1.01 times as long, which counts as equal."
 )
 _META: Final = (
-    "Meta: switches hash at 1:1 in both rows, and every connection has one queue pair, but for E-ECMP. The 30 % were "
-    "lost under pinned paths, for which hashed ones stand here; how much uplinks of 1:2 brought back is not published."
+    "Meta: switches hash at 1:1 in both rows, and every connection has one queue pair, except with E-ECMP. The loss "
+    "of 30 % was under pinned paths, which hashed paths represent here; the gain from uplinks of 1:2 is not "
+    "published."
 )
 _NO_NUMBER: Final = (
-    "MegaScale publishes that rails reduce conflicts, and no number: any ratio above 1.02 has its sign, and no error "
-    "is counted."
+    "MegaScale publishes that rails reduce conflicts, but no number: any ratio above 1.02 has the right sign, and no "
+    "error is counted."
 )
 _FOUNDRY: Final = "MosaicML LLM Foundry, mosaicml/llm-foundry, scripts/train/benchmarking"
 

@@ -1,4 +1,6 @@
-"""Throughputs of LLM Foundry as cases: dense GPTs of 125 million to 65 billion parameters under FSDP.
+"""Throughputs of LLM Foundry as cases: dense GPTs under FSDP.
+
+The models have 125 million to 65 billion parameters.
 
 Rules for all rows of the table, so that no row has a constant of its own:
 - Every layer is sharded over all GPUs (FULL_SHARD: ZeRO 3), and the next one is gathered while this one computes.
@@ -54,7 +56,7 @@ def llm_foundry(system: str, precision: str) -> tuple[Case, ...]:
 
 
 def foundry_case(row: Mapping[str, Any]) -> Case:
-    """One row of the table, or one of a user's in its columns."""
+    """One row of the table, or a user's row in its columns."""
     layers, hidden, heads = SHAPES[row["model"]]
     shape = {"layers": layers, "hidden": hidden, "attention_heads": heads, "sequence": row["sequence"]}
     made = dense_gpt(shape, VOCABULARY).model_copy(

@@ -1,4 +1,6 @@
-"""MLPerf Training results of NVIDIA as cases: iterations of language models on 8 to 11,616 GPUs.
+"""MLPerf Training results of NVIDIA as cases.
+
+They are iterations of language models on 8 to 11,616 GPUs.
 
 Rules for all rows of the table, so that no row has a constant of its own:
 - A submission's ``config_*.sh`` gives plan and batch, its log the seconds. The rest is that of recipes of dense models
@@ -51,7 +53,7 @@ def mlperf(benchmark: Benchmark) -> tuple[Case, ...]:
 
 
 def mlperf_case(row: Mapping[str, Any]) -> Case:
-    """One row of the table, or one of a user's in its columns."""
+    """One row of the table, or a user's row in its columns."""
     is_lora = row["benchmark"].endswith("lora")
     chunks = row["chunks"] or 1
     made = model(BENCHMARKS[row["benchmark"]])

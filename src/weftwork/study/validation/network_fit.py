@@ -1,4 +1,6 @@
-"""What a network adds to NCCL's own figures on AWS p5, fitted on 16 GPUs, and how far off the closed form is by scale.
+"""Network figures of AWS p5 beyond NCCL's own, fitted on 16 GPUs.
+
+It also has the error of the closed form by scale.
 
 Four figures of networks.toml are fitted at once on all sizes of an all-reduce, an all-gather and an all-to-all: the
 latency of a step, what Simple waits besides for its flush, the cost of a peer of an all-to-all and the share of the
@@ -36,7 +38,7 @@ STARTS: Final = ((57.0, 105.0, 4.4, 0.94), (75.0, 75.0, 2.8, 0.967), (45.0, 95.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkFit:
-    """Fields of `CollectiveFigures` that were fitted."""
+    """The fitted fields of `CollectiveFigures`."""
 
     nic_latency_ps: int
     nic_flush_ps: int
@@ -44,7 +46,7 @@ class NetworkFit:
     network_share: float
 
     def on(self, figures: CollectiveFigures) -> CollectiveFigures:
-        """Figures with these in place of theirs."""
+        """Figures with the fitted fields in place of their own."""
         return replace(
             figures,
             nic_latency_ps=self.nic_latency_ps,
@@ -61,14 +63,14 @@ P5_FITTED: Final = NetworkFit(
 
 
 def p5_figures() -> CollectiveFigures:
-    """Figures of AWS p5, with the headers and the path of the fabric of the scorecard's rows."""
+    """Figures of AWS p5, with headers and path of the scorecard's rows."""
     model = node("p5")
     found = collective_figures(model.server, nic_port_rate_bps=model.nic_port_rate_bps)
     return replace(found, payload_share=PAYLOAD_SHARE, network_latency_ps=PATH_PS)
 
 
 def fit_p5() -> NetworkFit:
-    """Fit the four figures by the least mean absolute error of the closed form."""
+    """Fit the four figures by the closed form's mean absolute error."""
 
     def made(x: NDArray[np.float64]) -> NetworkFit:
         latency_us, flush_us, peer_us, share = (abs(float(value)) for value in x)

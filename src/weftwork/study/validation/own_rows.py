@@ -1,4 +1,6 @@
-"""A user's own rows as sets of the scorecard: by the rules of the packaged rows, and scored as they are.
+"""A user's own rows as sets of the scorecard.
+
+The rules of the packaged rows apply, and each row is scored.
 
 Leaves out: columns and templates (`weftwork.study.validation.row_formats`).
 """
@@ -48,7 +50,7 @@ _COLUMNS: Final = {"virtual_stages": "chunks"}  # of the bridge's table, where t
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Read:
-    """A row, the format that it was read by, and its file."""
+    """A row with its format and its file."""
 
     row: TableRow
     name: str
@@ -96,7 +98,9 @@ def format_named(key: str) -> Format:
 
 
 def own_sets(file: Path, key: str | None = None) -> tuple[OwnRows, ...]:
-    """Read a user's rows; those of Megatron-Bridge's columns as a set of each family, where no set is named.
+    """Read a user's rows.
+
+    Without a named set, rows in Megatron-Bridge's columns form a set of each family.
 
     Parameters
     ----------
@@ -156,7 +160,7 @@ def own_rows(file: Path, key: str | None = None) -> OwnRows:
 
 
 def _format_of(text: str, file: Path) -> Format:
-    """The format that the head of a table tells."""
+    """The format of a table by its head."""
     names = head_of(text)
     found = format_of_head(names)
     if found is None:
@@ -171,12 +175,12 @@ def _format_of(text: str, file: Path) -> Format:
             "wanted the columns operation and server, or a set before --data, such as 'weftwork validate"
             f" nccl-p5-all-reduce --data {file}'; sets of curves: {', '.join(sets)}"
         )
-        raise ConfigError(str(file), [Mistake(path="head", text=f"does not say of which operation it is; {wanted}")])
+        raise ConfigError(str(file), [Mistake(path="head", text=f"does not name its operation; {wanted}")])
     return found
 
 
 def curve_rows(rows: Sequence[TableRow], made: Format, file: Path) -> list[CurveRow]:
-    """Rows of a format of curves that were read elsewhere.
+    """Rows of a format of curves that another reader has read.
 
     Parameters
     ----------
@@ -200,7 +204,7 @@ def curve_rows(rows: Sequence[TableRow], made: Format, file: Path) -> list[Curve
 
 
 def _unknown_head(names: Sequence[str]) -> Mistake:
-    """Why no format fits a head, by the one whose columns it has most of."""
+    """The mistake of an unknown head, with the format closest to it."""
 
     def misses(made: Format) -> tuple[int, list[str], list[str]]:
         known = [column.name for column in made.columns]
@@ -212,7 +216,7 @@ def _unknown_head(names: Sequence[str]) -> Mistake:
     _, missing, strange = misses(near)
     parts = [f"{', '.join(missing)} missing"] if missing else []
     parts += [f"{', '.join(strange) or 'nothing'} unknown"] if strange else []
-    text = f"these columns are of no set; nearest is '{near.name}' ({'; '.join(parts) or 'an empty file'})"
+    text = f"no set has these columns; nearest is '{near.name}' ({'; '.join(parts) or 'an empty file'})"
     return Mistake(path="head", text=f"{text}; wanted one of {', '.join(FORMATS)}, which --template SET prints")
 
 
@@ -349,7 +353,7 @@ def _uet_small(read: _Read) -> _Made:
     row = read.row
     cells, wrong = row.cells, []
     if cells["hosts"] != _SMALL_HOSTS:
-        text = f"found {cells['hosts']}, wanted {_SMALL_HOSTS}, the fat tree of this set"
+        text = f"found {cells['hosts']}, wanted {_SMALL_HOSTS}, the hosts of this set's fat tree"
         wrong.append(row.wrong("hosts", text, str(_SMALL_HOSTS)))
     wanted = {"lone": (1, 1), "incast": (2, _SMALL_HOSTS - 1), "permutation": (_SMALL_HOSTS, _SMALL_HOSTS)}
     least, most = wanted[cells["pattern"]]
@@ -357,7 +361,7 @@ def _uet_small(read: _Read) -> _Made:
         span = f"{least} to {most}" if most > least else str(least)
         wrong.append(row.wrong("flows", f"found {cells['flows']}, wanted {span} for {cells['pattern']}"))
     if cells["least_tail_us"] > cells["most_tail_us"]:
-        wrong.append(row.wrong("most_tail_us", "is below least_tail_us, wanted at least as much"))
+        wrong.append(row.wrong("most_tail_us", "is below least_tail_us, wanted at least that value"))
     if wrong:
         raise _wrong(wrong)
     return [small_row(cells)], []
@@ -422,7 +426,7 @@ _BUILDERS: Final[Mapping[str, Callable[[_Read], _Made]]] = {
 
 
 def _feasible(row: TableRow, case: Case) -> Case:
-    """The case, if its plan can be.
+    """The case, if its plan is feasible.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Scores and scenarios of a user's own rows, on the road of the packaged sets.
+"""Scores and scenarios of a user's own rows, as for the packaged sets.
 
 Leaves out: how rows are read (`weftwork.study.validation.own_rows`).
 """
@@ -21,7 +21,7 @@ __all__ = ["OwnSource", "own_scores", "write_own_scenarios"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnSource:
-    """What is known of a user's rows besides the rows.
+    """Facts about a user's rows besides the rows.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ def own_scores(
     processes: int = 2,
     progress: Progress | None = None,
 ) -> tuple[Score, ...]:
-    """Predict a user's rows and score them, each file or family as a set.
+    """Predict and score a user's rows, each file or family as a set.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def _with_calibration(own: OwnRows, calibration: str) -> tuple[OwnRow, ...]:
 
 
 def write_own_scenarios(folder: Path, sets: Sequence[OwnRows], *, calibration: str = "") -> int:
-    """Write the scenarios that a user's rows are predicted by.
+    """Write the scenarios of a user's rows.
 
     Parameters
     ----------

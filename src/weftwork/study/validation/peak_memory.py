@@ -1,4 +1,4 @@
-"""Peaks of memory that other people measured, as models and plans, beside what Weftwork counts for them.
+"""Measured memory peaks as models and plans, and Weftwork's counts for them.
 
 A program's allocator says what it has given away (``allocated``) or what it has taken from the GPU (``reserved``).
 Neither has what CUDA and NCCL take beside it, so that the count is compared without ``RESERVED_BYTES``.
@@ -106,7 +106,7 @@ def peak_rows() -> tuple[PeakRow, ...]:
 
 
 def counted_bytes(row: PeakRow) -> int:
-    """What Weftwork counts of a row, without what is reserved beside the allocator."""
+    """Weftwork's count of a row, without reserves outside the allocator."""
     if row.stage is None:
         found = fullest_stage(row.model, row.plan, has_flash_attention=row.has_flash_attention)
     else:
@@ -133,7 +133,7 @@ def _row(cells: dict[str, Any]) -> PeakRow:
 
 
 def _choices(source: str, cells: dict[str, Any]) -> dict[str, Any]:
-    """What all rows of a source have in common."""
+    """Choices that all rows of a source share."""
     if source == "zero-bubble":
         return {"has_balanced_ends": True, "zero": 0, "gradient_bytes": 4}
     if source == "torchtitan":
@@ -150,7 +150,7 @@ def _degrees(cells: dict[str, Any]) -> str:
 
 
 def _shape(name: str) -> Model:
-    """The model of a row: from the catalogue, or as the source prints it."""
+    """The model of a row, from the catalogue or from the source."""
     if name not in _SHAPES:
         return model(name).model_copy(update={"has_dropout": False})
     width = {"is_gated": False, "has_tied_embeddings": False, "has_dropout": True, "vocabulary": _WORDS}

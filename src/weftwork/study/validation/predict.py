@@ -1,4 +1,4 @@
-"""How long Weftwork says that a published iteration takes: its scenario, on the road of every run.
+"""Weftwork's time of a published iteration, by a run of its scenario.
 
 Leaves out: what the scenario says (`weftwork.study.validation.row_scenario`).
 """
@@ -33,7 +33,7 @@ _PARTS: Final = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
-    """One iteration.
+    """The prediction of one iteration.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Prediction:
 
 
 def predict(case: Case, overrides: Mapping[str, str] | None = None) -> Prediction:
-    """Read the scenario of a row, run it, and say how long an iteration takes.
+    """Read the scenario of a row, run it, and return the iteration time.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Published iterations as cases: a row of a table becomes a model, a plan, a cluster and the software of its time.
+"""Published iterations as cases.
+
+A row of a table becomes a model, a plan, a cluster and the software of its time.
 
 Rules for all rows of a table, so that no row has a constant of its own:
 - All: gradients of two bytes, FP16 in the older jobs and BF16 in the recipes (grad_reduce_in_fp32 is false).
@@ -65,7 +67,7 @@ Family = Literal["dense-fp8", "dense-nvfp4", "experts", "gpt-oss"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedCluster:
-    """What a job runs on.
+    """The cluster of a job.
 
     Attributes
     ----------
@@ -80,13 +82,15 @@ class PublishedCluster:
 
     @property
     def gpu(self) -> Gpu:
-        """That of the server."""
+        """GPU of the server."""
         return gpu(str(SERVERS[self.node].value("gpu")))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One published iteration, as its table and the rules above say; `row_scenario` writes it as a scenario.
+    """One published iteration, by its table and the rules above.
+
+    `row_scenario` writes it as a scenario.
 
     Attributes
     ----------
@@ -114,12 +118,15 @@ class Case:
 
     @property
     def gpu(self) -> Gpu:
-        """That of the server."""
+        """GPU of the server."""
         return self.cluster.gpu
 
     @property
     def configuration(self) -> str:
-        """A model on a GPU in a precision, of which there may be rows of several releases and plans."""
+        """A model on a GPU in a precision.
+
+        It may have rows of several releases and plans.
+        """
         return f"{self.model.name} on {self.gpu.name} in {self.plan.precision}"
 
 
@@ -247,7 +254,7 @@ def bridge(family: Family) -> tuple[tuple[Case, ...], tuple[Excluded, ...]]:
 
 
 def bridge_of(rows: Iterable[Mapping[str, Any]], family: Family) -> tuple[tuple[Case, ...], tuple[Excluded, ...]]:
-    """Those rows of a table of the summary's columns that are of a family.
+    """Rows of one family from a table in the summary's columns.
 
     Parameters
     ----------
@@ -264,7 +271,7 @@ def bridge_of(rows: Iterable[Mapping[str, Any]], family: Family) -> tuple[tuple[
             continue
         name = _row_name(row)
         if MODELS.get(row["model"]) not in CATALOGUE:
-            reason = "its layers (compressed attention, hyper-connections) are none of Weftwork's"
+            reason = "Weftwork does not model its layers (compressed attention, hyper-connections)"
             excluded.append(Excluded(name=name, reason=reason))
             continue
         cases.append(_bridge(row, name))
@@ -272,13 +279,16 @@ def bridge_of(rows: Iterable[Mapping[str, Any]], family: Family) -> tuple[tuple[
 
 
 def bridge_cluster(gpu_name: str, gpus: int) -> PublishedCluster:
-    """The servers of a recipe: of a rack of 72 GPUs 64 are used where a job has more than 64."""
+    """The servers of a recipe.
+
+    A job of more than 64 GPUs uses 64 of the 72 GPUs of a rack.
+    """
     is_rack = gpu_name.startswith("gb") and gpus > _RACK_GPUS
     return PublishedCluster(node=BRIDGE_NODES[gpu_name.upper()], gpus=gpus, domain_gpus=_RACK_GPUS if is_rack else 0)
 
 
 def bridge_family(row: Mapping[str, Any]) -> Family:
-    """Which of the sets of Megatron-Bridge a row belongs to."""
+    """The set of Megatron-Bridge to which a row belongs."""
     if row["model"].startswith("GPT OSS"):
         return "gpt-oss"
     if not row["model"].startswith("LLAMA"):

@@ -35,14 +35,16 @@ _PLAN: Final = ("gpus", "sequence", "micro_batch", "global_batch", "tensor", "pi
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowRecipe:
-    """A recipe, and the keys of its plan that the row has otherwise: the row ran with these."""
+    """A recipe, and the keys of its plan that the row changed."""
 
     recipe: Recipe
     differs: tuple[str, ...]
 
 
 def recipe_of(row: Mapping[str, Any]) -> RowRecipe:
-    """Find the recipe of a row: of its release, model, GPU and precision the one whose plan is nearest.
+    """Find the recipe of a row.
+
+    Of its release, model, GPU and precision, it is the recipe with the nearest plan.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ def recipe_of(row: Mapping[str, Any]) -> RowRecipe:
     found = [one for one in of_release if (one.model, one.gpu, one.precision) == wanted]
     if not found:
         there = sorted({f"{one.gpu} {one.precision}" for one in of_release if one.model == wanted[0]})
-        text = f"found {wanted[1]} {wanted[2]}, of which release {release} has no recipe for {wanted[0]}; wanted "
+        text = f"found {wanted[1]} {wanted[2]}, but release {release} has no such recipe for {wanted[0]}; wanted "
         raise ConfigError("row", [Mistake(path="system", text=text + (", ".join(there) or "another model"))])
     closest = min(found, key=lambda one: len(_differs(one, row)))
     return RowRecipe(recipe=closest, differs=_differs(closest, row))

@@ -1,4 +1,4 @@
-"""What a format of a user's own rows is, and how its columns are written."""
+"""Formats of a user's own rows, and their columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["GPUS", "Format", "number", "whole", "word"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Format:
-    """What a table of one kind has.
+    """The format of a table.
 
     Attributes
     ----------

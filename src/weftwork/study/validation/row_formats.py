@@ -1,4 +1,6 @@
-"""The formats of rows that a user may bring: columns of the packaged sets, what each says, and rows as examples.
+"""The formats of a user's own rows.
+
+They have the columns of the packaged sets, their meanings, and example rows.
 
 Besides the format of each set there are two that name everything themselves: ``iterations`` and ``curves``.
 Leaves out: how a row becomes a case (`weftwork.study.validation.own_rows`).
@@ -45,7 +47,7 @@ _BATCHES: Final = (
 )
 _SHAPE: Final = (
     whole("hidden", "Width of the model."),
-    whole("attention_heads", "Heads, which divide the width."),
+    whole("attention_heads", "Attention heads; a divisor of the width."),
     whole("layers", "Layers."),
     whole("sequence", "Tokens of a sequence."),
 )
@@ -57,14 +59,17 @@ _VTRAIN: Final = (
     *_BATCHES,
     *_SHAPE,
     _TENSOR,
-    whole("data", "Copies of the model: tensor x data x pipeline are the GPUs."),
+    whole("data", "Copies of the model; tensor x data x pipeline is the number of GPUs."),
     _PIPELINE,
     number("iteration_ms", "Measured time of an iteration, milliseconds."),
     _server("hgx-a100-4x200g"),
     _software("megatron-deepspeed"),
 )
 _SC21: Final = (
-    number("parameters_billion", "Of a model of the table: 1.7, 7.5, 39.1, 145.6 or 529.6; else any other number."),
+    number(
+        "parameters_billion",
+        "Size of a model of the table: 1.7, 7.5, 39.1, 145.6 or 529.6; any other number for another model.",
+    ),
     _SHAPE[1],
     _SHAPE[0],
     _SHAPE[2],
@@ -73,20 +78,24 @@ _SC21: Final = (
     GPUS,
     _BATCHES[0],
     _SHAPE[3],
-    whole("vocabulary", "Words, padding included."),
+    whole("vocabulary", "Words of the vocabulary, padding included."),
     number("tflop_per_s_per_gpu", "For people; it is not read.", optional=True),
     number("iteration_s", "Measured time of an iteration, seconds."),
-    whole("micro_batch", "Sequences of one pass; without it that of the published script, else 1.", optional=True),
-    whole("virtual_stages", "On each stage; without it those of the published script, else 1.", optional=True),
+    whole("micro_batch", "Sequences of one pass; by default the value of the published script, else 1.", optional=True),
+    whole(
+        "virtual_stages",
+        "Virtual stages on each stage; by default the value of the published script, else 1.",
+        optional=True,
+    ),
     _server("dgx-a100"),
     _software("megatron-2021"),
 )
 _BRIDGE: Final = (
-    word("release", "Of Megatron-Bridge, such as 26.06; it decides the generation of software."),
-    word("model", "As the summary calls it.", tuple(BRIDGE_MODELS)),
+    word("release", "Release of Megatron-Bridge, such as 26.06; it decides the generation of software."),
+    word("model", "Name in the performance summary.", tuple(BRIDGE_MODELS)),
     word("system", "Kind of GPU.", tuple(BRIDGE_NODES)),
     GPUS,
-    word("precision", "Numbers that matrices are multiplied in.", tuple(BRIDGE_PRECISIONS)),
+    word("precision", "Number format of matrix products.", tuple(BRIDGE_PRECISIONS)),
     *_BATCHES,
     _SHAPE[3],
     _TENSOR,
@@ -99,22 +108,27 @@ _BRIDGE: Final = (
     number("model_tflop_per_s_per_gpu", "For people; it is not read.", optional=True),
 )
 _ITERATIONS: Final = (
-    word("model", "Of the catalogue (`weftwork list model`), or a config.json beside the table."),
+    word("model", "Model of the catalogue (`weftwork list model`), or a config.json beside the table."),
     word("node", "Server of the catalogue.", _NODES),
     GPUS,
     *_BATCHES,
     number("seconds", "Measured time of an iteration, seconds."),
-    whole("sequence", "Tokens of a sequence; without it those that the model was made for.", optional=True),
+    whole("sequence", "Tokens of a sequence; by default the sequence of the model.", optional=True),
     whole("tensor", "Ranks that split every matrix; without it 1.", optional=True),
     whole("context", "Ranks that split a sequence; without it 1.", optional=True),
     whole("pipeline", "Stages that split the layers; without it 1.", optional=True),
     whole("expert", "Ranks over which experts are spread; without it 1.", optional=True),
-    whole("virtual_stages", "On each stage; without it 1.", optional=True),
-    word("zero", "What is sharded; without it 1.", ("0", "1", "2", "3"), optional=True),
-    word("recompute", "What is computed again; without it none.", ("none", "selective", "full"), optional=True),
-    word("precision", "Of matrix products; without it bf16.", ("bf16", "fp8", "mxfp8", "nvfp4"), optional=True),
-    word("gradients", "Numbers of gradients; without it fp32.", ("bf16", "fp32"), optional=True),
-    word("sequence_parallel", "Without it true.", ("true", "false"), optional=True),
+    whole("virtual_stages", "Virtual stages on each stage; without it 1.", optional=True),
+    word("zero", "ZeRO stage; without it 1.", ("0", "1", "2", "3"), optional=True),
+    word("recompute", "Recomputation of activations; without it none.", ("none", "selective", "full"), optional=True),
+    word(
+        "precision",
+        "Number format of matrix products; without it bf16.",
+        ("bf16", "fp8", "mxfp8", "nvfp4"),
+        optional=True,
+    ),
+    word("gradients", "Number format of gradients; without it fp32.", ("bf16", "fp32"), optional=True),
+    word("sequence_parallel", "Sequence parallelism; without it true.", ("true", "false"), optional=True),
     _software("plain"),
 )
 
@@ -124,14 +138,19 @@ def _curve(operation: str, server: str, gpus: str) -> tuple[TableColumn, ...]:
         return f"; without it {value}" if value else ""
 
     return (
-        word("operation", f"As nccl-tests names it{default(operation)}.", OPERATIONS, optional=bool(operation)),
+        word(
+            "operation",
+            f"Operation by its name in nccl-tests{default(operation)}.",
+            OPERATIONS,
+            optional=bool(operation),
+        ),
         whole("gpus", f"GPUs that take part{default(gpus)}.", optional=bool(gpus)),
         whole("size_bytes", "Size as nccl-tests counts it."),
-        number("seconds", "Measured time, out of place; or one of the next four.", optional=True),
-        number("time_us", "The same in microseconds.", optional=True),
-        number("time_ns", "The same in nanoseconds.", optional=True),
+        number("seconds", "Measured time, out of place; or give one of the next four columns.", optional=True),
+        number("time_us", "Measured time in microseconds.", optional=True),
+        number("time_ns", "Measured time in nanoseconds.", optional=True),
         number("algorithm_bandwidth_gbyte_per_s", "Size over time.", optional=True),
-        number("bus_bandwidth_gbyte_per_s", "As nccl-tests defines it.", optional=True),
+        number("bus_bandwidth_gbyte_per_s", "Bus bandwidth as nccl-tests defines it.", optional=True),
         word("server", f"Server of the catalogue{default(server)}.", _NODES, optional=bool(server)),
     )
 
@@ -143,23 +162,23 @@ _ONE_SERVER: Final = (
 )
 _UET: Final = (
     whole("link_gbps", "Rate of all links, Gb/s."),
-    whole("message_bytes", "Of each flow."),
-    whole("paths", "Entropies of a flow."),
+    whole("message_bytes", "Message of each flow, bytes."),
+    whole("paths", "Entropy values of a flow."),
     word("control", "Congestion control of the catalogue.", ("nscc", "rccc", "none")),
     number("tail_fct_us", "Measured completion of the last flow, microseconds."),
-    number("min_fct_us", "Of the first flow; it is not scored.", optional=True),
+    number("min_fct_us", "Completion of the first flow, microseconds; it is not scored.", optional=True),
 )
 _UET_SMALL: Final = (
-    word("pattern", "Who sends to whom.", ("lone", "incast", "permutation")),
+    word("pattern", "Traffic pattern.", ("lone", "incast", "permutation")),
     word("load_balancing", "Path selection.", ("oblivious", "bitmap", "reps", "mixed")),
-    whole("hosts", "1024: the fat tree of the published runs."),
-    whole("flows", "That run; of a permutation 1024."),
-    whole("message_bytes", "Of each flow."),
+    whole("hosts", "Always 1024, the fat tree of the published runs."),
+    whole("flows", "Flows of the run; 1024 for a permutation."),
+    whole("message_bytes", "Message of each flow, bytes."),
     whole("link_gbps", "Rate of all links, Gb/s."),
-    number("least_tail_us", "Completion of the last flow, the least of several runs, microseconds."),
-    number("most_tail_us", "The most of several runs; the mean of both is scored."),
+    number("least_tail_us", "Completion of the last flow, least of several runs, microseconds."),
+    number("most_tail_us", "Completion of the last flow, most of several runs; the mean of both is scored."),
 )
-_OF_PACKETS: Final = "A row runs on the packet engine; it has no scenario, since the model's packets are no RoCEv2."
+_OF_PACKETS: Final = "A row runs on the packet engine; it has no scenario, since the model's packets are not RoCEv2."
 
 
 def _table(name: str, *, where: Callable[[Mapping[str, Any]], bool] = lambda _: True) -> Callable[[], list[Any]]:
@@ -167,7 +186,7 @@ def _table(name: str, *, where: Callable[[Mapping[str, Any]], bool] = lambda _: 
 
 
 def _general_iterations() -> list[dict[str, Any]]:
-    """The rows of SC 2021 in columns that name everything."""
+    """The rows of SC 2021 with a column for everything."""
     return [
         {
             "model": case.model.name, "node": case.cluster.node, "gpus": case.cluster.gpus,
@@ -182,7 +201,7 @@ def _general_iterations() -> list[dict[str, Any]]:
 
 
 def _general_curves() -> list[dict[str, Any]]:
-    """Large all-reduces on AWS p5 in columns that name everything."""
+    """Large all-reduces on AWS p5 with a column for everything."""
     return [
         {
             "operation": "all-reduce", "gpus": row["gpus"], "size_bytes": row["size_bytes"],
@@ -199,7 +218,7 @@ def _bridge(family: str, where: Callable[[Mapping[str, Any]], bool]) -> Format:
         title="an iteration in the columns of Megatron-Bridge's performance summary",
         columns=_BRIDGE,
         examples=_table("megatron-bridge", where=where),
-        notes=("What the columns do not say follows from the recipes of the release, as for the packaged rows.",),
+        notes=("Values without a column are from the recipes of the release, as for the packaged rows.",),
     )
 
 
@@ -231,7 +250,7 @@ FORMATS: Final[dict[str, Format]] = {
             title="an iteration: model, GPUs, plan, seconds",
             columns=_ITERATIONS,
             examples=_general_iterations,
-            notes=("What hides behind computation has the defaults of a scenario.",),
+            notes=("The overlap of communication with computation has the defaults of a scenario.",),
         ),
         Format(
             name="curves",
@@ -288,7 +307,7 @@ FORMATS: Final[dict[str, Format]] = {
             title="a sprayed permutation of 8,192 hosts by the Ultra Ethernet reference model",
             columns=_UET,
             examples=_table("htsim-permutation-8192-hosts", where=lambda row: row["message_bytes"] <= 2_000_000),
-            notes=(_OF_PACKETS, "A row of 2 MB takes some seconds of CPU time, one of 16 MB minutes."),
+            notes=(_OF_PACKETS, "A row of 2 MB takes some seconds of CPU time, a row of 16 MB minutes."),
         ),
         *EVIDENCE_FORMATS,
     )
@@ -296,7 +315,9 @@ FORMATS: Final[dict[str, Format]] = {
 
 
 def format_of_head(names: Sequence[str]) -> Format | None:
-    """The format that a head is of: the first one whose needed columns are there and that knows all of them.
+    """The first format that fits a head.
+
+    Its required columns are in the head, and it knows all columns of the head.
 
     Parameters
     ----------
@@ -311,7 +332,7 @@ def format_of_head(names: Sequence[str]) -> Format | None:
 
 
 def template(made: Format) -> str:
-    """A table with some packaged rows, and above it what each column says.
+    """A table of packaged rows, with the meaning of each column above it.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Formats of a user's own rows in the columns of the further evidence: MLPerf, LLM Foundry, runs, comparisons."""
+"""Formats of a user's own rows in the columns of the later evidence.
+
+The sets are MLPerf, LLM Foundry, runs and comparisons.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +26,20 @@ _BATCH: Final = (
     whole("sequence", "Tokens of a sequence."),
 )
 _MLPERF: Final = (
-    word("round", "Of MLPerf Training, for people."),
-    word("benchmark", "As MLPerf names it, with the size of Llama 3.1.", tuple(BENCHMARKS)),
+    word("round", "Round of MLPerf Training, for people."),
+    word("benchmark", "Benchmark by its name in MLPerf, with the size of Llama 3.1.", tuple(BENCHMARKS)),
     word("system", "Kind of GPU.", tuple(SYSTEM_NODES)),
     GPUS,
-    word("precision", "Numbers that matrices are multiplied in.", tuple(PRECISIONS)),
+    word("precision", "Number format of matrix products.", tuple(PRECISIONS)),
     *_PLAN,
     whole("context", "Ranks that split a sequence."),
     whole("chunks", "Virtual stages on each stage; without it 1.", optional=True),
     *_BATCH,
-    whole("has_layer_graphs", "1: CUDA graphs of layers.", has_zero=True),
+    whole("has_layer_graphs", "1 with CUDA graphs of layers, else 0.", has_zero=True),
     number("iteration_s", "Measured time of an iteration, seconds."),
 )
 _FOUNDRY: Final = (
-    word("system", "GPU and its memory, as the table says it.", tuple(SYSTEMS)),
+    word("system", "GPU and its memory, as in the table.", tuple(SYSTEMS)),
     GPUS,
     word("model", "A shape of LLM Foundry.", tuple(SHAPES)),
     whole("parameters", "For people; it is not read.", optional=True),
@@ -44,9 +47,9 @@ _FOUNDRY: Final = (
     _BATCH[0],
     whole("accumulation", "Micro batches of an iteration."),
     _BATCH[1],
-    word("precision", "Numbers that matrices are multiplied in.", ("BF16", "FP8")),
-    whole("has_pure_precision", "1: gradients are summed in 16 bits.", has_zero=True),
-    whole("has_recomputation", "1: whole layers are computed again.", has_zero=True),
+    word("precision", "Number format of matrix products.", ("BF16", "FP8")),
+    whole("has_pure_precision", "1 with gradients summed in 16 bits, else 0.", has_zero=True),
+    whole("has_recomputation", "1 with recomputation of whole layers, else 0.", has_zero=True),
     number("tokens_per_s", "Measured tokens per second of the job."),
 )
 _RUNS: Final = (
@@ -64,10 +67,10 @@ _RUNS: Final = (
     number("iteration_s", "Measured time of an iteration, seconds."),
 )
 _SIGNS: Final = (
-    word("comparison", "Of the packaged ones, whose two fabrics it takes.", COMPARISONS),
+    word("comparison", "Packaged comparison, which gives the two fabrics.", COMPARISONS),
     GPUS,
-    word("bound", "For people: exact, up to or about; over: only known to be larger than the ratio."),
-    number("ratio", "Measured time on the other fabric over that on the authors' own."),
+    word("bound", "Exact, up to or about, for people; over if the ratio is only a lower bound."),
+    number("ratio", "Measured time on the other fabric over the time on the authors' fabric."),
 )
 
 
@@ -81,7 +84,7 @@ def _mlperf(key: str, benchmark: str) -> Format:
         title="an iteration of a benchmark of MLPerf Training",
         columns=_MLPERF,
         examples=_rows("mlperf-training", lambda row: row["benchmark"].startswith(benchmark)),
-        notes=("What the columns do not say follows from NVIDIA's configurations, as for the packaged rows.",),
+        notes=("Values without a column are from NVIDIA's configurations, as for the packaged rows.",),
     )
 
 
@@ -101,7 +104,7 @@ def _run(key: str, system: str) -> Format:
         title="a single run",
         columns=_RUNS,
         examples=_rows("training-runs", lambda row: row["system"] == system),
-        notes=("What the columns do not say is declared as for the packaged rows.",),
+        notes=("Values without a column are declared, as for the packaged rows.",),
     )
 
 

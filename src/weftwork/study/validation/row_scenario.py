@@ -1,4 +1,6 @@
-"""A published iteration as a scenario that anybody can run: YAML, and the model beside it where no catalogue has it.
+"""A published iteration as a scenario that anybody can run.
+
+It is YAML, with the model as a file if no catalogue has it.
 
 Rules for all rows, so that no row has a fabric of its own:
 - Published iterations rarely say what their fabric was. The scenario's has no bottleneck but the NICs: one leaf (above
@@ -60,7 +62,7 @@ _KEYS: Final = {  # of `training`, by the field of `Parallelism`
 
 
 def write_row(case: Case, folder: Path) -> Path:
-    """Write the scenario of a row, and what lies beside it.
+    """Write the scenario of a row, and its model file.
 
     Parameters
     ----------
@@ -77,17 +79,17 @@ def write_row(case: Case, folder: Path) -> Path:
 
 
 def file_name(case: Case) -> str:
-    """What the scenario of a row is called as a file."""
+    """File name of a row's scenario."""
     return yaml_name(case.name)
 
 
 def yaml_name(name: str) -> str:
-    """A name for people as that of a file."""
+    """A name for people as a file name."""
     return f"{re.sub(r'[^A-Za-z0-9.]+', '-', name).strip('-')}.yaml"
 
 
 def files_of(case: Case) -> dict[str, str]:
-    """All files of a row by their names: the scenario, and the model where the catalogue does not have it."""
+    """All files of a row by name: the scenario, and its model file."""
     tree = training_tree(case.name, case.model, case.plan, case.cluster, case.software, calibration=case.calibration)
     if case.memory_bytes:
         tree["training"]["memory"] = f"{case.memory_bytes}B"
@@ -101,7 +103,7 @@ def files_of(case: Case) -> dict[str, str]:
 def training_tree(
     name: str, model: Model, plan: Parallelism, cluster: PublishedCluster, software: Software, *, calibration: str = ""
 ) -> dict[str, Any]:
-    """The scenario of a training job on a fabric without a bottleneck, as a tree.
+    """A training job on a fabric without a bottleneck, as a tree.
 
     Parameters
     ----------
@@ -145,7 +147,10 @@ def _hosts(cluster: PublishedCluster) -> dict[str, Any]:
 
 
 def _plan(plan: Parallelism) -> dict[str, Any]:
-    """Keys of ``training`` for a plan; what a default may decide otherwise tomorrow is always said."""
+    """Keys of ``training`` for a plan.
+
+    Keys with a default that may change are always written.
+    """
     usual = Parallelism()
     found: dict[str, Any] = {
         key: getattr(plan, field)
@@ -177,7 +182,7 @@ def _software(made: Software) -> str | dict[str, Any]:
 
 
 def _config(made: Model) -> str:
-    """A dense GPT as Hugging Face writes it."""
+    """A dense GPT in the format of Hugging Face."""
     tree: Mapping[str, Any] = {
         "_name_or_path": made.name,
         "model_type": "gpt2",

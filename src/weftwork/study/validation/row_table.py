@@ -1,4 +1,6 @@
-"""A user's table of measurements: CSV with a head of known columns, read with all its mistakes at once.
+"""A user's table of measurements.
+
+It is CSV with a head of known columns, read with all its mistakes at once.
 
 Lines that begin with ``#`` and empty lines are skipped; cells may be in quotes. Leaves out: other separators.
 """
@@ -49,7 +51,10 @@ class TableColumn:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableRow:
-    """One line: its number in the file, and its cells by column; None where an optional one is empty."""
+    """One line: its number in the file, and its cells by column.
+
+    An empty optional cell is None.
+    """
 
     line: int
     cells: Mapping[str, Any]
@@ -152,13 +157,16 @@ def shown_names(columns: Sequence[TableColumn]) -> str:
 
 
 def head_of(text: str) -> list[str]:
-    """Names in the head of a table; empty where there is none."""
+    """Names in the head of a table; empty without a head."""
     head, _ = _lines(text)
     return [] if head is None else head[1]
 
 
 def _lines(text: str) -> tuple[tuple[int, list[str]] | None, list[tuple[int, list[str]]]]:
-    """The head and the rows, each with its line; every line is a row of its own."""
+    """The head and the rows, each with its line number.
+
+    Every line is a row.
+    """
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -168,7 +176,7 @@ def _lines(text: str) -> tuple[tuple[int, list[str]] | None, list[tuple[int, lis
 
 
 def _cell(column: TableColumn, cell: str) -> tuple[Any, tuple[str, str | None] | None]:
-    """The value of a cell, or what is wrong with it and a fix."""
+    """The value of a cell, or its mistake with a fix."""
     shown = repr(cell if len(cell) <= _SHOWN else f"{cell[:_SHOWN]}...")
     if not cell:
         return None, None if column.optional else (f"found nothing, wanted {_wanted(column)}", None)

@@ -22,7 +22,7 @@ _TIE: Final = 0.02  # chosen: two times that differ by less count as equal; publ
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """One measurement and what is said about it. Times are seconds.
+    """One measurement and its prediction, in seconds.
 
     Attributes
     ----------
@@ -46,26 +46,32 @@ class Point:
 
     @property
     def error(self) -> float:
-        """Predicted over measured, less one; 0 where predicted is over a published lower bound."""
+        """Predicted over measured, less one.
+
+        0 if the prediction is above a published lower bound.
+        """
         if self.is_over and self.predicted_s >= self.measured_s:
             return 0.0
         return self.predicted_s / self.measured_s - 1
 
     @property
     def naive_error(self) -> float:
-        """Of the naive rule."""
+        """Error of the naive rule."""
         return self.naive_s / self.measured_s - 1
 
     @property
     def has_same_sign(self) -> bool:
-        """Whether both ratios say that the same side is faster, or that neither is; for sets of comparisons."""
+        """Whether both ratios have the same sign; for sets of comparisons.
+
+        Two ratios that count as equal have the same sign.
+        """
         published = _sign(self.measured_s) or int(self.is_over)
         return published == _sign(self.predicted_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Excluded:
-    """A row that is not in the score, and why."""
+    """A row outside the score, and the reason."""
 
     name: str
     reason: str
@@ -73,7 +79,9 @@ class Excluded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanRank:
-    """Where the plan that was measured fastest stands in the predicted order, 1 being first.
+    """Rank of the plan that was measured fastest in the predicted order.
+
+    1 is the first.
 
     Attributes
     ----------
@@ -91,7 +99,10 @@ class PlanRank:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subset:
-    """A part of a set: its rows, mean absolute error, and median of the signed errors."""
+    """A part of a set: rows, mean absolute error, and bias.
+
+    The bias is the median of the signed errors.
+    """
 
     name: str
     points: int
@@ -101,7 +112,9 @@ class Subset:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeftOut:
-    """What a set's error is when a constant is fitted to its rows, but never to the configuration that is judged.
+    """Error of a set with a constant fitted to all other configurations.
+
+    The judged configuration is never in the fit.
 
     Attributes
     ----------
@@ -170,7 +183,7 @@ class Score:
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """Of all points."""
+        """Errors of all points."""
         return tuple(point.error for point in self.points)
 
     @property
@@ -200,7 +213,10 @@ class Score:
 
     @property
     def rank_correlation(self) -> float | None:
-        """Spearman's, of predicted and measured times; None for few points or where one of them does not vary."""
+        """Spearman's rank correlation of predicted and measured times.
+
+        None for few points, or if one of the two does not vary.
+        """
         measured = [point.measured_s for point in self.points]
         predicted = [point.predicted_s for point in self.points]
         if len(self.points) < _ENOUGH or len(set(measured)) == 1 or len(set(predicted)) == 1:
@@ -209,21 +225,24 @@ class Score:
 
     @property
     def is_reached(self) -> bool | None:
-        """Whether MAPE is within the tolerance, as computed and not as printed; None without a tolerance."""
+        """Whether MAPE is within the tolerance, by the unrounded value.
+
+        None without a tolerance.
+        """
         return None if self.tolerance is None else self.mape <= self.tolerance
 
     @property
     def beats_naive(self) -> bool:
-        """Whether the naive rule does worse."""
+        """Whether the naive rule has the larger error."""
         return self.mape < self.naive_mape
 
     @property
     def same_signs(self) -> int:
-        """Points whose ratio has the sign of the published one."""
+        """Number of points with the sign of the published ratio."""
         return sum(point.has_same_sign for point in self.points)
 
     def plan_ranks(self) -> tuple[PlanRank, ...]:
-        """The rank of the measured best plan of every job that was measured with more than one plan."""
+        """Rank of the plan measured fastest, for every job with several plans."""
         jobs = sorted({point.plan_set for point in self.points if point.plan_set})
         groups = {job: [point for point in self.points if point.plan_set == job] for job in jobs}
         return tuple(rank_of_best(job, points) for job, points in groups.items() if len(points) > 1)
@@ -239,7 +258,9 @@ def _sign(ratio: float) -> int:
 
 
 def rank_of_best(plan_set: str, points: Sequence[Point]) -> PlanRank:
-    """Rank the plan that was measured fastest by its predicted time; ties count against it.
+    """Rank by predicted time of the plan measured fastest.
+
+    Ties count against it.
 
     Parameters
     ----------

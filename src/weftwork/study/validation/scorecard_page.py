@@ -1,4 +1,4 @@
-"""The scorecard as a page of the documents, and the lines of its table for the command line.
+"""The scorecard as a documentation page, and as lines of a table.
 
 Leaves out: figures; the numbers are few.
 """
@@ -22,7 +22,7 @@ _WORST_SHOWN: Final = 10
 _INTRODUCTION: Final = """\
 # Scorecard: how far an answer can be trusted
 
-What Weftwork says to iterations and collectives that others measured and published. This page is written by
+Weftwork's predictions for iterations and collectives that others measured and published. This command writes the page:
 
 ```sh
 weftwork validate --full --page docs/models/scorecard.md
@@ -31,26 +31,26 @@ weftwork validate --full --page docs/models/scorecard.md
 The error of a row is predicted over measured time, less one; MAPE is the mean of absolute errors, the rank
 correlation is Spearman's. *Calibration*: constants were fitted on these rows. *Declared*: an input, such as the
 software generation or the CPU time of an operation, was read from these rows or from the recipes behind them.
-*Blind*: neither. Beside each set stands a naive rule; a model that loses to it is not worth its code.
-Rows of a set of comparisons are ratios: the time on one fabric over that on another, of which the sign counts.
+*Blind*: neither. Each set has a naive rule for comparison; a model that loses to it is not worth its code.
+Rows of a set of comparisons are ratios: the time on one fabric over the time on another. Only their sign is judged.
 Sources and terms: `src/weftwork/data/published/README.md` and `NOTICE`.
 
-An iteration is predicted by running a scenario, on the road of every other run.
+An iteration is predicted by running a scenario, as in every other run.
 `weftwork validate sc21 --write-scenarios rows` writes the scenarios of a set; `weftwork run` on one of them gives the
-number that stands here.
+number on this page.
 """
 _OWN_INTRODUCTION: Final = """\
 # Your own rows: how far an answer can be trusted
 
-What Weftwork says to rows of your own. This page is written by
+Weftwork's predictions for your own rows. This command writes the page:
 
 ```sh
 {command}
 ```
 
 The error of a row is predicted over measured time, less one; MAPE is the mean of absolute errors, the rank
-correlation is Spearman's. *Calibration*: constants were fitted on these rows. *Blind*: they were not. Beside each set
-stands a naive rule; a model that loses to it is not worth its code. The packaged sets have a page of the same form.
+correlation is Spearman's. *Calibration*: constants were fitted on these rows. *Blind*: they were not. Each set has a
+naive rule for comparison; a model that loses to it is not worth its code. The packaged sets have a page of this form.
 """
 
 
@@ -72,20 +72,21 @@ def line(score: Score) -> tuple[str, ...]:
 
 
 def rank_line(ranks: Sequence[PlanRank]) -> str:
-    """The ranks of the measured best plans of a set, in a sentence."""
+    """Ranks of the plans measured fastest in a set, in a sentence."""
     if len(ranks) == 1:
         only = ranks[0]
-        text = f"The plan measured fastest is number {only.rank} of {only.plans} by Weftwork"
-        return f"{text}; the one that Weftwork takes for the fastest was {100 * only.loss:.1f} % slower than it."
+        text = f"The plan measured fastest is Weftwork's number {only.rank} of {only.plans}"
+        return f"{text}; Weftwork's fastest plan was {100 * only.loss:.1f} % slower than it."
     first, second, third = (sum(rank.rank == place for rank in ranks) for place in (1, 2, 3))
     mean_loss = sum(rank.loss for rank in ranks) / len(ranks)
-    text = f"Of {plural(len(ranks), 'job')} with several plans, the one measured fastest is Weftwork's first in {first}"
+    jobs = plural(len(ranks), "job")
+    text = f"For {jobs} with several plans, the plan measured fastest is Weftwork's first in {first}"
     text += f" and among its first three in {first + second + third}"
-    return f"{text}; in the mean, Weftwork's first was {100 * mean_loss:.1f} % slower than the fastest."
+    return f"{text}; on average, Weftwork's first plan was {100 * mean_loss:.1f} % slower than the fastest plan."
 
 
 def part_lines(score: Score) -> list[str]:
-    """The error of parts of a set, and that of configurations which a fit did not see."""
+    """Errors of parts of a set, and of configurations outside a fit."""
     lines = []
     if score.subsets:
         shown = [
@@ -96,16 +97,16 @@ def part_lines(score: Score) -> list[str]:
         lines.append(f"MAPE by part: {'; '.join(shown)}.")
     left = score.left_out
     if left is not None:
-        text = f"With {left.key} fitted to the rows of all other configurations, one of {left.configurations} left out"
-        lines.append(f"{text} at a time: MAPE {100 * left.mape:.2f} % (fitted: {', '.join(left.values)}).")
+        text = f"MAPE of {left.configurations} configurations, each with {left.key} fitted to the rows of the others"
+        lines.append(f"{text}: {100 * left.mape:.2f} % (fitted: {', '.join(left.values)}).")
     return lines
 
 
 def sign_line(score: Score) -> str:
-    """How many comparisons come out the same way, in a sentence."""
+    """Number of comparisons with the published sign, in a sentence."""
     return (
-        f"{score.same_signs} of {plural(len(score.points), 'comparison')} have the published sign; below 2 % "
-        "counts as equal."
+        f"{score.same_signs} of {plural(len(score.points), 'comparison')} have the published sign; a difference below"
+        " 2 % counts as equal."
     )
 
 

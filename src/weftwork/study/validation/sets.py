@@ -1,4 +1,4 @@
-"""What a set of the scorecard is, before it is predicted."""
+"""A set of the scorecard, before its prediction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = Case | CurveRow | SignRow | UetRow
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ValidationSet:
-    """One set, before it is predicted.
+    """One set, before its prediction.
 
     Attributes
     ----------

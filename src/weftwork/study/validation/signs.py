@@ -1,4 +1,4 @@
-"""Published comparisons of two fabrics, by sign: which one is faster, and by how much.
+"""Published comparisons of two fabrics, by sign and ratio.
 
 A row is two scenarios that differ in the fabric or in how it spreads flows. Its ratio is the time on the other fabric
 over that on the one whose authors compare. Most sources name neither plan nor batch nor message size nor placement:
@@ -106,7 +106,9 @@ class SignRow:
         return {f"{self.name}, {side}": _scenario(tree) for side, tree in (("own", self.own), ("other", self.other))}
 
     def point(self) -> Point:
-        """The ratio that two runs give; the naive rule is that fabrics do not differ.
+        """The ratio of two runs.
+
+        The naive rule is that fabrics do not differ.
 
         Raises
         ------
@@ -117,24 +119,22 @@ class SignRow:
 
 
 def comparisons() -> tuple[tuple[SignRow, ...], tuple[Excluded, ...]]:
-    """All rows, and comparisons of the same papers that are left out."""
+    """All rows, and the omitted comparisons of the same papers."""
     return tuple(sign_row(row) for row in measured("fabric-comparisons").to_pylist()), _EXCLUDED
 
 
 COMPARISONS: Final = tuple(dict.fromkeys(row["comparison"] for row in measured("fabric-comparisons").to_pylist()))
 _EXCLUDED: Final = (
     Excluded(name="HPN: 2,300 GPUs, +14.9 %", reason="a proprietary model, on 19 segments of shared clusters"),
+    Excluded(name="HPN: Multi-AllReduce, up to +158.2 %", reason="no collective operation runs eight rings at once"),
     Excluded(
-        name="HPN: Multi-AllReduce, up to +158.2 %", reason="eight rings at once are no operation of a collective"
-    ),
-    Excluded(
-        name="HPN: dual-plane, +50.1 to +63.7 %", reason="how the leaves are joined without planes is not published"
+        name="HPN: dual-plane, +50.1 to +63.7 %", reason="the links of the leaves without planes are not published"
     ),
 )
 
 
 def sign_row(row: Mapping[str, Any]) -> SignRow:
-    """One row of the table, or one of a user's in its columns."""
+    """One row of the table, or a user's row in its columns."""
     authors, _, kind = row["comparison"].partition(": ")
     own, other = _MAKERS[authors](kind, row["gpus"])
     name = f"{row['comparison']} on {plural(row['gpus'], 'GPU')} ({row['bound']})"

@@ -35,7 +35,7 @@ def lumi() -> tuple[Case, ...]:
 
 
 def lumi_case(row: Mapping[str, Any]) -> Case:
-    """One row of a GPT on LUMI, or one of a user's in its columns."""
+    """One row of a GPT on LUMI, or a similar user's row."""
     padded = _PADDING * row["tensor"]
     made = dense_gpt(row, -(-_WORDS // padded) * padded)
     plan = Parallelism(
@@ -71,7 +71,7 @@ def deepseek_v3() -> tuple[Case, ...]:
 
 
 def deepseek_case(row: Mapping[str, Any]) -> Case:
-    """One row of DeepSeek-V3 on H800, or one of a user's in its columns."""
+    """One row of DeepSeek-V3 on H800, or a user's row in its columns."""
     plan = Parallelism(
         gradient_bytes=_GRADIENT_BYTES,
         pipeline=row["pipeline"],

@@ -1,4 +1,4 @@
-"""Published runs of the Ultra Ethernet reference model, packet by packet, as rows of the scorecard.
+"""Published packet runs of the Ultra Ethernet model as scorecard rows.
 
 Two tables: sprayed permutations of 8,192 hosts on a leaf-spine fabric, and small cases at 100 Gb/s in a fat tree of
 1,024 hosts. A row takes the packet engine itself, without a scenario: the model's packets (4,150 B, 64 B of them
@@ -105,7 +105,7 @@ class UetRow:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name of the run for people."""
         size = f"{self.message_bytes // MB} MB at {self.rate_bps // 10**9} Gb/s"
         if self.pattern != "permutation":
             return f"{self.pattern}, {self.flows} x {size}" if self.flows > 1 else f"lone flow, {size}"
@@ -148,7 +148,10 @@ class UetRow:
         return outcome
 
     def point(self) -> Point:
-        """Run it and put it beside the published time; the naive rule is line rate."""
+        """Run it, and compare it with the published time.
+
+        The naive rule is line rate.
+        """
         tail_ps = int(self.run().messages["acked_at_ps"].max())
         senders = self.flows if self.pattern == "incast" else 1
         return Point(
@@ -256,7 +259,10 @@ def permutations(*, is_full: bool, most_bytes: int = FULL_BYTES) -> tuple[tuple[
 
 
 def permutation_row(row: Mapping[str, Any]) -> UetRow:
-    """A row with the options of its run: generate_permutation_experiments.py makes them from the rate of the links."""
+    """A row with the options of its run.
+
+    generate_permutation_experiments.py makes the options from the rate of the links.
+    """
     queue_packets = row["link_gbps"] // 4
     return UetRow(
         pattern="permutation",
@@ -276,7 +282,9 @@ def permutation_row(row: Mapping[str, Any]) -> UetRow:
 
 
 def small_cases() -> tuple[tuple[UetRow, ...], tuple[Excluded, ...]]:
-    """Rows at 100 Gb/s, under NSCC; where several runs are published, the mean of the least and the most.
+    """Rows at 100 Gb/s, under NSCC.
+
+    For several published runs, the mean of the least and the most.
 
     Returns
     -------
@@ -288,7 +296,9 @@ def small_cases() -> tuple[tuple[UetRow, ...], tuple[Excluded, ...]]:
         if row["load_balancing"] in _SELECTIONS:
             found.append(made)
         else:
-            excluded.append(Excluded(name=made.name, reason=f"{row['load_balancing']} is no path selection here"))
+            excluded.append(
+                Excluded(name=made.name, reason=f"{row['load_balancing']} is not a path selection of Weftwork")
+            )
     return tuple(found), tuple(excluded)
 
 

@@ -58,49 +58,50 @@ _CONSTANT: Final = "vTrain 39.1B (efficiency of matrix products), one server at 
 _BRIDGE: Final = "NVIDIA Megatron-Bridge, performance summary"
 _SLOW_PLANS: Final = (
     "13 plans (all with tensor parallelism of 2, half of those with 4) ran 12 to 39 % slower than any smooth model "
-    "says; the data set does not explain them, and they are not left out."
+    "predicts; the data set does not explain these plans, and they are not left out."
 )
 _GPT_OSS: Final = (
-    "A known failure without a known cause: measured iterations take 1.3 to 2.3 times as long as Weftwork says, in "
-    "BF16 and in MXFP8, with graphs of parts and of whole iterations alike, so that launches are not it. No "
-    "measurement of its kernels is public. The figures of 26.06.01 are low by a regression of cuDNN, as a footnote of "
-    "the table says."
+    "A known failure without a known cause: measured iterations take 1.3 to 2.3 times as long as Weftwork predicts, "
+    "in BF16 and in MXFP8, with graphs of parts and of whole iterations alike, so launches are not the cause. No "
+    "measurement of its kernels is public. The figures of 26.06.01 are low because of a regression of cuDNN, as a "
+    "footnote of the table says."
 )
 _LAUNCHES: Final = (
-    "Launches bind them: with a CPU time of 8 us, PyTorch with fused operations, MAPE would be 24 % "
+    "Launches limit these iterations: with a CPU time of 8 us, PyTorch with fused operations, MAPE would be 24 % "
     "(benchmarks/fit_matmul.py --launch)."
 )
 _LAUNCH: Final = ("training.software.launch", tuple(f"{us}us" for us in (24, 30, 36, 42, 48, 54, 60)))
 _WITHOUT_GRAPHS: Final = (
-    "Iterations without CUDA graphs wait for the CPU, and one constant stands for the CPUs of all hosts: Qwen3 235B on "
-    "B200 comes out 19 % too slow by it, DeepSeek-V3 on B200 21 % too fast."
+    "Iterations without CUDA graphs wait for the CPU, and one constant represents the CPUs of all hosts: with it, "
+    "Qwen3 235B on B200 comes out 19 % too slow and DeepSeek-V3 on B200 21 % too fast."
 )
 _MANY_EXPERTS: Final = (
-    "Where a GPU has 16 experts and more, iterations come out 9 to 20 % too fast, with graphs of whole iterations too: "
-    "products of few rows are slower than the smooth model says."
+    "If a GPU has 16 experts or more, iterations come out 9 to 20 % too fast, also with graphs of whole iterations: "
+    "products of few rows are slower than the smooth model predicts."
 )
 _GB200: Final = (
-    "Rows of GB200 are what misses: they come out 5 to 18 % too fast, all releases alike, and GB300's do not. Rates of "
-    "products, casts and attention are those that others measured on single GPUs; MLPerf's rows of the same model on "
-    "GB200 are within 5 % (`mlperf-llama3`). What else slows these rows nobody has published."
+    "The errors are in the rows of GB200: they come out 5 to 18 % too fast, in all releases alike, and the rows of "
+    "GB300 do not. Rates of products, casts and attention are from others' measurements on single GPUs; MLPerf's rows "
+    "of the same model on GB200 are within 5 % (`mlperf-llama3`). Nobody has published what else slows these rows."
 )
 _ONE_FITTED: Final = (
-    "One constant is fitted to these rows, to all of them at once: the CPU time of an operation. Recipes are read from "
-    "their source, kernels and exchanges from other measurements (docs/models/training.md). What judges is the line "
-    "above: the error of configurations that a fit does not see."
+    "One constant is fitted to all of these rows at once: the CPU time of an operation. Recipes are read from their "
+    "source, kernels and exchanges come from other measurements (docs/models/training.md). The line above is the "
+    "judge: the error of configurations that a fit does not see."
 )
 _VTRAIN: Final = "data set of vTrain (MICRO 2024)"
 _UET: Final = "committed results of the Ultra Ethernet reference model, ultraethernet/uet-htsim"
 _LINE_RATE: Final = "line rate"
 _EARLIER_MODEL: Final = (
-    "Likely cause: this table is older than the NSCC of the model's repository today. The options of its runs (-cwnd, "
-    "-q, -ecn) are those of earlier experiment files there, whose NSCC adapted by other rules and had every packet "
-    "answered; the table names no version. The set `uet-small` holds the NSCC of today to runs of today."
+    "Likely cause: this table is older than the present NSCC of the model's repository. The options of its runs "
+    "(-cwnd, -q, -ecn) are from earlier experiment files there, whose NSCC adapted by other rules and had every "
+    "packet acknowledged; the table names no version. The set `uet-small` compares the present NSCC with present "
+    "runs."
 )
-_NO_SCENARIO: Final = "A row runs on the packet engine and has no scenario, since the model's packets are no RoCEv2."
+_NO_SCENARIO: Final = "A row runs on the packet engine and has no scenario, since the model's packets are not RoCEv2."
 _OBLIVIOUS: Final = (
-    "The one row beyond 5 % is `oblivious`: without feedback the tail is that of the hash and of the permutation, of "
-    "which the table has one draw."
+    "The one row beyond 5 % is `oblivious`: without feedback, the tail depends on the hash and on the permutation, "
+    "and the table has only one draw of these."
 )
 
 
@@ -154,7 +155,7 @@ SETS: Final[dict[str, ValidationSet]] = {
             title="Llama 3 of 70 and 405 billion parameters in FP8 and MXFP8, H100 to GB300",
             cases=lambda _: bridge("dense-fp8"),
             role="declared",
-            calibrated_on=f"{_CONSTANT}; recipes are read, what they overlap hides by a declared prior",
+            calibrated_on=f"{_CONSTANT}; recipes are read; the share that their overlap hides is a declared prior",
             source=_BRIDGE,
             tolerance=0.05,
             notes=(_GB200,),
@@ -165,7 +166,7 @@ SETS: Final[dict[str, ValidationSet]] = {
             title="Llama 3 of 70 and 405 billion parameters in NVFP4, GB200 and GB300",
             cases=lambda _: bridge("dense-nvfp4"),
             role="declared",
-            calibrated_on=f"{_CONSTANT}; recipes are read, what they overlap hides by a declared prior",
+            calibrated_on=f"{_CONSTANT}; recipes are read; the share that their overlap hides is a declared prior",
             source=_BRIDGE,
             tolerance=0.05,
             notes=(_GB200,),
@@ -248,7 +249,7 @@ def validate(
 
 
 def write_scenarios(folder: Path, keys: Iterable[str] = (), *, is_full: bool = False) -> int:
-    """Write the scenarios that rows are predicted by, each set into a folder of its own.
+    """Write the scenarios of rows, each set into its own folder.
 
     Parameters
     ----------
@@ -300,7 +301,7 @@ def write_sets(folder: Path, sets: Mapping[str, Sequence[Case | CurveRow | SignR
                     written += 1
             fresh.rename(folder)
     except OSError as error:
-        text = f"cannot be made: {error.strerror}; name a folder that is not there yet"
+        text = f"cannot be made: {error.strerror}; name a folder that does not exist"
         raise ConfigError(str(folder), [Mistake(path="--write-scenarios", text=text)]) from error
     return written
 
@@ -362,12 +363,12 @@ def scored(chosen: ValidationSet, *, is_full: bool, workers: Workers, progress: 
         sampled = f"Every {_EVERY}th row; all with --full."
         score = replace(score, notes=(*score.notes, sampled))
     if chosen.key == "uet" and not is_full:
-        score = replace(score, notes=(*score.notes, "64 paths, 1 and 2 MB; all rows up to 16 MB with --full."))
+        score = replace(score, notes=(*score.notes, "Rows of 64 paths, 1 and 2 MB; all rows up to 16 MB with --full."))
     return (score,)
 
 
 def _left_out(chosen: ValidationSet, rows: Sequence[Row], workers: Workers, progress: Progress | None) -> LeftOut:
-    """Fit a constant to all configurations but one, and judge that one, for each."""
+    """Judge each configuration with a constant fitted to all others."""
     key, values = chosen.refit or ("", ())
     errors = np.empty((len(values), len(rows)))
     configurations = np.array([case.configuration for case in rows if isinstance(case, Case)])

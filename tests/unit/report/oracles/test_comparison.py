@@ -196,7 +196,7 @@ def test_each_run_is_told_in_its_own_half(pair: Pair) -> None:
     for name, run in zip(NAMES, pair[:2], strict=True):
         (text,) = (one.text for one in part.all("figure") if one.text.startswith(name))
         lines = three_lines(next(one for one in part.all("figure") if one.text == text))
-        took, goodput = told(lines["took"], "{}: ")[0], told(lines["took"], "of payload at {} together")[0]
+        took, goodput = told(lines["took"], "{}: ")[0], told(lines["took"], "of payload at {} in total")[0]
         assert run.answer is not None
         assert lines["to blame"].startswith(run.answer.culprit.name)
         known = numbers(run)

@@ -96,7 +96,7 @@ def test_the_sentences_of_an_answer(run: Run, facts: Facts, page: str, terminal:
     pairs: list[tuple[str, str, float | None]] = []
     payload = float(facts.size_bytes.sum())
     if facts.done.all():
-        took, size, rate = told(lines["took"], "{}: {} of payload at {} together")
+        took, size, rate = told(lines["took"], "{}: {} of payload at {} in total")
         pairs += [("took", took, facts.took_ps), ("payload", size, payload)]
         pairs.append(("goodput", rate, payload * 8 * PS / facts.took_ps))
         assert "flows completed" not in text
@@ -123,7 +123,7 @@ def test_the_sentences_of_an_answer(run: Run, facts: Facts, page: str, terminal:
         assert "Nothing was lost." in text
     pauses, paused_ps = int(facts.links["pauses_sent"].sum()), float(facts.links["paused_ps"].sum())
     if pauses:
-        count, stood = told(text, "PFC asked for a pause {} times, and ports stood still for {} in all")
+        count, stood = told(text, "PFC asked for a pause {} times, and ports were paused for {} in total")
         pairs += [("pauses", count, pauses), ("paused", stood, paused_ps)]
     else:
         assert "Nobody was paused" in text
@@ -168,7 +168,7 @@ def test_who_is_to_blame(run: Run, facts: Facts, page: str, terminal: str, where
         return
     cost, share = told(line, ": {}, {}")[:2] if culprit.how == "simulated" else told(line, ": {}, {} of the time of")
     if culprit.how == "recorded":
-        source, _, destination = told(line, "of the flow {w}, which")[0].partition("->")
+        source, _, destination = told(line, "of the flow {w}, a victim of the pauses")[0].partition("->")
         mine = (facts.flows["source"] == source) & (facts.flows["destination"] == destination)
         took, ideal = (facts.flows[name][mine].astype(float) for name in ("fct_ps", "ideal_fct_ps"))
         lost = (took - ideal) / took
@@ -515,7 +515,7 @@ class Story:
 
 
 def behind(story: Story, text: str) -> list[tuple[str, str, float | None]]:
-    count, waited = told(text, "Posted behind {} message")[0], told(text, "it waited {} (")[0]
+    count, waited = told(text, "behind {} message")[0], told(text, "It waited {} (")[0]
     return [("behind", count, story.behind), ("waited", waited, story.begun_ps - story.start_ps)]
 
 
@@ -561,7 +561,7 @@ def shared(story: Story, text: str) -> list[tuple[str, str, float | None]]:
 
 
 REASONS = {
-    "Posted behind": behind, "sent other traffic for": collided, "Queued at": queued, " paused ": paused,
+    "It waited": behind, "sent other traffic for": collided, "Queued at": queued, " paused ": paused,
     "at the same time": shared,
 }  # fmt: skip
 

@@ -194,7 +194,7 @@ def test_who_is_to_blame(trained: Trained, where: str) -> None:
         assert line == "nothing: its own size alone limits it"
         assert marked == []
         return
-    assert line.startswith("GPU 3 (stragglers.0) computes 1.1 times longer than the others: ")
+    assert line.startswith("GPU 3 (stragglers.0) computes 1.1 times as long as the others: ")
     assert marked == ["GPU 3"]
     cost, share = told(line, "others: {}, {} of the time of large (simulated again without it)")
     known = json.loads((trained.run.path / "summary.json").read_text())["answer"]["culprit"]
@@ -522,8 +522,8 @@ def test_the_goodput_over_weeks(trained: Trained) -> None:
     known = {name: number["value"] for name, number in trained.numbers.items()}
     text = " ".join(trained.terminal.split())
     every, saved, share, rate, low, high = told(
-        text, "something interrupts it every {}; with a checkpoint every {} of training, {} of the time counts, {} "
-        "tokens/s ({} to {} in nine of ten runs)."
+        text, "a failure interrupts training every {}; with a checkpoint every {} of training, "
+        "{} of the time is useful, {} tokens/s ({} to {} in nine of ten runs)."
     )  # fmt: skip
     pairs: Shown = [
         ("interrupted", every, known["interruption_every_s"] * PS), ("saved", saved, known["checkpoint_every_s"] * PS),

@@ -224,7 +224,7 @@ def test_how_often_a_timeout_passed_is_told_in_words(timeouts: int, often: str, 
     file.write_text(network(), encoding="utf-8")
     prepared = weftwork.prepare(weftwork.read_scenario(file))
     assert _timeout(prepared, timeouts=timeouts, has_losses=True).text.endswith(
-        f" before what was lost was sent again, {often}"
+        f" before lost packets were sent again, {often}"
     )
     assert f" ran out {often} though nothing was lost" in _timeout(prepared, timeouts=timeouts, has_losses=False).text
 

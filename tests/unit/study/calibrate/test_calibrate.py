@@ -114,7 +114,7 @@ def test_what_no_row_feels_is_refused_with_the_rows_that_would_tell_it() -> None
     problem = Problem(kind="matrix products", rows=rows, workers=HERE)
     found = calibrate(problem, CANDIDATES["matrix products"], usual=usual_values(rows), source="rows")
     assert set(found.values) == {"matmul_efficiency"}
-    assert "0 of 12 rows feel it" in found.refused["kernel_tail_us"]
+    assert "it changes 0 of 12 rows" in found.refused["kernel_tail_us"]
     assert "small matrix products" in found.refused["kernel_tail_us"]
     assert "in fp8" in found.refused["fp8_efficiency"]
 
@@ -147,7 +147,7 @@ def test_constants_that_rows_cannot_tell_apart_are_refused() -> None:
     problem = _OfClosedForms(kind="curves", rows=noisy, workers=HERE)
     found = calibrate(problem, CANDIDATES["curves"], usual=usual_values(noisy), source="rows")
     assert len(found.values) == 1
-    assert "0 of 10 rows feel it" in found.refused["network_efficiency"]
+    assert "it changes 0 of 10 rows" in found.refused["network_efficiency"]
     (other,) = set(found.refused) - {"network_efficiency"}
     assert "more than half of its value" in found.refused[other] or "the end of its range" in found.refused[other]
 
@@ -201,7 +201,7 @@ def test_the_command_writes_what_it_says(gemm_file: Path, capsys: pytest.Capture
         np.array([row["fitted_s"] for row in told["points"]]), np.array([row["measured_s"] for row in told["points"]])
     ) == pytest.approx(told["error"])
     assert left_code("calibrate", str(gemm_file), "--out", str(out)) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,10 @@ def test_a_key_of_the_scenario_goes_before_the_calibration(tmp_path: Path) -> No
     prepared = prepare(read_scenario(written(tmp_path, text, {"launch_us": 400.0, "matmul_efficiency": 0.5})))
     (job,) = prepared.jobs
     assert (job.software.launch_ps, job.software.matmul_efficiency) == (50_000_000, 0.5)
-    assert "gives way to training.software.launch" in prepared.fabric.caveats["calibration.launch_us"].text
+    assert (
+        "changes nothing for a job with training.software.launch"
+        in prepared.fabric.caveats["calibration.launch_us"].text
+    )
 
 
 DRAWS = [{"matmul_efficiency": value} for value in (0.5, 0.55, 0.6, 0.65, 0.7)]
@@ -177,7 +180,7 @@ def test_a_collective_without_a_closed_form_has_no_interval(tmp_path: Path) -> N
 
 def test_a_calibration_that_changes_nothing_is_refused(tmp_path: Path) -> None:
     for text, values, words in (
-        (collective("flow"), {"matmul_efficiency": 0.5}, "none of which a collective has"),
+        (collective("flow"), {"matmul_efficiency": 0.5}, "a collective uses none of the constants"),
         (collective("flow", "none"), {"latency_scale": 2.0}, "a collective with protocol none"),
     ):
         with pytest.raises(ConfigError, match=words) as wrong:

@@ -81,7 +81,7 @@ def test_as_many_replicas_run_as_the_limit_holds(tmp_path: Path, replicas: int, 
 def test_where_nothing_fits_the_estimate_says_so(tmp_path: Path) -> None:
     confirmed = confirm(written(tmp_path), limit=PacketLimit(memory_bytes=1))
     assert (confirmed.how, confirmed.flow_ps, confirmed.packet_ps) == ("none", None, None)
-    assert "packets of 1 replica would take about" in why_no_more(confirmed)
+    assert "a packet run of 1 replica would take about" in why_no_more(confirmed)
     assert all("would take about" in one.reason and one.packet_ps is None for one in confirmed.collectives)
     told = confirmation_document(confirmed)
     assert (told["how"], told["left_out"]) == ("none", "everything")
@@ -91,7 +91,7 @@ def test_where_nothing_fits_the_estimate_says_so(tmp_path: Path) -> None:
 def test_what_packets_do_not_know_is_named(tmp_path: Path) -> None:
     confirmed = confirm(written(tmp_path, more="stragglers: [{gpu: 3, factor: 1.5}]\n"), limit=AMPLE)
     assert confirmed.how == "collectives"
-    assert "packets know no stragglers" in why_no_more(confirmed)
+    assert "the packet engine has no stragglers" in why_no_more(confirmed)
 
 
 COST = PacketCost(memory_bytes=1_000, packet_hops=1_000_000, messages=100)

@@ -36,5 +36,5 @@ def test_an_error_is_the_error_of_its_question(count: int) -> None:
 
 
 def test_a_worker_that_dies_is_an_error_that_tells_what_to_do() -> None:
-    with worker_processes(2) as workers, pytest.raises(EngineError, match="take fewer processes"):
+    with worker_processes(2) as workers, pytest.raises(EngineError, match="use fewer processes"):
         list(workers.answers(dying, range(2)))

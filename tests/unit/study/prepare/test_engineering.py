@@ -183,7 +183,7 @@ SCHEME: Final = PathScheme(place=place, source="chosen: a test")
     assert made.planned is not None
     assert made.planned.computed[0].busiest_share > 1
     file.write_text(text.replace("{more}", " - 1"), encoding="utf-8")
-    with pytest.raises(CodeError, match="none of the pair's candidates"):
+    with pytest.raises(CodeError, match="a path outside the pair's candidates"):
         prepared(str(file))
 
 

@@ -173,4 +173,4 @@ def test_an_exchange_that_takes_every_multiprocessor_is_refused(tmp_path: Path) 
         told(tmp_path, text, training__software__exchange_multiprocessors="132")
     (mistake,) = refused.value.mistakes
     assert mistake.path.endswith("training.software.exchange_multiprocessors")
-    assert mistake.text == "found 132, wanted fewer than the 132 of 'h100', so that some are left to compute"
+    assert mistake.text == "found 132, wanted fewer than the 132 of 'h100': some must be left for computing"

@@ -44,7 +44,7 @@ def test_a_collective_takes_another_time_with_more_queue_pairs(tmp_path: Path, f
         ("traffic: {pattern: permutation, size: 10KB}", {}, "1 of the 4 queue pairs of each connection carry"),
         ("traffic: {pattern: permutation, size: 10KB, repeat: 3}", {}, "3 of the 4 queue pairs of each connection"),
         ("traffic: {pattern: permutation, size: 10KB, repeat: 4}", {}, None),
-        (POISSON, {}, "each flow has a queue pair of its own here"),
+        (POISSON, {}, "each flow has its own queue pair here"),
         (COLLECTIVE, {}, None),
         (COLLECTIVE, {"fidelity": "flow"}, None),
         (COLLECTIVE, {"fidelity": "flow", "balancing": "switch-spray"}, "have the same paths here"),
@@ -109,4 +109,4 @@ engine: {{fidelity: flow}}
         told[balancing] = prepare(read_scenario(file)).fabric.caveats.get("transport.queue_pairs")
     assert told["flow-splitting"] is None
     assert told["e-ecmp"] is not None
-    assert "take no turns" in told["e-ecmp"].text
+    assert "do not alternate" in told["e-ecmp"].text

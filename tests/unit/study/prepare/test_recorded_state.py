@@ -73,7 +73,7 @@ def test_a_name_that_others_have_is_told_apart(tmp_path: Path) -> None:
     assert refused(tmp_path, "[sent]") == [
         (
             "engine.record.state",
-            "found 'sent', a field of both, wanted congestion_control.sent or path_selection.sent",
+            "found 'sent', a field of both policies, wanted congestion_control.sent or path_selection.sent",
             "congestion_control.sent",
         )
     ]
@@ -87,7 +87,7 @@ def test_all_unknown_names_are_refused_at_once_with_the_nearest(tmp_path: Path) 
         "found 'cwmd', wanted a field of a state",
         "found 'ring_ps[8]', wanted ring_ps[0] to ring_ps[7]",
         "found 'ring_ps', an array, wanted one of ring_ps[0] to ring_ps[7]",
-        "found 'cwnd[0]', which is one number and no array",
+        "found 'cwnd[0]', but the field is a number, not an array",
         "found 'port_selection.cwnd', wanted a field of a state",
         "found 'cwnd[-1]', wanted a field of a state",
         "found 'banana', wanted a field of a state",

@@ -99,8 +99,8 @@ def test_every_mistake_is_told_at_once() -> None:
         (11, "fabric.pinned.1.path",
          "found 'spin1', which is no switch of the fabric, wanted such as leaf0, leaf1, leaf2 and 2 more; spine1?"),
         (12, "fabric.pinned.2.path", "no link joins 'leaf0' and 'leaf1', wanted such as spine0, spine1"),
-        (13, "fabric.pinned.3.path", "the path starts at 'leaf1', but 'host0' hangs on leaf0; leaf0?"),
-        (13, "fabric.pinned.3.path", "the path ends at 'leaf2', but 'host2' hangs on leaf1; leaf1?"),
+        (13, "fabric.pinned.3.path", "the path starts at 'leaf1', but 'host0' is attached to leaf0; leaf0?"),
+        (13, "fabric.pinned.3.path", "the path ends at 'leaf2', but 'host2' is attached to leaf1; leaf1?"),
     ]  # fmt: skip
 
 

@@ -38,14 +38,14 @@ def test_a_sequence_many_times_too_long_is_asked_about(tmp_path: Path) -> None:
     (mistake,) = caught.value.mistakes
     assert (mistake.path, mistake.line, mistake.fix) == ("training.sequence", 6, "8192")
     assert "100 times the 8,192" in mistake.text
-    assert "wanted at most 524,288; to insist, set training.force: true" in mistake.text
+    assert "wanted at most 524,288; to use it anyway, set training.force: true" in mistake.text
 
 
 def test_who_insists_is_asked_nothing_and_the_longest_stretch_neither(tmp_path: Path) -> None:
     (tmp_path / "tiny.json").write_text(json.dumps(TINY), encoding="utf-8")
     file = written(tmp_path, "tiny.json")
     assert prepare(read_scenario(file, {"training.sequence": "32768"})).jobs[0].plan.sequence == 64 * 512
-    with pytest.raises(ConfigError, match=r"to insist, set training\.force"):
+    with pytest.raises(ConfigError, match=r"to use it anyway, set training\.force"):
         prepare(read_scenario(file, {"training.sequence": "32769"}))
     insisted = prepare(read_scenario(file, {"training.sequence": "32769", "training.force": "true"}))
     assert insisted.jobs[0].plan.sequence == 32_769

@@ -85,9 +85,9 @@ def test_balanced_stages_compute_as_much_together(training: Prepared) -> None:
 
 def test_what_only_flows_can_be_is_refused_to_packets(tmp_path: Path) -> None:
     run = prepared(PACKETS, tmp_path)
-    with pytest.raises(TypeError, match="packets"):
+    with pytest.raises(TypeError, match="packet engine"):
         what_if.on_infinite_network(run)
-    with pytest.raises(TypeError, match="packets"):
+    with pytest.raises(TypeError, match="packet engine"):
         what_if.with_balanced_stages(run, {})
 
 

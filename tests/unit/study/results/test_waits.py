@@ -77,7 +77,7 @@ def test_a_switch_that_dies_leaves_no_path(tmp_path: Path) -> None:
     run = run_of(tmp_path, f"{COLLECTIVE}faults: [{{at: 50us, switch: spine0, event: down}}]\n")
     assert run.status == "stuck"
     assert {row["stopped_by"] for row in rows(run)} == {"no path", None}
-    assert "no path is left to there (down: leaf0-spine0" in waiting_lines(run)[0]
+    assert "no path to it is left (down: leaf0-spine0" in waiting_lines(run)[0]
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "flow"])
@@ -120,7 +120,7 @@ def test_ranks_that_wait_for_each_other(tmp_path: Path) -> None:
     assert run.status == "stuck"
     assert [(row["rank"], row["blocked_by"], row["stopped_by"]) for row in rows(run)] == [(0, 1, None), (1, 0, None)]
     (told,) = waiting_lines(run)
-    assert told.startswith("2 ranks had work left: ranks wait for each other and nobody sends (0, 1, and again).")
+    assert told.startswith("2 ranks had work left: ranks wait for each other and no rank sends (0, 1, and again).")
 
 
 def test_a_stream_that_nobody_notifies(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_run_that_was_cut_says_what_was_under_way(tmp_path: Path) -> None:
     assert run.status == "stopped"
     (told,) = waiting_lines(run)
     assert told.startswith("8 ranks had work left; rank ")
-    assert told.endswith("which is under way.")
+    assert told.endswith("which is in progress.")
 
 
 def test_a_folder_of_an_older_version_tells_nothing(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_what_rocev2_cannot_say_is_a_comment_or_left_out_and_named(file: Path) -
     assert len(credits_given) == (rows["kind"] == CAPTURE_KINDS.index("CREDIT")).sum() > 0
     assert {bytes(one.data)[42] for one in credits_given} == {0xC0}  # behind Ethernet, IPv4 and UDP
     assert any(one.comment.startswith("NAK of PSN") for one in packets)
-    words = ("transmission numbers", "CREDIT, PROBE or REQUEST", "cut by switches", "NAKs that name")
+    words = ("transmission numbers", "CREDIT, PROBE or REQUEST", "cut by switches", "NAKs name")
     assert [word for word in words if not any(word in note for note in notes)] == []
     _, _, of_timestamps = captured(file, {"transport.congestion_control": "swift"})
     assert [word for word in ("fields of policies", "echoes") if not any(word in n for n in of_timestamps)] == []

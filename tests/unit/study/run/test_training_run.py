@@ -258,7 +258,7 @@ def test_packets_and_flows_agree_on_a_small_model(ask: Ask) -> None:
 
 
 def test_packets_know_no_stragglers(ask: Ask) -> None:
-    with pytest.raises(ConfigError, match="packets know no stragglers"):
+    with pytest.raises(ConfigError, match="the packet engine has no stragglers"):
         ask(more="stragglers: [{gpu: 3, factor: 1.5}]", engine__fidelity="packet")
 
 

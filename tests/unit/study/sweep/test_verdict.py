@@ -68,7 +68,7 @@ def test_a_gain_within_the_seeds_may_be_noise() -> None:
 def test_one_seed_makes_no_statement_on_noise() -> None:
     found = result(({"a.k": "one"}, [10e9]), ({"a.k": "two"}, [9e9]))
     assert found.verdicts[0].is_clear is None
-    assert "One seed: no statement on noise" in said(found)
+    assert "With one seed the noise is unknown" in said(found)
     assert "interval" not in said(found)
 
 

@@ -51,7 +51,7 @@ def test_an_expression_is_its_arithmetic(text: str, value: float) -> None:
     ("text", "part"),
     [
         ("pause", "did you mean 'pauses'?"),
-        ("pauses +", "is no expression"),
+        ("pauses +", "is not an expression"),
         ("pauses ** 2", "found 'pauses ** 2', wanted numbers of the summary"),
         ("pauses if pauses else 1", "wanted numbers of the summary"),
         ("__import__('os').system('true')", "wanted numbers of the summary"),
@@ -65,7 +65,7 @@ def test_an_expression_is_its_arithmetic(text: str, value: float) -> None:
         ("default(pause)", "did you mean 'pauses'?"),
         ("max(*pauses)", "found max of 1"),
         ("3", "wanted at least one number of the summary"),
-        ("", "is no expression"),
+        ("", "is not an expression"),
         ("1+" * 200 + "pauses", "wanted at most 300"),
     ],
 )

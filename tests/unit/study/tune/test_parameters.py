@@ -69,7 +69,7 @@ def test_a_star_stands_for_one_name_and_skips_what_has_no_range(known: dict[str,
     space = space_of(known, [f"{CONTROL}.*"])
     assert {one.key.rpartition(".")[0] for one in space.keys} == {CONTROL}
     assert {key.rpartition(".")[2] for key in space.unread} == {"cnp_interval_ps", "increase_bytes", "window_bdps"}
-    assert all("no range follows" in why for why in space.unread.values())
+    assert all("it has no default range" in why for why in space.unread.values())
     assert {one.key for one in space_of(known, ["fabric.switch.*"]).keys}.isdisjoint({f"{ECN}.kmin"})
 
 
@@ -139,7 +139,7 @@ def test_all_mistakes_are_told_at_once_with_the_nearest_fix(known: dict[str, Tun
     wanted = [
         f"did you mean '{CONTROL}.*'?", f"did you mean '{ECN}.kmin'?", "found '3..1', wanted a low end below the high",
         "found 'now', wanted enqueue, dequeue", "did you mean '2MB'?", "found '2', wanted a number from 0 to 1",
-        "is 0.0, so that no range follows; give --parameter KEY=LOW..HIGH", "found '', wanted LOW..HIGH",
+        "is 0.0, so it has no default range; give --parameter KEY=LOW..HIGH", "found '', wanted LOW..HIGH",
         "found two ranges for this key",
     ]  # fmt: skip
     assert len(told) == len(wanted)

@@ -93,10 +93,10 @@ def test_without_optuna_the_package_to_install_is_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name == "optuna" else there(name, *more)
     )
-    with pytest.raises(ConfigError, match=r"install it by: pip install 'weftwork\[plan\]'"):
+    with pytest.raises(ConfigError, match=r"install it with: pip install 'weftwork\[plan\]'"):
         refuse_without_optuna()
     (tmp_path / "a.yaml").write_text(SCENARIO)
     question = TuneQuestion(files=(tmp_path / "a.yaml",), parameters=("fabric.switch.alpha",))
-    with pytest.raises(ConfigError, match="Optuna is not installed"):
+    with pytest.raises(ConfigError, match="Optuna, which chooses the values, is not installed"):
         run_tune(question, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()

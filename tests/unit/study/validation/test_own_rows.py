@@ -185,9 +185,9 @@ def test_plans_that_cannot_be_are_told_at_their_line(
 @pytest.mark.parametrize(
     ("text", "key", "path", "words"),
     [
-        ("", None, "head", "of no set"),
+        ("", None, "head", "no set has these columns"),
         ("a,b\n1,2\n", None, "head", "--template SET prints"),
-        ("gpus,size_bytes,time_us\n8,1024,1\n", None, "head", "does not say of which operation"),
+        ("gpus,size_bytes,time_us\n8,1024,1\n", None, "head", "does not name its operation"),
         ("operation,gpus,size_bytes,seconds,server\n", "curves", "file", "no rows"),
         (GOOD.replace("seconds,", "").replace("0.0003,", ""), "curves", "seconds", "found no time"),
         (GOOD.replace(",8,", ",12,"), "curves", "gpus", "a multiple: whole servers"),

@@ -87,6 +87,7 @@ def test_what_is_left_out_has_a_reason() -> None:
 def test_a_set_of_many_jobs_tells_how_often_the_best_plan_is_first_and_among_three() -> None:
     ranks = [PlanRank(plan_set="job", plans=5, rank=rank, loss=0.02) for rank in (1, 1, 2, 3, 4, 5)]
     said = (
-        "Of 6 jobs with several plans, the one measured fastest is Weftwork's first in 2 and among its first three in 4"
+        "For 6 jobs with several plans, the plan measured fastest is Weftwork's first in 2 and among its first three"
+        " in 4"
     )
-    assert rank_line(ranks) == f"{said}; in the mean, Weftwork's first was 2.0 % slower than the fastest."
+    assert rank_line(ranks) == f"{said}; on average, Weftwork's first plan was 2.0 % slower than the fastest plan."

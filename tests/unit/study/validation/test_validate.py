@@ -193,7 +193,7 @@ def test_scenarios_are_not_written_over_others(tmp_path: Path, capsys: pytest.Ca
         main(["validate", "sc21", "--write-scenarios", str(tmp_path)])
     assert left.value.code == 2
     assert (
-        "--write-scenarios  cannot be made: File exists; name a folder that is not there yet" in capsys.readouterr().err
+        "--write-scenarios  cannot be made: File exists; name a folder that does not exist" in capsys.readouterr().err
     )
 
 

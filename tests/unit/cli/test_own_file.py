@@ -100,7 +100,8 @@ def test_a_template_runs_at_every_fidelity(command: Command, kind: str, fidelity
     run = weftwork.open_run("run")
     assert run.is_complete
     named = (Path("run") / "scenario.yaml").read_text(encoding="utf-8")
-    assert str(Path("mine.py").resolve()) in named
+    assert "files/mine.py" in named
+    assert (Path("run") / "files" / "mine.py").read_bytes() == Path("mine.py").read_bytes()
 
 
 @pytest.mark.deep

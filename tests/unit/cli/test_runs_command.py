@@ -116,8 +116,7 @@ def test_runs_whose_files_differ_in_content_alone_are_told_apart(command: Comman
     (found,) = json.loads(command("compare", "one", "two", "--json").out)["differences"]
     assert found == {
         "key": "traffic.pattern",
-        "first": f"files/mine.py (SHA-256 {hashes[0]})",
-        "second": f"files/mine.py (SHA-256 {hashes[1]})",
+        "values": [f"files/mine.py (SHA-256 {each})" for each in hashes],
     }
 
 

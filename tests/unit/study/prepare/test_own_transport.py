@@ -86,7 +86,10 @@ def test_a_scenario_keeps_the_file_and_its_keys(folder: Path) -> None:
     assert scenario.transport.options.model_dump() == {"tunnel_bytes": 1000}
     assert loads(dump(scenario)) == scenario
     weftwork.run(scenario, out="done")
-    assert weftwork.read_scenario("done/scenario.yaml") == scenario
+    kept = weftwork.read_scenario("done/scenario.yaml")
+    assert kept.transport.protocol == str(folder / "done/files/tunnel.py")
+    assert kept.transport.options.model_dump() == {"tunnel_bytes": 1000}
+    assert kept.fabric == scenario.fabric
     assert weftwork.prepare(scenario).transport.data_overhead_bytes == 1062
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["plural", "times_as_long"]
+__all__ = ["number_ranges", "plural", "times_as_long"]
 
 
 def plural(count: float, one: str, many: str | None = None, *, shown: str | None = None) -> str:
@@ -25,6 +25,28 @@ def plural(count: float, one: str, many: str | None = None, *, shown: str | None
     """
     text = f"{count:,.0f}" if shown is None else shown
     return f"{text} {one if text == '1' else many or one + 's'}"
+
+
+def number_ranges(numbers: Sequence[int], between: str) -> str:
+    """List ascending numbers, those in a row as a range.
+
+    Parameters
+    ----------
+    numbers : whole numbers, ascending
+    between : the two ends of a range, such as a hyphen
+
+    Examples
+    --------
+    >>> number_ranges([1, 2, 3, 5], "-"), number_ranges([0, 1], " to ")
+    ('1-3, 5', '0 to 1')
+    """
+    rows: list[list[int]] = []
+    for number in numbers:
+        if rows and number == rows[-1][-1] + 1:
+            rows[-1].append(number)
+        else:
+            rows.append([number])
+    return ", ".join(f"{row[0]}{between}{row[-1]}" if len(row) > 1 else str(row[0]) for row in rows)
 
 
 def times_as_long(ratios: Sequence[str], than: str) -> str:

@@ -10,13 +10,12 @@ import typer
 from rich.text import Text
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.base.grammar import plural
+from weftwork.base.grammar import number_ranges, plural
 from weftwork.cli.compare_tables import (
     BESIDE,
     difference_table,
     fabric_table,
     number_tables,
-    places_words,
     print_table,
     run_table,
 )
@@ -176,4 +175,4 @@ def _whose(found: RunComparison, places: Sequence[int]) -> str:
     """
     if len(found.runs) <= BESIDE:
         return joined([found.runs[place].label for place in places])
-    return f"{'run' if len(places) == 1 else 'runs'} {places_words([place + 1 for place in places])}"
+    return f"{'run' if len(places) == 1 else 'runs'} {number_ranges([place + 1 for place in places], '-')}"

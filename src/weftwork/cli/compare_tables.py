@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.measure import Measurement
 from rich.table import Table
 
+from weftwork.base.grammar import number_ranges
 from weftwork.report.comparison_words import (
     different_fabrics,
     different_keys,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.comparison import ComparedFabric, ComparedNumber, ComparedRun, RunComparison
 
-__all__ = ["BESIDE", "difference_table", "fabric_table", "number_tables", "places_words", "print_table", "run_table"]
+__all__ = ["BESIDE", "difference_table", "fabric_table", "number_tables", "print_table", "run_table"]
 
 _WIDTH: Final = 100  # chosen: columns that a terminal beside an editor still has
 BESIDE: Final = 3  # chosen: runs whose values and changes have room beside each other
@@ -180,25 +181,8 @@ def difference_table(found: RunComparison) -> Table:
         of: dict[str, list[int]] = {}
         for place, value in enumerate(one.values):
             of.setdefault(value or "not set", []).append(place + 1)
-        table.add_row(one.key, ";  ".join(f"{value} in {places_words(places)}" for value, places in of.items()))
+        table.add_row(one.key, ";  ".join(f"{value} in {number_ranges(places, '-')}" for value, places in of.items()))
     return table
-
-
-def places_words(places: Sequence[int]) -> str:
-    """Numbers of runs, those in a row as a range.
-
-    Examples
-    --------
-    >>> places_words([1, 2, 3, 5])
-    '1-3, 5'
-    """
-    rows: list[list[int]] = []
-    for place in places:
-        if rows and place == rows[-1][-1] + 1:
-            rows[-1].append(place)
-        else:
-            rows.append([place])
-    return ", ".join(f"{row[0]}-{row[-1]}" if len(row) > 2 else ", ".join(map(str, row)) for row in rows)
 
 
 def number_tables(out: Console, found: RunComparison, changed: Sequence[ComparedNumber]) -> list[Table]:

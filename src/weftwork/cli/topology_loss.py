@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from weftwork.base.grammar import plural
+from weftwork.base.grammar import number_ranges, plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.report.words import amount
 
@@ -215,13 +215,7 @@ def _alike(rails: tuple[RailLoss, ...]) -> list[list[RailLoss]]:
 
 def _rail_words(rails: tuple[RailLoss, ...], alike: list[RailLoss]) -> str:
     numbers = [rails.index(rail) for rail in alike]
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    words = ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    words = number_ranges(numbers, " to ")
     hosts = "" if alike[0].hosts_after == alike[0].hosts_before else (
         f", {alike[0].hosts_after:,} of {plural(alike[0].hosts_before, 'host')}")  # fmt: skip
     return f"{'rails' if len(numbers) > 1 else 'rail'} {words}{hosts}{', each' if len(numbers) > 1 else ''}"

@@ -18,7 +18,7 @@ from weftwork.report.design_words import money
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.bars import BarGroup, NamedBar, bars
 from weftwork.report.figures.lines import Curve, curves
-from weftwork.report.over_time import directions, has_table, read_over_time
+from weftwork.report.over_time import directions, read_over_time
 from weftwork.report.page_over_time import not_recorded
 from weftwork.report.words import amount, change
 from weftwork.spec.sweep import SAME
@@ -163,7 +163,7 @@ def overlaid(runs: Sequence[tuple[str, Run]]) -> OverlaidRuns:
     left: list[str] = []
     for place, (label, run) in enumerate(runs):
         over_time = None if run.seeds else read_over_time(run)
-        has_rates = over_time is None and not run.seeds and has_table(run, "tiers") and run.table("tiers").num_rows
+        has_rates = over_time is None and not run.seeds and run.has_table("tiers") and run.table("tiers").num_rows
         if over_time is None and not has_rates:
             why = (
                 "several seeds have no common time; compare runs of one seed each." if run.seeds else not_recorded(run)

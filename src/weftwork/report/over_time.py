@@ -140,20 +140,12 @@ class OverTime:
         return float((self.columns[name][mine] * share).sum())
 
 
-def has_table(run: Run, name: str) -> bool:
-    """Whether the folder has a table.
-
-    Runs of older versions lack some tables.
-    """
-    return run.has_table(name)
-
-
 def read_over_time(run: Run) -> OverTime | None:
     """Read the timeline of a run.
 
     None if the run has no timeline.
     """
-    if not has_table(run, "timeline"):
+    if not run.has_table("timeline"):
         return None
     table = run.table("timeline")
     if table.num_rows == 0:
@@ -182,7 +174,7 @@ def read_over_time(run: Run) -> OverTime | None:
 
 def has_nodes(run: Run) -> bool:
     """Whether the folder has the tier of every node."""
-    return has_table(run, "nodes")
+    return run.has_table("nodes")
 
 
 def directions(run: Run) -> list[Direction]:

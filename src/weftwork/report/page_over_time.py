@@ -18,7 +18,7 @@ from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import scale
 from weftwork.report.figures.heat_map import heat_map, rows_of
 from weftwork.report.figures.lines import Curve, Moment, curves
-from weftwork.report.over_time import directions, has_table
+from weftwork.report.over_time import directions
 from weftwork.report.page_elements import PageSection, notice
 from weftwork.report.words import amount, sentence
 
@@ -47,7 +47,7 @@ def not_recorded(run: Run) -> str:
     """Why a run has nothing over time, for people."""
     if run.provenance.get("engine") == "reference":
         return "The reference engine records nothing over time; the packet engine records it, with the same result."
-    if not has_table(run, "timeline"):
+    if not run.has_table("timeline"):
         version = run.provenance.get("weftwork", "an older version")
         return f"This run was written by Weftwork {version}, which kept nothing over time; run it again to see more."
     return "Nothing was sent in this run."

@@ -17,7 +17,6 @@ from weftwork.base.grammar import plural
 from weftwork.policies.interface import NO_WINDOW_BYTES
 from weftwork.report.figures.axes import DASHES, figure
 from weftwork.report.figures.traces import Band, Trace, traces
-from weftwork.report.over_time import has_table
 from weftwork.report.page_elements import PageSection
 from weftwork.report.page_over_time import moments, without_words
 from weftwork.report.words import amount, sentence, unit_of
@@ -140,7 +139,7 @@ def read_series(run: Run, number: int = 0) -> dict[str, list[RecordedSeries]]:
     run : of one seed
     number : of the run among those of a page
     """
-    if not has_table(run, "series"):
+    if not run.has_table("series"):
         return {}
     table = run.series
     if table.num_rows == 0:

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from weftwork.report.over_time import has_table
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -97,7 +95,7 @@ def is_training(run: Run) -> bool:
     Of several seeds the first one tells.
     """
     found = run.seeds[0] if run.seeds else run
-    return "flows" not in found.summary and has_table(found, "jobs") and bool(found.table("jobs").num_rows)
+    return "flows" not in found.summary and found.has_table("jobs") and bool(found.table("jobs").num_rows)
 
 
 def read_pipeline(

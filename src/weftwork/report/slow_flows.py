@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
 from weftwork.report.link_rates import read_link_rates
-from weftwork.report.over_time import has_table
 from weftwork.report.words import amount, sentence
 
 if TYPE_CHECKING:
@@ -172,7 +171,7 @@ def _slow_flow(run: Run, over_time: OverTime | None, row: dict[str, Any], end_ps
         behind=behind,
         timeouts=counts["timeout"],
         returns=counts["go back"],
-        hops=_hops(run, over_time, row, start + waited, end) if has_table(run, "paths") else None,
+        hops=_hops(run, over_time, row, start + waited, end) if run.has_table("paths") else None,
     )
 
 

@@ -28,7 +28,7 @@ def plural(count: float, one: str, many: str | None = None, *, shown: str | None
 
 
 def number_ranges(numbers: Sequence[int], between: str) -> str:
-    """List ascending numbers, those in a row as a range.
+    """List ascending numbers; three or more in a row are a range.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def number_ranges(numbers: Sequence[int], between: str) -> str:
 
     Examples
     --------
-    >>> number_ranges([1, 2, 3, 5], "-"), number_ranges([0, 1], " to ")
-    ('1-3, 5', '0 to 1')
+    >>> number_ranges([1, 2, 3, 5], "-"), number_ranges([0, 1, 4], " to ")
+    ('1-3, 5', '0, 1, 4')
     """
     rows: list[list[int]] = []
     for number in numbers:
@@ -46,7 +46,7 @@ def number_ranges(numbers: Sequence[int], between: str) -> str:
             rows[-1].append(number)
         else:
             rows.append([number])
-    return ", ".join(f"{row[0]}{between}{row[-1]}" if len(row) > 1 else str(row[0]) for row in rows)
+    return ", ".join(f"{row[0]}{between}{row[-1]}" if len(row) > 2 else ", ".join(map(str, row)) for row in rows)
 
 
 def times_as_long(ratios: Sequence[str], than: str) -> str:

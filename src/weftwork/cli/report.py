@@ -229,6 +229,8 @@ def _beside(runs: list[Run]) -> Path:
     """A path beside the first run's folder, which is written once."""
     first, *others = [run.path.resolve() for run in runs]
     behind = f"-{others[0].name}" if len(others) == 1 else f"-and-{len(others)}-more" if others else ""
+    if (first.parent / "provenance.json").is_file():  # a seed, inside the folder of several seeds
+        return first.parent.parent / f"{first.parent.name}-{first.name}{behind}.html"
     return first.parent / f"{first.name}{behind}.html"
 
 

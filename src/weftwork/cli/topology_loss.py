@@ -176,6 +176,9 @@ def _forbidden(after: Valleys) -> str:
 def print_job_loss(out: Console, job: JobLoss) -> None:
     """Print the job's time before and after, or why it cannot finish."""
     out.print()
+    if job.faults_left_out:
+        faults = plural(job.faults_left_out, "fault")
+        out.print(f"Both runs leave out {faults} of the scenario: this is the price of the loss alone.", soft_wrap=True)
     what = TIMES[job.quantity]
     if job.before_ps is None:
         text = f"The job does not finish on the whole fabric either: its status is {job.status_before}."

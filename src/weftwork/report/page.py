@@ -79,7 +79,7 @@ TILES: Final = (
 _MODEL_PAGES: Final = {  # titles of the pages of the documentation, by engine
     "packet": "The packet engine: what it computes",
     "reference": "The packet engine: what it computes",
-    "flow": "The flow engine: what it computes",
+    "flow": "The flow engine: its rules",
 }
 _IN_WORDS: Final = {  # tiles that are left out where the three lines or the sentences below them tell them
     "iteration_ps", "mfu", "tokens_per_s", "exposed_share", "bubble_share", "completion_ps", "collective_duration_ps",

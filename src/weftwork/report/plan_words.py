@@ -89,7 +89,7 @@ def plan_verdict(document: Mapping[str, Any]) -> list[str]:
     gives = (
         f"An iteration takes {amount(best['iteration_ps'], 'ps')}, most of it {best['limited_by']}:"
         f" {best['tokens_per_s']:,.0f} tokens/s, MFU {amount(best['mfu'], 'share')},"
-        f" {amount(best['memory_bytes'], 'B')} of a GPU."
+        f" {amount(best['memory_bytes'], 'B')} of the {amount(document['limit_bytes'], 'B')} of a GPU."
     )
     said = [f"Best plan: {best['plan']}", gives]
     if best.get("iteration_low_ps") is not None:

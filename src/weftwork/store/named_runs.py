@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
 
-__all__ = ["RUNS_FOLDER", "folder_of", "slug_of"]
+__all__ = ["RUNS_FOLDER", "folder_of", "name_in", "slug_of"]
 
 RUNS_FOLDER: Final = Path("runs")
 _SLUG: Final = re.compile(r"[^a-z0-9.]+")
@@ -19,6 +20,16 @@ _SHOWN: Final = 5  # chosen: a user picks one of a few
 def slug_of(name: str) -> str:
     """The name of a run as a folder has it; other characters than letters, digits and dots become hyphens."""
     return _SLUG.sub("-", name.lower()).strip("-.")[:60] or "run"
+
+
+def name_in(folder: Path) -> str | None:
+    """The name that a run was given, from its provenance; None without one."""
+    try:
+        known = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # no run, or a damaged one, which whoever opens it reports
+        return None
+    name = known.get("name") if isinstance(known, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def folder_of(given: str | Path) -> Path:
@@ -42,7 +53,9 @@ def folder_of(given: str | Path) -> Path:
     if (RUNS_FOLDER / path).is_dir():
         return RUNS_FOLDER / path
     wanted = re.compile(re.escape(slug_of(path.name)) + _TIME)
-    found = sorted((one for one in RUNS_FOLDER.iterdir() if wanted.fullmatch(one.name) and one.is_dir()), reverse=True)
+    folders = [one for one in RUNS_FOLDER.iterdir() if one.is_dir() and not one.is_symlink()]
+    found = [one for one in folders if wanted.fullmatch(one.name) or name_in(one) == path.name]
+    found.sort(reverse=True)
     if len(found) > 1:
         more = f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
         names = ", ".join(str(one) for one in found[:_SHOWN])

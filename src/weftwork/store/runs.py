@@ -318,7 +318,7 @@ class Run(Shown, RunTables):
     @property
     def seeds(self) -> tuple[Run, ...]:
         """The runs of several seeds, by seed; empty for a run of one seed."""
-        named = ((folder.name.removeprefix("seed-"), folder) for folder in self.path.glob("seed-*"))
+        named = ((folder.name.removeprefix("seed-"), folder) for folder in self.path.glob("seed-*/"))
         found = [(int(number), folder) for number, folder in named if number.isascii() and number.isdecimal()]
         return tuple(Run(folder) for _, folder in sorted(found))
 

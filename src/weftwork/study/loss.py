@@ -53,6 +53,7 @@ class JobLoss:
         of the job is lost, so that there is nothing to run
     cut_off : GPUs of the job that have no NIC port left, or whose host is lost
     stopped : why the second run did not end, where it was run and did not
+    faults_left_out : faults of the scenario, which neither run has
     """
 
     quantity: str
@@ -63,6 +64,7 @@ class JobLoss:
     status_after: str
     cut_off: tuple[str, ...]
     stopped: str
+    faults_left_out: int
 
 
 def job_without(
@@ -75,7 +77,7 @@ def job_without(
 ) -> JobLoss:
     """Run a scenario's job with and without a part of the fabric.
 
-    Faults of the scenario happen in both runs.
+    The faults of the scenario are left out of both runs, since the end of a fault would revive a lost part.
 
     Parameters
     ----------
@@ -89,7 +91,8 @@ def job_without(
     ------
     ConfigError : names that the fabric does not have; a scenario that the flow engine cannot run
     """
-    whole = prepare(_on_flows(read_scenario(file, overrides, user_code=user_code)))
+    scenario = read_scenario(file, overrides, user_code=user_code)
+    whole = prepare(_on_flows(scenario))
     lost_nodes, lost_links = find_lost(whole.fabric, names)
     before = _ran(whole, on_progress)
     quantity = next((name for name in HEADLINES if name in before.summary), None)
@@ -99,8 +102,8 @@ def job_without(
     cut_off, is_host_lost = _cut_off(whole, lost_nodes, lost_links)
     stopped, after_ps, status = "", None, HOST_LOST
     if not is_host_lost:
-        faults = (*whole.scenario.faults, *_faults(whole.fabric, lost_nodes, lost_links))
-        after = _ran(with_section(whole, faults=faults), on_progress)
+        faults = _faults(whole.fabric, lost_nodes, lost_links)
+        after = _ran(with_section(whole, faults=tuple(faults)), on_progress)
         status, after_ps = after.status, _time(after, quantity)
         stopped = "" if status == DONE else _why(after)
     before_ps = _time(before, quantity)
@@ -113,6 +116,7 @@ def job_without(
         status_after=status,
         cut_off=cut_off,
         stopped=stopped,
+        faults_left_out=len(scenario.faults),
     )
 
 
@@ -123,7 +127,7 @@ def _on_flows(scenario: Scenario) -> Scenario:
     """
     engine = scenario.engine.model_copy(update={"fidelity": "flow", "record": type(scenario.engine.record)()})
     fabric = scenario.fabric.model_copy(update={"reconvergence_delay_ps": 0, "failover_delay_ps": 0})
-    return scenario.model_copy(update={"engine": engine, "fabric": fabric, "reliability": None})
+    return scenario.model_copy(update={"engine": engine, "fabric": fabric, "faults": (), "reliability": None})
 
 
 def _ran(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> Results:

@@ -211,7 +211,7 @@ class Split:
                 f" {self._sized(nearest_sizes(self.hosts, fitting))}"
             )
         if others := self._ratios_beside(ratio):
-            text += f"; the ratios possible here are {' and '.join(ratio_text(other) for other in others)}"
+            text += f"; the nearest possible ratios are {' and '.join(ratio_text(other) for other in others)}"
         raise ConfigError("fabric", [Mistake(path="fabric.oversubscription", text=text)])
 
     def equal_of(self, count: int, ratio: Fraction) -> int:

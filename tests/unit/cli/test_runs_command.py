@@ -106,6 +106,19 @@ def test_a_name_stands_for_the_folder_in_report_and_compare(command: Command) ->
     assert "2 runs have this name: runs/one-" in refused.err
 
 
+def test_a_name_finds_a_run_in_a_folder_of_another_name(command: Command) -> None:
+    command("run", "small.yaml", "--name", "first try", "-o", "runs/zz", "--what-if", "none")
+    assert json.loads(command("runs", "show", "first try", "--json").out)["run"] == "runs/zz"
+    assert weftwork.open_run("first try").path == Path("runs/zz")
+
+
+def test_the_page_of_a_seed_lies_beside_the_folder_of_all_seeds(command: Command) -> None:
+    command("run", "small.yaml", "--seeds", "2", "-o", "runs/both", "--what-if", "none")
+    page = Path(json.loads(command("report", "runs/both/seed-1", "--json").out)["page"])
+    assert page.resolve() == Path("runs/both-seed-1.html").resolve()
+    assert [run.path.name for run in weftwork.open_run("runs/both").seeds] == ["seed-1", "seed-2"]
+
+
 def test_runs_whose_files_differ_in_content_alone_are_told_apart(command: Command, tmp_path: Path) -> None:
     own = Path(str(files("weftwork") / "templates" / "traffic.py")).read_text(encoding="utf-8")
     (tmp_path / "own.yaml").write_text(SMALL.replace("permutation", "./mine.py"), encoding="utf-8")

@@ -97,6 +97,7 @@ def test_rails_of_one_pod_say_what_bisection_does_not_tell() -> None:
         ({"after_ps": 10**12, "slowdown": 1.0}, "an iteration takes 1 s, as long as before."),
         ({"quantity": "completion_ps", "after_ps": None, "slowdown": None, "cut_off": ("rank 3 (host0, GPU 3)",)},
          "The job cannot continue. Before, all traffic took 1 s.\nNo NIC port is left for rank 3 (host0, GPU 3).\n"),
+        ({"faults_left_out": 2}, "Both runs leave out 2 faults of the scenario: this is the price of the loss alone."),
         ({"before_ps": None, "slowdown": None, "status_before": "stuck"}, "does not finish on the whole fabric either"),
         ({"after_ps": None, "slowdown": None, "stopped": "rank 1 waits"}, "Stopped: rank 1 waits."),
     ],
@@ -104,7 +105,7 @@ def test_rails_of_one_pod_say_what_bisection_does_not_tell() -> None:
 def test_a_job_in_words(changes: dict[str, object], words: str) -> None:
     kept: dict[str, object] = {
         "quantity": "iteration_ps", "before_ps": 10**12, "after_ps": 15 * 10**11, "slowdown": 1.5,
-        "status_before": "complete", "status_after": "complete", "cut_off": (), "stopped": "",
+        "status_before": "complete", "status_after": "complete", "cut_off": (), "stopped": "", "faults_left_out": 0,
     }  # fmt: skip
     out, text = console()
     print_job_loss(out, JobLoss(**{**kept, **changes}))  # type: ignore[arg-type]

@@ -68,6 +68,6 @@ def test_a_straggler_stands_for_itself_and_has_its_factor(tmp_path: Path) -> Non
 
 def test_a_training_page_cites_the_flow_engines_page_by_its_title(tmp_path: Path) -> None:
     html = run_page(trained(tmp_path))
-    assert "The flow engine: what it computes" in html
+    assert "The flow engine: its rules" in html
     assert "packet engine" not in html
     assert "docs/models" not in html

@@ -348,3 +348,12 @@ def test_seeds_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     for seed in (10, 9, 2, 100, 1):
         written(tmp_path / f"seed-{seed}")
     assert [run.path.name for run in Run(tmp_path).seeds] == ["seed-1", "seed-2", "seed-9", "seed-10", "seed-100"]
+
+
+def test_a_page_beside_the_seeds_is_no_seed(tmp_path: Path) -> None:
+    """A file called ``seed-1.html`` in a folder of several seeds, such as the page of a seed, hides nothing."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "seed-1.html").write_text("a page", encoding="utf-8")
+    (folder / "seed-2").mkdir()
+    assert [run.path.name for run in Run(folder).seeds] == ["seed-2"]

@@ -90,3 +90,13 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     file = written(tmp_path, SPINES, "traffic: {pattern: incast, senders: 2, size: 1MiB}")
     with pytest.raises(ConfigError, match="did you mean 'spine1'"):
         job_without(file, ["spinne1"])
+
+
+def test_faults_of_the_scenario_do_not_revive_what_is_lost(tmp_path: Path) -> None:
+    """A fault on a lost link ends: the link would be up again."""
+    work = "collective: {operation: all-reduce, size: 64MiB}"
+    healthy = job_without(written(tmp_path, PLANES, work), ["host0/nic0"])
+    file = written(tmp_path, PLANES, work, "faults: [{at: 0s, nic: host0/nic0, event: down, for: 10us}]")
+    found = job_without(file, ["host0/nic0"])
+    assert found.faults_left_out == 1
+    assert (found.before_ps, found.after_ps) == (healthy.before_ps, healthy.after_ps)

@@ -231,7 +231,7 @@ def test_pods_at_a_ratio_are_equal(ratio: int, per_pod: int, switches: int) -> N
         ({"gpus": 2_032, "oversubscription": 2},
          "254 servers (2,032 GPUs) do not divide into equal pods of at most 84 with this ratio; the nearest possible"),
         ({"gpus": 2_032, "oversubscription": 2}, "are 252 or 256 servers (2,016 or 2,048 GPUs)"),
-        ({"gpus": 2_048, "oversubscription": 1.5}, "the ratios possible here are 64:43 and 32:21"),
+        ({"gpus": 2_048, "oversubscription": 1.5}, "the nearest possible ratios are 64:43 and 32:21"),
         ({"gpus": 2_048, "oversubscription": 2, "nodes_per_pod": 84},
          "but 256 servers (2,048 GPUs) do not divide into equal pods of 84; 252 or 336 servers"),
         ({"gpus": 2_048, "oversubscription": 2, "pods": 3},

@@ -160,7 +160,7 @@ def _happened(fault: FaultSection, *, has_more: bool) -> str:
         "up": "comes up",
         "degrade": f"has {left} of its rate",
         "lossy": f"loses {100 * (fault.loss or 0):g} % of its packets",
-        "slow": f"has {left} of its PCIe rate",
+        "slow": f"has its PCIe at {left}{' of its rate' if fault.rate_bps is None else ''}",
     }[fault.event]
     if fault.times and fault.times > 1:
         text = f"{'flaps' if fault.event == 'down' else text} {fault.times} times"

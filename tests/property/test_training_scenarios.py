@@ -212,7 +212,7 @@ def check_sums(run: Run, tree: dict[str, Any]) -> None:
         check_job(run, job, iterations(tree, job["job"]))
     for row in run.table("what_if").to_pylist():
         whole = jobs[row["job"]]["iteration_ps"]
-        is_bound = row["case"] in {"infinite network", "no bubble", "perfect overlap"}
+        is_bound = row["change"] in {"infinite network", "no bubble", "perfect overlap"}
         assert not is_bound or row["iteration_ps"] <= whole * (1 + ROUNDING) + MEANS, row | {"whole": whole}
         assert row["iteration_ps"] > 0
     if run.status == "complete":

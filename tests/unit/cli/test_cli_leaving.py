@@ -177,7 +177,7 @@ def test_every_command_ends_with_the_number_of_its_signal(number: int, monkeypat
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"seeds": "x"}, {"seed": 1.5}, {"overrides": ["engine.seed=2"]}, {"overrides": {"engine.seed": 2}}, {"out": 3}],
+    [{"seeds": "x"}, {"seed": 1.5}, {"overrides": ["engine.seed=2"]}, {"overrides": {3: 2}}, {"out": 3}],
 )
 def test_an_argument_of_another_type_is_the_callers_mistake(arguments: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"found {next(iter(arguments))}="):

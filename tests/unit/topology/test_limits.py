@@ -262,7 +262,7 @@ def test_ports_of_a_gpu_on_one_leaf_go_to_planes_first() -> None:
 
 def test_the_largest_switch_of_the_catalogue_has_no_larger_one() -> None:
     end = ending(fabric_of(topology="leaf-spine", hosts=32, switch="tomahawk-6", link_rate_bps=100 * G))
-    assert end.closed["switches"].startswith("the catalogue has no switch with more than 1024 ports")
+    assert end.closed["switches"].startswith("the catalogue has no switch with more than 1,024 ports")
 
 
 def test_a_lone_group_that_is_not_full_counts_as_filled_and_says_so() -> None:

@@ -139,7 +139,7 @@ def test_a_precision_that_the_gpu_has_not_is_refused(name: str, precision: str, 
             "bf16_last_layers",
             "found 40 and 41, wanted at most the 80 layers of 'llama-3-70b'",
         ),
-        ("llama-3-70b", {"layout": "Et*80L"}, "layout", "found 1 parts, wanted 4: pipeline x virtual_stages"),
+        ("llama-3-70b", {"layout": "Et*80L"}, "layout", "found 1 part, wanted 4: pipeline x virtual_stages"),
     ],
 )
 def test_what_a_recipe_sets_and_a_model_does_not_have_is_refused(

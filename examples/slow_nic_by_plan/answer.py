@@ -17,7 +17,7 @@ from weftwork.study.sweep import sweep
 
 __all__ = ["Case", "figure", "measure", "report"]
 
-SHARES = (1.0, 0.5, 0.25, 0.1)  # of its rate that the NIC has left
+SHARES = (1.0, 0.5, 0.25, 0.1)  # of the PCIe rate that the NIC has left
 
 
 def _fault(share: float) -> str:
@@ -26,7 +26,7 @@ def _fault(share: float) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """A plan: time of an iteration in s by what the NIC has left of its rate, and what is exposed with a whole NIC."""
+    """A plan: time of an iteration in s by the share of PCIe rate left, and what is exposed with a whole NIC."""
 
     name: str
     took_s: dict[float, float]
@@ -87,7 +87,7 @@ def figure(measured: list[Case]) -> str:
             cards.Polyline(name=case.name, points=tuple((1 / share, 100 * case.costs(share)) for share in SHARES))
             for case in measured
         ],
-        x_axis="share of its rate that the NIC has left",
+        x_axis="share of its PCIe rate that the NIC has left",
         y_axis="an iteration takes longer by, %",
         x_ticks=[(1 / share, f"{share:.0%}") for share in SHARES],
         is_log=False,

@@ -221,7 +221,8 @@ def want_scenario(given: object) -> None:
     UsageError : neither a path nor a mapping
     """
     if not isinstance(given, (str, Path, Mapping)):
-        raise UsageError(f"found scenario={ascii(given)[:60]}, wanted a path, a dict or a Scenario")
+        read = ", which is read already" if isinstance(given, Scenario) else ""
+        raise UsageError(f"found scenario={ascii(given)[:60]}{read}, wanted a path or a dict")
 
 
 def want_overrides(overrides: object) -> None:

@@ -48,7 +48,10 @@ _STEPS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
 
 
 _UNIT: Final = r"(?:%|(?:s|ms|us|ns|ps|[TGMk]?b/s|[TGMk]?B/s|[TGMk]?B)\b)"
-_UNITS: Final = re.compile(rf"(?<=\d)(?: ({_UNIT})|([TGMKk](?:iB|B|bps)\b))")
+# what people copy: 'quoted words', key=value, --option value, /path
+_AS_TYPED: Final = r"(?<!\w)'[^'\n]*'|[\w.\[\]-]+=\S*|(?<!\S)--?[A-Za-z][\w-]*(?= )(?: [^\s'-]\S*)?|~?(?<!\w)/\S+"
+_COMPACT: Final = r"(?<![\w./-])([\d.,]+)([TGMKk](?:iB|B|bps))\b(?![./_-]\w)"  # a word alone, no part of a file name
+_UNITS: Final = re.compile(rf"({_AS_TYPED})|(?<=\d) ({_UNIT})|{_COMPACT}")
 _SPACED: Final = re.compile(rf"(?<=\d) (?={_UNIT})")
 _UNIT_OF_ENDING: Final = {"_ps": "ps", "_bps": "b/s", "_bytes": "B"}
 _UNITS_IN_NAMES: Final = tuple(_UNIT_OF_ENDING)
@@ -160,12 +163,23 @@ def sentence(text: str) -> str:
 def typeset(text: str) -> str:
     """Typeset units: a thin unbreakable space, and the sign for micro.
 
+    Quoted words, ``key=value``, options and paths stay as they are, so that a copied command works.
+
     Examples
     --------
     >>> typeset("took 12.3 us, 98 % of it") == "took 12.3\u202f\u00b5s, 98\u202f% of it"
     True
+    >>> typeset("weftwork run 4MB.yaml --size 4MB --set 'link_latency=5 us' --set link_rate=400Gbps").isascii()
+    True
     """
-    return _UNITS.sub(lambda found: "\u202f" + (found[1] or found[2]).replace("us", "\u00b5s"), text)
+    return _UNITS.sub(_typeset, text)
+
+
+def _typeset(found: re.Match[str]) -> str:
+    as_typed, spaced, number, compact = found.groups()
+    if as_typed:
+        return as_typed
+    return "\u202f" + spaced.replace("us", "\u00b5s") if spaced else f"{number}\u202f{compact}"
 
 
 def unbroken(text: str) -> str:

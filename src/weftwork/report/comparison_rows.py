@@ -98,8 +98,10 @@ def _price(run: ComparedRun) -> tuple[str, str]:
 def _culprit(run: ComparedRun) -> str:
     if not run.culprit:
         return _NONE
-    share = f" <small>{_cell(amount(run.culprit_share, 'share'))}</small>" if run.culprit_share else ""
-    return f"{escape(run.culprit)}{share}"
+    if not run.culprit_share:
+        return escape(run.culprit)
+    bound = "at most " if run.culprit_how == "bound" else ""
+    return f"{escape(run.culprit)} <small>{_cell(bound + amount(run.culprit_share, 'share'))}</small>"
 
 
 def fabric_tables(found: RunComparison) -> list[PageSection]:

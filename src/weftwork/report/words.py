@@ -58,7 +58,7 @@ _UNITS_IN_NAMES: Final = tuple(_UNIT_OF_ENDING)
 _IN_CAPITALS: Final = {"fct": "FCT", "acks": "ACKs", "naks": "NAKs", "cnps": "CNPs", "jain": "Jain"}
 
 
-def amount(value: float | None, unit: str) -> str:
+def amount(value: float | None, unit: str, *, more: int = 0) -> str:
     """Write a number of a summary.
 
     A dash if there is none.
@@ -67,6 +67,7 @@ def amount(value: float | None, unit: str) -> str:
     ----------
     value : the number
     unit : ``ps``, ``s``, ``b/s``, ``B``, ``count``, ``share`` or ``ratio``
+    more : digits behind the three, for numbers that would print alike
 
     Examples
     --------
@@ -76,15 +77,15 @@ def amount(value: float | None, unit: str) -> str:
     if value is None:
         return "-"
     if unit == "share":
-        return f"{_three(100 * value)} %"
+        return f"{_three(100 * value, more)} %"
     if unit in {"count", "number"}:
-        return f"{value:,.0f}" if float(value).is_integer() else _three(value)
+        return f"{value:,.0f}" if float(value).is_integer() else _three(value, more)
     if unit not in _STEPS:
-        return _three(value)
+        return _three(value, more)
     for factor, name in _STEPS[unit]:
         if abs(value) >= factor * 0.9995 or factor == _STEPS[unit][-1][0]:
-            return f"{_three(value / factor)} {name}"
-    return f"{_three(value)} {unit}"
+            return f"{_three(value / factor, more)} {name}"
+    return f"{_three(value, more)} {unit}"
 
 
 def unit_of(name: str) -> str:
@@ -130,15 +131,15 @@ def has_clock_ended(run: Run) -> bool:
     return run.status == "stopped" and (run.value("simulated_ps") or 0) >= NEVER_PS
 
 
-def _three(value: float) -> str:
-    """Three digits, all digits before the point."""
+def _three(value: float, more: int) -> str:
+    """Three digits and more, all digits before the point."""
     if value == 0:
         return "0"
     magnitude = abs(value)
     decimals = 0 if magnitude >= 99.95 else 1 if magnitude >= 9.995 else 2 if magnitude >= 0.9995 else 3
     if decimals == 3 and magnitude < 0.01:
-        return f"{value:.3g}"
-    text = f"{value:,.{decimals}f}"
+        return f"{value:.{3 + more}g}"
+    text = f"{value:,.{decimals + more}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

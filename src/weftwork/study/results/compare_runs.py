@@ -239,6 +239,7 @@ def _row(
         exposed_share=run.summary.get("exposed_share", {}).get("value"),
         culprit="" if culprit is None else culprit.name,
         culprit_share=None if culprit is None else culprit.cost_share,
+        culprit_how="" if culprit is None or culprit.cost_share is None else culprit.how,
         fabric=None if isinstance(fabric, str) else fabric,
         no_fabric=fabric if isinstance(fabric, str) else "",
     )

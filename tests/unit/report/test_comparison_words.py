@@ -270,3 +270,12 @@ def test_fabrics_of_named_runs_have_the_names_of_what_differs() -> None:
     assert fabric_names(compared(*runs, differences=(radix,))) == {0: "radix 64", 1: "radix not set"}
     many = tuple(ComparedKey(key=f"fabric.{key}", values=("1", "2", "1", "2")) for key in ("a", "b", "c"))
     assert fabric_names(compared(*runs, differences=many)) == {0: "dense-0", 1: "dense-1"}
+
+
+def test_the_first_columns_are_those_that_people_compare() -> None:
+    """A narrow screen shows the name, time, change and price; long names wrap there."""
+    speed = {"speed": 0.4, "speed_name": "MFU", "speed_unit": "share", "exposed_share": 0.1}
+    runs = [a_run("a", 8e6, fabric=fabric(0, 100.0), **speed), a_run("b", 9e6, fabric=fabric(1, 80.0), **speed)]
+    made = run_tables(compared(*runs))
+    assert made.startswith('<div class="named">')
+    assert list(rows(page_of(made), "run")[0])[:5] == ["run", "completion", "change", "price of the fabric", "per GPU"]

@@ -170,10 +170,11 @@ def _shorts(
 def _text(key: str, value: str | None, fabric: ComparedFabric | str) -> str:
     """A value in a name.
 
-    An oversubscription is the ratio of the built fabric.
+    An oversubscription is the ratio of the built fabric, without the tiers that have none.
     """
     if key == "fabric.oversubscription" and isinstance(fabric, ComparedFabric) and fabric.oversubscription:
-        return fabric.oversubscription
+        tiers = fabric.oversubscription.split(", ")
+        return ", ".join(one for one in tiers if not one.endswith(" 1:1")) or fabric.oversubscription
     return "not set" if value is None else _plain(value)
 
 

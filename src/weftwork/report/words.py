@@ -196,7 +196,7 @@ def breaking(text: str) -> str:
     return text.replace("\u00a0", " ")
 
 
-def doubtful_figures(caveats: Iterable[Caveat], *, where: str) -> list[str]:
+def doubtful_figures(caveats: Iterable[Caveat], *, where: str = "") -> list[str]:
     """Name the unverified and the chosen figures of a run.
 
     Each kind gets one sentence.
@@ -204,13 +204,13 @@ def doubtful_figures(caveats: Iterable[Caveat], *, where: str) -> list[str]:
     Parameters
     ----------
     caveats : of the run
-    where : their sources stand
+    where : their sources stand; empty: a reader cannot look there
     """
     subjects: dict[str, list[str]] = {}
     for caveat in caveats:
         subjects.setdefault(caveat.kind, []).append(caveat.subject)
     return [
-        f"{words}: {', '.join(subjects[kind])}. Their sources are {where}."
+        f"{words}: {', '.join(subjects[kind])}.{f' Their sources are {where}.' if where else ''}"
         for kind, words in _FIGURES.items()
         if kind in subjects
     ]

@@ -111,6 +111,19 @@ def test_the_page_of_many_runs_names_runs_and_no_files(command: Command, folder:
     listed = rows(section(html, "answer"), "run")
     assert [row["oversubscription"] for row in listed] == ["1:1", "2:1", "3:1"]
     assert {"completion", "change", "FCT p99", "price of the fabric", "per GPU", "to blame"} <= set(listed[0])
+    assert "<h1>small: 6 runs compared: permutation traffic and incast traffic</h1>" in html
+    basis = section(html, "basis")
+    assert [one.text for one in basis.all("summary")] == [
+        "Assumptions of permutation traffic", "Assumptions of incast traffic", "Words of this page"
+    ]  # fmt: skip
+    first, second, words = ({row.all("td")[0].text: row.all("td")[1].text for row in one.all("tr") if row.all("td")}
+                            for one in basis.all("details"))  # fmt: skip
+    assert first["workload"].startswith("permutation")
+    assert second["workload"].startswith("incast")
+    assert first["fabric"].count("12 hosts") == 3
+    assert "oversubscription" in words
+    assert "bubble" not in words
+    assert "page of each run" not in page.text
     fabrics = rows(section(html, "fabrics"), "fabric")
     assert [row["switches"].split()[1] for row in fabrics] == ["leaves,"] * 3
     shown = [figure.text for figure in section(html, "answer").all("figure")]

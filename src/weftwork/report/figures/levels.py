@@ -104,7 +104,7 @@ def levels(title: str, found: Sequence[Level], unit: str, *, aside: str = "") ->
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Line:
+class _GroupMeans:
     """The means of a group, by value; of all points without groups."""
 
     group: str
@@ -114,17 +114,17 @@ class _Line:
     means: tuple[float | None, ...]
 
 
-def _lines(found: Sequence[Level]) -> list[_Line]:
+def _lines(found: Sequence[Level]) -> list[_GroupMeans]:
     """A line for each group, or one where there are no groups or more than colours."""
     groups = list(dict.fromkeys(dot.group for level in found for dot in level.dots))
     if not 1 < len(groups) <= len(_COLOURS):
-        return [_Line(group="", name="mean", colour="c1", shift=0.0, means=tuple(level.mean for level in found))]
+        return [_GroupMeans(group="", name="mean", colour="c1", shift=0.0, means=tuple(level.mean for level in found))]
     step = _APART / len(groups)
     lines = []
     for number, group in enumerate(groups):
         values = [[dot.value for dot in level.dots if dot.group == group] for level in found]
         lines.append(
-            _Line(
+            _GroupMeans(
                 group=group,
                 name=group,
                 colour=_COLOURS[number],

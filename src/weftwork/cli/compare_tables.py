@@ -143,7 +143,8 @@ def _culprit(run: ComparedRun) -> str:
     if not run.culprit_share:
         return run.culprit
     told = f"{100 * run.culprit_share:.0f} %" if run.culprit_share > _ROUNDED else amount(run.culprit_share, "share")
-    return f"{run.culprit} {told}"
+    bound = "<= " if run.culprit_how == "bound" else ""
+    return f"{run.culprit} {bound}{told}"
 
 
 def fabric_table(found: RunComparison) -> Table | None:

@@ -34,7 +34,10 @@ _NONE = "\u2013"
 
 
 def run_tables(found: RunComparison) -> str:
-    """A table for each workload, with a row for each run."""
+    """A table for each workload, with a row for each run.
+
+    Time, change and price come first, since a narrow screen shows the first columns.
+    """
     return "".join(_run_table(found, group) for group in found.groups)
 
 
@@ -48,23 +51,29 @@ def _run_table(found: RunComparison, group: WorkloadGroup) -> str:
     has_fabric = any(run.fabric is not None for run in own)
     heads = ["run", time_noun(own[0])]
     heads += ["change"] if has_change else []
+    heads += ["price of the fabric", "per GPU"] if has_price else []
     heads += speeds
     heads += ["exposed"] if has_exposed else []
-    heads += ["price of the fabric", "per GPU"] if has_price else []
     heads += ["oversubscription"] if has_fabric else []
     heads += ["to blame"]
     rows = []
     for place, run in zip(group.runs, own, strict=True):
         cells = [escape(run.short if is_grouped else run.label), _time(run)]
         cells += [_change(run, is_first=place == group.first)] if has_change else []
+        cells += list(_price(run)) if has_price else []
         cells += [_cell(amount(run.speed, run.speed_unit)) if run.speed_name == name else _NONE for name in speeds]
         cells += (
             [_NONE if run.exposed_share is None else _cell(amount(run.exposed_share, "share"))] if has_exposed else []
         )
-        cells += list(_price(run)) if has_price else []
         cells += [_NONE if run.fabric is None else _cell(ratio_words(run.fabric))] if has_fabric else []
         rows.append([*cells, _culprit(run)])
-    return table(heads, rows, caption=group.name if is_grouped else "")
+    words = tuple(place for place, head in enumerate(heads) if head in {"oversubscription", "to blame"})
+    return _named(table(heads, rows, caption=group.name if is_grouped else "", texts=words))
+
+
+def _named(content: str) -> str:
+    """A table whose long names wrap, so that its numbers stay on the screen."""
+    return f'<div class="named">{content}</div>'
 
 
 def _cell(text: str) -> str:
@@ -98,8 +107,10 @@ def _price(run: ComparedRun) -> tuple[str, str]:
 def _culprit(run: ComparedRun) -> str:
     if not run.culprit:
         return _NONE
-    share = f" <small>{_cell(amount(run.culprit_share, 'share'))}</small>" if run.culprit_share else ""
-    return f"{escape(run.culprit)}{share}"
+    if not run.culprit_share:
+        return escape(run.culprit)
+    bound = "at most " if run.culprit_how == "bound" else ""
+    return f"{escape(run.culprit)} <small>{_cell(bound + amount(run.culprit_share, 'share'))}</small>"
 
 
 def fabric_tables(found: RunComparison) -> list[PageSection]:
@@ -114,21 +125,22 @@ def fabric_tables(found: RunComparison) -> list[PageSection]:
         rows.append([
             escape("all runs" if len(fabrics) == 1 else names[place]),
             *([f"{one.gpus:,}"] if len(sizes) > 1 else []),
-            _cell(ratio_words(one)),
-            escape(switch_words(one)),
-            f"{one.links:,}",
             _spread(one.price_usd, money),
             each or _NONE,
             _spread(one.power_w, power),
+            _cell(ratio_words(one)),
+            escape(switch_words(one)),
+            f"{one.links:,}",
         ])  # fmt: skip
     gpus = ("GPUs",) if len(sizes) > 1 else ()
-    heads = ("fabric", *gpus, "oversubscription", "switches", "links", "price", "per GPU", "power")
+    heads = ("fabric", *gpus, "price", "per GPU", "power", "oversubscription", "switches", "links")
     size = "" if gpus else f" Each fabric has {plural(min(sizes), 'GPU')}."
     lead = (
         "Switches, NICs, optics and cables, counted on the links of each fabric. Oversubscription is that of the fabric"
         f" as built.{size} Small figures are the low and the high values of the price book."
     )
-    content = table(heads, rows) + ("" if has_prices_apart(found) else notice(price_doubts(found)))
+    words = (len(heads) - 3, len(heads) - 2)
+    content = _named(table(heads, rows, texts=words)) + ("" if has_prices_apart(found) else notice(price_doubts(found)))
     return [
         PageSection(id="fabrics", short="Fabrics", title="The fabrics and their prices", lead=lead, content=content)
     ]

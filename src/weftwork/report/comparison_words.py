@@ -16,7 +16,7 @@ from weftwork.spec.scenario.scenario import WORKLOADS
 from weftwork.spec.sweep import SAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from weftwork.spec.comparison import (
         ComparedFabric,
@@ -46,6 +46,7 @@ __all__ = [
 
 SMALL_LOSS: Final = 0.02  # chosen: of the time; what a buyer may give away for a cheaper fabric
 _MOST_FABRIC_KEYS: Final = 2  # chosen: with more values a name is no name any more
+_MOST_MORE_DIGITS: Final = 2  # five digits tell times apart that differ by `SAME`
 _FEW: Final = 3  # runs of which the fastest is told
 _MOST_TOLD: Final = 5  # chosen: sentences about a workload; with more runs the extremes are told
 _SCALED: Final = {"ps", "s", "b/s", "B/s", "B"}  # units that `amount` takes a larger step of
@@ -164,15 +165,24 @@ def _extremes(found: RunComparison, places: Sequence[int]) -> list[int]:
 def _time_words(run: ComparedRun, other: ComparedRun, name: str, first: str) -> str:
     before, after = other.value_ps or 0.0, run.value_ps or 0.0
     change = after / before - 1 if before else 0.0
-    times = f"{amount(after, 'ps')} against {amount(before, 'ps')}"
     if abs(change) < SAME:
         return f"{name} takes as long as {first} ({amount(after, 'ps')})"
+    times = " against ".join(_apart(after, before))
     clear = "" if run.is_clear is None else (
         ", beyond what seeds explain" if run.is_clear else ", within what seeds explain")  # fmt: skip
     if change >= 1:
         return f"{name} takes {amount(1 + change, 'ratio')} times as long as {first} ({times}{clear})"
     direction = "more" if change > 0 else "less"
     return f"{name} takes {amount(abs(change), 'share')} {direction} time than {first} ({times}{clear})"
+
+
+def _apart(first: float, second: float) -> tuple[str, str]:
+    """Two times with as many digits as they need to differ, at most two more than other times have."""
+    for more in range(_MOST_MORE_DIGITS):
+        texts = amount(first, "ps", more=more), amount(second, "ps", more=more)
+        if texts[0] != texts[1]:
+            return texts
+    return amount(first, "ps", more=_MOST_MORE_DIGITS), amount(second, "ps", more=_MOST_MORE_DIGITS)
 
 
 def _price_words(fabric: ComparedFabric | None, other: ComparedFabric | None) -> str:
@@ -247,35 +257,62 @@ def has_prices_apart(found: RunComparison) -> bool:
 def _best_fabric(found: RunComparison) -> list[str]:
     """The cheapest fabric with a small loss of time.
 
-    The runs of each workload differ only in their fabric.
+    The runs of each workload differ only in their fabric. A fabric without a time for one of the workloads is left out.
     """
-    by_group: list[dict[int, float]] = []
+    by_group: dict[str, dict[int, float]] = {}
     for group in found.groups:
         if len(group.runs) == 1:
             continue
         if not all(key.startswith("fabric.") or key == "name" for key in group.keys) or group.work_keys:
             return []
-        times = {run.fabric.place: run.value_ps for place in group.runs
-                 if (run := found.runs[place]).fabric is not None and run.value_ps is not None}  # fmt: skip
-        by_group.append(times)
-    common = set.intersection(*(set(one) for one in by_group)) if by_group else set()
+        by_group[group.name] = {
+            run.fabric.place: run.value_ps for place in group.runs
+            if (run := found.runs[place]).fabric is not None and run.value_ps is not None}  # fmt: skip
+    common = set.intersection(*(set(one) for one in by_group.values())) if by_group else set()
     fabrics = different_fabrics(found)
     prices = {place: price.typical for place in common if (price := fabrics[place].price_usd) is not None}
     if len(prices) < len(common) or len(set(prices.values())) < 2 or (len(by_group) == 1 and len(common) == 2):
         return []
-    loss = {place: max(one[place] / min(one[other] for other in common) - 1 for one in by_group) for place in common}
+    loss = {place: max(one[place] / min(one.values()) - 1 for one in by_group.values()) for place in common}
     best = min((place for place in common if loss[place] <= SMALL_LOSS), key=lambda place: prices[place], default=None)
     names = fabric_names(found)
-    within = f"{amount(SMALL_LOSS, 'share')} of the fastest time{' for every workload' if len(by_group) > 1 else ''}"
+    limit = f"at most {amount(SMALL_LOSS, 'share')} slower than the fastest{_for_whom(found, list(by_group))}"
+    left_out = _without_a_time(found, by_group, names)
     if best is None:
-        return [f"No fabric is within {within}."]
+        return [f"No fabric is {limit}.", *left_out]
     dearest = max(common, key=lambda place: prices[place])
     less = ""
     if best != dearest:
         share = 1 - prices[best] / prices[dearest]
         less = f", {amount(share, 'share')} less than {names[dearest]}"
-    lost = "no fabric is faster" if loss[best] < SAME else f"it is at most {amount(loss[best], 'share')} slower"
-    return [f"Within {within}, the cheapest fabric is {names[best]}: {money(prices[best])}{less}; {lost}."]
+    lost = (
+        "No fabric is faster."
+        if loss[best] < SAME
+        else f"It takes at most {amount(loss[best], 'share')} more time than the fastest fabric."
+    )
+    verdict = f"{names[best]} is the cheapest fabric that is {limit}: {money(prices[best])}{less}. {lost}"
+    return [_sentence(verdict), *left_out]
+
+
+def _for_whom(found: RunComparison, compared: Sequence[str]) -> str:
+    """The workloads of a verdict about fabrics; empty where there is one workload."""
+    if len(found.groups) == 1:
+        return ""
+    return " for every workload" if len(compared) == len(found.groups) else f" for {joined(compared)}"
+
+
+def _without_a_time(
+    found: RunComparison, by_group: Mapping[str, Mapping[int, float]], names: Mapping[int, str]
+) -> list[str]:
+    """A sentence for each fabric that lacks a time for a workload."""
+    said = []
+    for place in different_fabrics(found):
+        lacking = [name for name, times in by_group.items() if place not in times]
+        if not lacking or len(lacking) == len(by_group):
+            continue
+        verb = "has" if len(lacking) == 1 else "have"
+        said.append(_sentence(f"{names[place]} is left out: {joined(lacking)} {verb} no finished run on it."))
+    return said
 
 
 def price_doubts(found: RunComparison) -> list[str]:

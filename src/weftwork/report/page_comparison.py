@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
 from weftwork.report.answer import details
+from weftwork.report.comparison_basis import basis_section
 from weftwork.report.comparison_charts import MOST_LINES, difference_charts, overlaid
 from weftwork.report.comparison_rows import fabric_tables, run_tables
 from weftwork.report.comparison_words import changed_numbers, comparison_verdict, different_keys, joined, short_amount
@@ -28,7 +29,7 @@ from weftwork.report.page_series import series_section
 from weftwork.report.page_training import SCRIPTS, job_waterfalls, pipeline_figure
 from weftwork.report.pipeline import KINDS, is_training, time_by_kind
 from weftwork.report.training_answer import jobs_of
-from weftwork.report.words import amount, change, doubtful_figures, label, sentence, typeset
+from weftwork.report.words import amount, change, label, sentence, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,14 +70,22 @@ def comparison_page(runs: Sequence[Run], found: RunComparison) -> str:
         sections += _training(trained)
     if sent:
         sections += _times(sent)
-    sections += [*_over_time(named, found), *_series(named), _numbers(found), _origins(named)]
+    sections += [
+        *_over_time(named, found),
+        *_series(named),
+        _numbers(found),
+        basis_section(named, found),
+        _origins(named),
+    ]
     scripts = SCRIPTS if len(trained) == _BESIDE == len(named) else ()
     return render(_title(named, found), _told(named, found), sections, scripts=scripts)
 
 
 def _title(named: Sequence[tuple[str, Run]], found: RunComparison) -> str:
     if len(named) > _BESIDE:
-        return f"{len(named)} runs compared: {joined([group.name for group in found.groups])}"
+        names = {run.about["name"] for _, run in named}
+        lead = f"{min(names)}: " if len(names) == 1 else ""
+        return f"{lead}{len(named)} runs compared: {joined([group.name for group in found.groups])}"
     (first, run), (second, other) = named
     name = run.about["name"]
     lead = f"{name}: " if name == other.about["name"] and name not in {first, second} else ""
@@ -188,17 +197,7 @@ def _each(named: Sequence[tuple[str, Run]]) -> PageSection:
         content = (
             f"<details><summary>{plural(len(named), 'run')}, and who is to blame in each</summary>{content}</details>"
         )
-    return PageSection(id="runs", short="Runs", title="Each run alone", content=content + _rests_on(named))
-
-
-def _rests_on(named: Sequence[tuple[str, Run]]) -> str:
-    """Unverified and chosen figures of all runs, folded."""
-    every = {(one.subject, one.kind): one for _, run in named for one in run.caveats}
-    said = doubtful_figures(every.values(), where="on the page of each run alone")
-    if not said:
-        return ""
-    summary = "Unverified and unmeasured figures of the runs"
-    return f"<details><summary>{summary}</summary>{notice(said)}</details>"
+    return PageSection(id="runs", short="Runs", title="Each run alone", content=content)
 
 
 def _training(named: Sequence[tuple[str, Run]]) -> list[PageSection]:

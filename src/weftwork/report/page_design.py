@@ -478,7 +478,9 @@ def _behind(document: Mapping[str, Any], folder: str, resume: str) -> PageSectio
         ("again, or continue", resume),
         ("Weftwork", VERSION),
     ]
-    rows = [[escape(name), escape(typeset(text))] for name, text in facts if text]
+    rows = [
+        [escape(name), escape(text)] for name, text in facts if text
+    ]  # paths and commands are copied: no typography
     doubt = notice(_warnings(document, resume)[:1]) if _is_closed(document) else ""
     lead = "Every fabric that was left is a scenario in the folder fabrics, which weftwork run takes."
     return PageSection(

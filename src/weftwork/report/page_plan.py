@@ -294,7 +294,7 @@ def _assumed(document: Mapping[str, Any], folder: str, scenario: str) -> PageSec
         ("folder", folder),
         ("Weftwork", VERSION),
     ]
-    rows = [[escape(name), escape(typeset(text))] for name, text in facts]
+    rows = [[escape(name), escape(text)] for name, text in facts]  # a folder is copied: no typography
     content = table(("", ""), rows, texts=(1,))
     content += f"<details><summary>The best plan as a scenario</summary><pre>{escape(scenario)}</pre></details>"
     return PageSection(id="assumed", short="Assumed", title="What this rests on", content=content)

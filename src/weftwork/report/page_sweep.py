@@ -5,7 +5,9 @@ Leaves out: the pages of single runs, which `weftwork report` makes of their fol
 
 from __future__ import annotations
 
+import shlex
 from html import escape
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
@@ -22,6 +24,7 @@ __all__ = ["PAGE", "sweep_page"]
 
 PAGE: Final = "page.html"
 _MOST_ROWS: Final = 1_000  # chosen: a browser scrolls them at once; the files have all
+_MOST_COMPARED: Final = 40  # chosen: runs that a comparison still shows beside each other
 _MOST_LEVELS: Final = 40  # chosen: more values beside each other are no longer told apart
 
 
@@ -54,7 +57,7 @@ def _judged_by(result: SweepResult) -> str:
     if not result.objective:
         return "nothing: no run has a number to compare"
     side = "larger" if result.is_larger_better else "smaller"
-    return f"{objective_words(result)} ({result.objective}), {side} is better"
+    return f"{objective_words(result)}, {side} is better"
 
 
 def _answer(result: SweepResult) -> PageSection:
@@ -110,10 +113,11 @@ def _keys(result: SweepResult) -> list[PageSection]:
     ]
     if not rows:
         return []
-    over = f" over the mean of its {result.within}" if result.within else ""
+    over = f" over the mean of its {_leaf(result.within)}" if result.within else ""
     head = ("key", "value", "points", f"mean {objective_words(result)}{over}", "of the variance")
     how = "mean over the seeds with its 95 % interval" if result.seeds > 1 else "with one seed"
-    lead = f"Each dot is a point: {objective_words(result)}{over}, {how}."
+    line = f" A line joins the means of a {_leaf(result.within)}." if result.within else ""
+    lead = f"Each dot is a point: {objective_words(result)}{over}, {how}.{line}"
     content = f'<div class="two">{"".join(charts)}</div>' + table(head, rows, texts=(1,))
     return [PageSection(id="keys", short="Keys", title="Each result against each key", lead=lead, content=content)]
 
@@ -131,6 +135,7 @@ def _dot(result: SweepResult, row: SweepRow, value: float) -> LevelDot:
         low=row.low * scale if is_several and row.low is not None else None,
         high=row.high * scale if is_several and row.high is not None else None,
         is_best=row.place in result.bests.values(),
+        group=result.group(row),
     )
 
 
@@ -144,7 +149,7 @@ def _points(result: SweepResult) -> PageSection:
             escape(typeset(cell(result, row))),
             escape(typeset(against_best(result, row))),
             escape(row.status),
-            escape(_runs(row)),
+            f"<small>{escape(_runs(row))}</small>",
         ]
         cells.append([f"<b>{text}</b>" for text in made] if is_best else made)
     head = (*result.keys, objective_words(result) or "result", "against the best", "status", "runs")
@@ -164,10 +169,45 @@ def _runs(row: SweepRow) -> str:
 
 
 def _origin(result: SweepResult, folder: str, command: str) -> PageSection:
-    facts = [("folder", folder), ("command", command), ("Weftwork", VERSION), ("judged by", _judged_by(result))]
-    content = table(("", ""), [[escape(name), escape(text)] for name, text in facts], texts=(1,))
+    name = _name(folder)
+    facts = [
+        ("folder", escape(name)),
+        ("command", f"<code>{escape(_without_folders(command))}</code>"),
+        ("Weftwork", escape(VERSION)),
+        ("judged by", f"{escape(_judged_by(result))} <small>{escape(result.objective)}</small>"),
+    ]
+    if _can_compare_prices(result):
+        compare = f"weftwork compare {shlex.quote(name)}/runs/*/"
+        facts.append(("prices", f"<code>{escape(compare)}</code> compares the prices of the fabrics too"))
+    content = table(("", ""), facts, texts=(1,))
     lead = (
         "The folder of every run is below runs, as weftwork run writes it; table.csv and table.parquet have every"
-        " number."
+        " number, and command.txt has the command with all folders."
     )
     return PageSection(id="provenance", short="Provenance", title="Where this comes from", lead=lead, content=content)
+
+
+def _name(path: str) -> str:
+    """The last part of an absolute path; other paths as they are."""
+    return PurePath(path).name if PurePath(path).is_absolute() else path
+
+
+def _without_folders(command: str) -> str:
+    """A command with names in place of absolute paths, since a page goes to other people."""
+    return shlex.join(_name(word) for word in shlex.split(command))
+
+
+def _leaf(key: str) -> str:
+    """The last part of a key as words."""
+    return key.rpartition(".")[2].replace("_", " ")
+
+
+def _can_compare_prices(result: SweepResult) -> bool:
+    """Whether a comparison of the runs would have a row for each point, and several fabrics."""
+    values: dict[str, set[str]] = {}
+    for row in result.rows:
+        for key, text in row.values.items():
+            values.setdefault(key, set()).add(text)
+    has_fabrics = any(key.startswith("fabric.") and len(texts) > 1 for key, texts in values.items())
+    runs = sum(len(row.runs) for row in result.rows)
+    return has_fabrics and result.seeds == 1 and 1 < runs <= _MOST_COMPARED

@@ -81,8 +81,8 @@ def _parameters(result: TuneResult) -> PageSection:
     rows = [
         [
             f"<code>{escape(one.key)}</code>",
-            escape(typeset(one.before)),
-            f"<b>{escape(typeset(one.best))}</b>" if one.best != one.before else escape(typeset(one.best)),
+            escape(one.before),
+            f"<b>{escape(one.best)}</b>" if one.best != one.before else escape(one.best),
             escape(typeset(range_words(one))),
             escape(typeset(loss_words(result, one))),
             "" if one.share_of_gain is None else escape(typeset(amount(one.share_of_gain, "share"))),
@@ -167,7 +167,7 @@ def _trials(result: TuneResult) -> PageSection:
         made = [
             escape(trial_words(result, one)),
             escape(typeset(score_words(result, one))),
-            *(escape(typeset(one.values.get(parameter.key, parameter.before))) for parameter in result.parameters),
+            *(escape(one.values.get(parameter.key, parameter.before)) for parameter in result.parameters),
             escape(f"as trial {one.same_as}" if one.same_as is not None else one.reason or one.status),
         ]
         cells.append([f"<b>{text}</b>" for text in made] if one.number == result.best else made)

@@ -48,14 +48,17 @@ _STEPS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
 
 
 _UNIT: Final = r"(?:%|(?:s|ms|us|ns|ps|[TGMk]?b/s|[TGMk]?B/s|[TGMk]?B)\b)"
-_UNITS: Final = re.compile(rf"(?<=\d)(?: ({_UNIT})|([TGMKk](?:iB|B|bps)\b))")
+# what people copy: 'quoted words', key=value, --option value, /path
+_AS_TYPED: Final = r"(?<!\w)'[^'\n]*'|[\w.\[\]-]+=\S*|(?<!\S)--?[A-Za-z][\w-]*(?= )(?: [^\s'-]\S*)?|~?(?<!\w)/\S+"
+_COMPACT: Final = r"(?<![\w./-])([\d.,]+)([TGMKk](?:iB|B|bps))\b(?![./_-]\w)"  # a word alone, no part of a file name
+_UNITS: Final = re.compile(rf"({_AS_TYPED})|(?<=\d) ({_UNIT})|{_COMPACT}")
 _SPACED: Final = re.compile(rf"(?<=\d) (?={_UNIT})")
 _UNIT_OF_ENDING: Final = {"_ps": "ps", "_bps": "b/s", "_bytes": "B"}
 _UNITS_IN_NAMES: Final = tuple(_UNIT_OF_ENDING)
 _IN_CAPITALS: Final = {"fct": "FCT", "acks": "ACKs", "naks": "NAKs", "cnps": "CNPs", "jain": "Jain"}
 
 
-def amount(value: float | None, unit: str) -> str:
+def amount(value: float | None, unit: str, *, more: int = 0) -> str:
     """Write a number of a summary.
 
     A dash if there is none.
@@ -64,6 +67,7 @@ def amount(value: float | None, unit: str) -> str:
     ----------
     value : the number
     unit : ``ps``, ``s``, ``b/s``, ``B``, ``count``, ``share`` or ``ratio``
+    more : digits behind the three, for numbers that would print alike
 
     Examples
     --------
@@ -73,15 +77,15 @@ def amount(value: float | None, unit: str) -> str:
     if value is None:
         return "-"
     if unit == "share":
-        return f"{_three(100 * value)} %"
+        return f"{_three(100 * value, more)} %"
     if unit in {"count", "number"}:
-        return f"{value:,.0f}" if float(value).is_integer() else _three(value)
+        return f"{value:,.0f}" if float(value).is_integer() else _three(value, more)
     if unit not in _STEPS:
-        return _three(value)
+        return _three(value, more)
     for factor, name in _STEPS[unit]:
         if abs(value) >= factor * 0.9995 or factor == _STEPS[unit][-1][0]:
-            return f"{_three(value / factor)} {name}"
-    return f"{_three(value)} {unit}"
+            return f"{_three(value / factor, more)} {name}"
+    return f"{_three(value, more)} {unit}"
 
 
 def unit_of(name: str) -> str:
@@ -127,15 +131,15 @@ def has_clock_ended(run: Run) -> bool:
     return run.status == "stopped" and (run.value("simulated_ps") or 0) >= NEVER_PS
 
 
-def _three(value: float) -> str:
-    """Three digits, all digits before the point."""
+def _three(value: float, more: int) -> str:
+    """Three digits and more, all digits before the point."""
     if value == 0:
         return "0"
     magnitude = abs(value)
     decimals = 0 if magnitude >= 99.95 else 1 if magnitude >= 9.995 else 2 if magnitude >= 0.9995 else 3
     if decimals == 3 and magnitude < 0.01:
-        return f"{value:.3g}"
-    text = f"{value:,.{decimals}f}"
+        return f"{value:.{3 + more}g}"
+    text = f"{value:,.{decimals + more}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -160,12 +164,23 @@ def sentence(text: str) -> str:
 def typeset(text: str) -> str:
     """Typeset units: a thin unbreakable space, and the sign for micro.
 
+    Quoted words, ``key=value``, options and paths stay as they are, so that a copied command works.
+
     Examples
     --------
     >>> typeset("took 12.3 us, 98 % of it") == "took 12.3\u202f\u00b5s, 98\u202f% of it"
     True
+    >>> typeset("weftwork run 4MB.yaml --size 4MB --set 'link_latency=5 us' --set link_rate=400Gbps").isascii()
+    True
     """
-    return _UNITS.sub(lambda found: "\u202f" + (found[1] or found[2]).replace("us", "\u00b5s"), text)
+    return _UNITS.sub(_typeset, text)
+
+
+def _typeset(found: re.Match[str]) -> str:
+    as_typed, spaced, number, compact = found.groups()
+    if as_typed:
+        return as_typed
+    return "\u202f" + spaced.replace("us", "\u00b5s") if spaced else f"{number}\u202f{compact}"
 
 
 def unbroken(text: str) -> str:
@@ -181,7 +196,7 @@ def breaking(text: str) -> str:
     return text.replace("\u00a0", " ")
 
 
-def doubtful_figures(caveats: Iterable[Caveat], *, where: str) -> list[str]:
+def doubtful_figures(caveats: Iterable[Caveat], *, where: str = "") -> list[str]:
     """Name the unverified and the chosen figures of a run.
 
     Each kind gets one sentence.
@@ -189,13 +204,13 @@ def doubtful_figures(caveats: Iterable[Caveat], *, where: str) -> list[str]:
     Parameters
     ----------
     caveats : of the run
-    where : their sources stand
+    where : their sources stand; empty: a reader cannot look there
     """
     subjects: dict[str, list[str]] = {}
     for caveat in caveats:
         subjects.setdefault(caveat.kind, []).append(caveat.subject)
     return [
-        f"{words}: {', '.join(subjects[kind])}. Their sources are {where}."
+        f"{words}: {', '.join(subjects[kind])}.{f' Their sources are {where}.' if where else ''}"
         for kind, words in _FIGURES.items()
         if kind in subjects
     ]

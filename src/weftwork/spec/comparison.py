@@ -81,6 +81,7 @@ class ComparedRun:
     speed, speed_name, speed_unit : MFU, bus bandwidth or FCT p99, whichever the run has
     exposed_share : exposed communication as a share of the iteration; None without training
     culprit, culprit_share : who is to blame, and the share of the time that it cost
+    culprit_how : how the share was found: ``simulated``, ``recorded``, or ``bound`` (an upper bound); else empty
     fabric : None where it could not be built again
     no_fabric : why not
     """
@@ -104,6 +105,7 @@ class ComparedRun:
     exposed_share: float | None
     culprit: str
     culprit_share: float | None
+    culprit_how: str
     fabric: ComparedFabric | None
     no_fabric: str
 

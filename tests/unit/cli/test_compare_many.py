@@ -45,7 +45,7 @@ def test_six_runs_fit_a_hundred_columns_with_the_verdict_first(command: Command)
     found = command("compare", *NAMES)
     assert found.code == 0
     lines = found.out.splitlines()
-    assert lines[0].startswith("Within 2 % of the fastest time for every workload, the cheapest fabric is ")
+    assert " is the cheapest fabric that is at most 2 % slower than the fastest for every workload: $" in lines[0]
     assert lines[1].startswith("For permutation traffic, ")
     assert any(line.startswith("to blame in run") for line in lines)
     tables = lines[lines.index("") :]
@@ -111,6 +111,19 @@ def test_the_page_of_many_runs_names_runs_and_no_files(command: Command, folder:
     listed = rows(section(html, "answer"), "run")
     assert [row["oversubscription"] for row in listed] == ["1:1", "2:1", "3:1"]
     assert {"completion", "change", "FCT p99", "price of the fabric", "per GPU", "to blame"} <= set(listed[0])
+    assert "<h1>small: 6 runs compared: permutation traffic and incast traffic</h1>" in html
+    basis = section(html, "basis")
+    assert [one.text for one in basis.all("summary")] == [
+        "Assumptions of permutation traffic", "Assumptions of incast traffic", "Words of this page"
+    ]  # fmt: skip
+    first, second, words = ({row.all("td")[0].text: row.all("td")[1].text for row in one.all("tr") if row.all("td")}
+                            for one in basis.all("details"))  # fmt: skip
+    assert first["workload"].startswith("permutation")
+    assert second["workload"].startswith("incast")
+    assert first["fabric"].count("12 hosts") == 3
+    assert "oversubscription" in words
+    assert "bubble" not in words
+    assert "page of each run" not in page.text
     fabrics = rows(section(html, "fabrics"), "fabric")
     assert [row["switches"].split()[1] for row in fabrics] == ["leaves,"] * 3
     shown = [figure.text for figure in section(html, "answer").all("figure")]

@@ -170,10 +170,11 @@ def _shorts(
 def _text(key: str, value: str | None, fabric: ComparedFabric | str) -> str:
     """A value in a name.
 
-    An oversubscription is the ratio of the built fabric.
+    An oversubscription is the ratio of the built fabric, without the tiers that have none.
     """
     if key == "fabric.oversubscription" and isinstance(fabric, ComparedFabric) and fabric.oversubscription:
-        return fabric.oversubscription
+        tiers = fabric.oversubscription.split(", ")
+        return ", ".join(one for one in tiers if not one.endswith(" 1:1")) or fabric.oversubscription
     return "not set" if value is None else _plain(value)
 
 
@@ -239,6 +240,7 @@ def _row(
         exposed_share=run.summary.get("exposed_share", {}).get("value"),
         culprit="" if culprit is None else culprit.name,
         culprit_share=None if culprit is None else culprit.cost_share,
+        culprit_how="" if culprit is None or culprit.cost_share is None else culprit.how,
         fabric=None if isinstance(fabric, str) else fabric,
         no_fabric=fabric if isinstance(fabric, str) else "",
     )

@@ -230,10 +230,10 @@ def test_every_number_of_a_comparison_is_of_one_of_the_runs_or_their_difference(
                 dollars = row.fabric.price_usd.typical
                 told_of = (row.fabric.links, row.fabric.switches, *(count for _, count in row.fabric.switches_by_tier))
                 there |= {f"{count:,}" for count in told_of} | set(NUMBER.findall(power(row.fabric.power_w.typical)))
-            if row.culprit_share is not None:
-                there.add(f"{100 * row.culprit_share:.0f} %")
                 there |= set(NUMBER.findall(f"{money(dollars)} {money(dollars / row.fabric.gpus)}"))
                 there |= set(NUMBER.findall(f"{switch_words(row.fabric)} {ratio_words(row.fabric)}"))
+            if row.culprit_share is not None:
+                there.add(f"{100 * row.culprit_share:.0f} %")
         there |= set(NUMBER.findall(" ".join([*comparison_verdict(prices), *price_doubts(prices)])))
         there |= set(NUMBER.findall(" ".join(value or "" for one in different_keys(prices) for value in one.values)))
         there.add(str(changed_numbers(prices)[1]))

@@ -174,3 +174,17 @@ def test_long_names_are_cut_and_stay_distinct() -> None:
     assert len(set(found)) == 3
     assert all(len(name) <= 45 for name in found)
     assert found[1] == f"{found[0]} (2)"
+
+
+def test_a_name_has_the_tiers_with_an_oversubscription_alone(tmp_path: Path) -> None:
+    """With all tiers the names of a page would be cut, and equal."""
+    (tmp_path / "small.yaml").write_text(
+        SCENARIO.replace("topology: leaf-spine, hosts: 12, radix: 12", "topology: three-tier, hosts: 48, radix: 12")
+    )
+    for ratio in ("1", "2"):
+        keys = {"fabric.oversubscription": ratio}
+        weftwork.run(tmp_path / "small.yaml", out=tmp_path / ratio, overrides=keys, what_if="none")
+    found = compare_runs(opened(tmp_path, "1", "2"))
+    assert found.runs[1].fabric is not None
+    assert found.runs[1].fabric.oversubscription == "access 2:1, aggregation 1:1"
+    assert [run.label for run in found.runs] == ["oversubscription 1:1", "oversubscription access 2:1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 import pytest
@@ -108,6 +109,29 @@ def test_within_a_key_each_of_its_values_has_a_winner() -> None:
     page = sweep_page(found, "out", "weftwork sweep f")
     assert "best, small" in page
     assert page.count('class="dot c2"') == 2
+    assert [page.count(f'class="s {colour}" stroke-dasharray') for colour in ("c1", "c3", "c4")] == [
+        2,
+        2,
+        0,
+    ]  # with its legend
+    assert page.count('class="dot c1"') == page.count('class="dot c3"') == 1
+    assert "small</span>" in page
+    assert "mean of a value" not in page
+
+
+def test_a_page_names_no_folder_of_a_machine_and_puts_the_objective_in_words() -> None:
+    found = result(({"fabric.k": "one"}, [10e9]), ({"fabric.k": "two"}, [9e9]))
+    page = sweep_page(
+        found, "/home/me/my runs", "weftwork sweep /home/me/f.yaml --set 'a.b=5 us' -o '/home/me/my runs'"
+    )
+    assert "/home" not in page
+    assert "weftwork sweep f.yaml --set 'a.b=5 us' -o 'my runs'" in html.unescape(page)
+    assert page.count("iteration_ps") == 1
+    assert "time of an iteration, smaller is better <small>iteration_ps</small>" in page
+    assert "weftwork compare 'my runs'/runs/*/" in html.unescape(page)
+    assert "weftwork compare" not in sweep_page(result(({"a.k": "1"}, [1e9]), ({"a.k": "2"}, [2e9])), "out", "weftwork")
+    several = result(({"fabric.k": "one"}, [1e9, 2e9]), ({"fabric.k": "two"}, [9e9, 8e9]))
+    assert "weftwork compare" not in sweep_page(several, "out", "weftwork")  # a row for each seed is no comparison
 
 
 def test_zipped_keys_are_told_by_the_first_of_them() -> None:

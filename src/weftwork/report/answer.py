@@ -340,7 +340,9 @@ def _print_notes(run: Run, console: Console, *, has_sources: bool) -> None:
         return
     counts = Counter(str(caveat.kind) for caveat in run.caveats)
     told = [plural(counts[kind], *words) for kind, words in _RESTS_ON.items() if counts[kind]]
-    figures = [plural(counts[kind], f"{kind} figure") for kind in FIGURE_KINDS if counts[kind]]
-    told[:0] = figures
+    figures = [(counts[kind], kind) for kind in FIGURE_KINDS if counts[kind]]
+    if figures:
+        *others, (last, kind) = figures
+        told[:0] = [*(f"{count:,} {other}" for count, other in others), plural(last, f"{kind} figure")]
     if told:
         _print_labelled(console, "rests on", f"{', '.join(told)}: --sources", "dim")

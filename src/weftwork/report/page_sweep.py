@@ -177,7 +177,7 @@ def _origin(result: SweepResult, folder: str, command: str) -> PageSection:
         ("judged by", f"{escape(_judged_by(result))} <small>{escape(result.objective)}</small>"),
     ]
     if _can_compare_prices(result):
-        compare = f"weftwork compare {shlex.quote(name)}/runs/*/"
+        compare = f"weftwork compare {shlex.quote(name)}/runs/[0-9]*/"
         facts.append(("prices", f"<code>{escape(compare)}</code> compares the prices of the fabrics too"))
     content = table(("", ""), facts, texts=(1,))
     lead = (

@@ -128,7 +128,7 @@ def test_a_page_names_no_folder_of_a_machine_and_puts_the_objective_in_words() -
     assert "weftwork sweep f.yaml --set 'a.b=5 us' -o 'my runs'" in html.unescape(page)
     assert page.count("iteration_ps") == 1
     assert "time of an iteration, smaller is better <small>iteration_ps</small>" in page
-    assert "weftwork compare 'my runs'/runs/*/" in html.unescape(page)
+    assert "weftwork compare 'my runs'/runs/[0-9]*/" in html.unescape(page)
     assert "weftwork compare" not in sweep_page(result(({"a.k": "1"}, [1e9]), ({"a.k": "2"}, [2e9])), "out", "weftwork")
     several = result(({"fabric.k": "one"}, [1e9, 2e9]), ({"fabric.k": "two"}, [9e9, 8e9]))
     assert "weftwork compare" not in sweep_page(several, "out", "weftwork")  # a row for each seed is no comparison

@@ -57,6 +57,9 @@ __all__ = ["plan"]
 PAGE: Final = "page.html"
 SWEEP_FILE: Final = "best.yaml"
 MEGATRON_FILE: Final = "megatron.txt"
+_SIZES_AND_PLAN: Final = (
+    "These set sizes and plan; keep or add the other arguments of your model, such as --normalization."
+)
 _KINDS: Final = {  # what is counted while a search goes on
     "counting": "ways to spread the GPUs counted",
     "running": "plans, at most, run on the flow engine",
@@ -221,6 +224,7 @@ def _print(document: Mapping[str, Any], folder: Path, out: Console, confirmed: C
         out.print(Text(megatron_notes(document)[0]), soft_wrap=True)
     else:
         out.print(Text(f"As arguments of Megatron-LM: {folder / MEGATRON_FILE}"), soft_wrap=True)
+        out.print(Text(f"  {_SIZES_AND_PLAN}"), soft_wrap=True)
         for text in megatron_notes(document):
             out.print(Text(f"  {text}"), soft_wrap=True)
     several = plural(min(MOST, len(document["best"])), "best plan") if len(document["best"]) > 1 else "best plan"

@@ -46,9 +46,12 @@ NOT_COUNTS = {
 }
 
 
-def sources() -> Iterator[tuple[str, ast.Module]]:
-    for file in sorted(SOURCE.rglob("*.py")):
-        yield file.relative_to(SOURCE).as_posix(), ast.parse(file.read_text(encoding="utf-8"))
+@cache
+def sources() -> tuple[tuple[str, ast.Module], ...]:
+    return tuple(
+        (file.relative_to(SOURCE).as_posix(), ast.parse(file.read_text(encoding="utf-8")))
+        for file in sorted(SOURCE.rglob("*.py"))
+    )
 
 
 @cache

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from helpers.cases import case_count
 from helpers.pages import Page, plain, simulated
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from weftwork.report.figures.axes import area, line, log_ticks, stairs, ticks
@@ -128,6 +128,7 @@ def boxes(html: str, width_px: float) -> list[tuple[float, float, float, float]]
 
 @settings(max_examples=case_count(plain=150, deep=4000))
 @given(first=SAMPLES, second=st.none() | SAMPLES, unit=st.sampled_from(["ps", "ratio"]), width=st.integers(260, 1200))
+@example(first=[3.4e11], second=[1.32e11] * 3 + [3.58e11, 8.18e11], unit="ps", width=260)  # an m is wide
 def test_words_of_percentiles_never_overlap(
     first: list[float], second: list[float] | None, unit: str, width: int
 ) -> None:

@@ -28,7 +28,7 @@ _PLOT_PX = 240
 _ROW_PX = 18  # of words above the plot
 _NARROWEST_PX = 260  # of a plot, on a screen of 390 pixels
 _CHARACTER_PX = 8.0  # chosen: of the widest fonts that the style names, bold digits of 12.5 px have less
-_FRAME_PX = 26.0  # of words: the bar in front of them, and the space at both sides
+_FRAME_PX = 30.0  # of words: the bar in front of them, the space at both sides, and the wide m of ms
 
 
 def distribution(title: str, samples: Sequence[tuple[str, NDArray[Any]]], unit: str, *, note: str = "") -> str:

@@ -305,9 +305,8 @@ def _by_workload(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def _series(named: Sequence[tuple[str, Run]]) -> list[PageSection]:
-    """The series of `engine.record`, all runs on one axis."""
-    drawn = [(name, run) for name, run in named if not run.seeds]
-    found = series_section(drawn) if drawn else None
+    """The series of `engine.record`, all runs on one axis; of several seeds the first one, as the section says."""
+    found = series_section(named)
     return [] if found is None else [found]
 
 

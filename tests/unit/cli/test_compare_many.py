@@ -175,3 +175,16 @@ def test_a_trace_is_of_one_run(command: Command, tmp_path: Path) -> None:
 )
 def test_paths_of_a_machine_lose_their_folders(text: str, shown: str) -> None:
     assert without_paths(text) == shown
+
+
+def test_runs_of_several_seeds_draw_the_series_of_the_first(command: Command, tmp_path: Path) -> None:
+    """Ten seeds give percentiles, and one of them the pictures of rates, states and queues."""
+    record = {"engine.record": {"flows": [0], "ports": ["leaf0->host0"], "every": "1us"}}
+    for control in ("dcqcn", "timely"):
+        keys = {"transport.congestion_control": control, "traffic.pattern": "incast", **record}
+        weftwork.run("small.yaml", out=tmp_path / control, seeds=2, overrides=keys, what_if="none")
+    page = tmp_path / "both.html"
+    assert command("report", str(tmp_path / "dcqcn"), str(tmp_path / "timely"), "-o", str(page)).code == 0
+    text = section(page.read_text(encoding="utf-8"), "series").text
+    assert "Of several seeds, the first one is drawn." in text
+    assert {"dcqcn: flow 0", "timely: flow 0"} <= {part[: part.find(",")] for part in re.findall(r"\w+: flow 0,", text)}

@@ -126,8 +126,8 @@ def mark_moments(moments: Sequence[Moment]) -> tuple[str, str, str]:
         for kind, moment in zip(kinds, moments, strict=True)
     )
     words = "".join(
-        f'<span class="{kinds[number]}" style="{_side(moment.at)};top:{14 * (number % 3)}px">'
-        f"{escape(moment.text)}</span>"
+        f'<span class="{kinds[number]}" style="{_side(moment.at)};top:{14 * (number % 3)}px" '
+        f'title="{escape(moment.text)}">{escape(moment.text)}</span>'
         for number, moment in enumerate(moments)
         if moment.text
     )
@@ -140,4 +140,7 @@ def mark_moments(moments: Sequence[Moment]) -> tuple[str, str, str]:
 
 
 def _side(at: float) -> str:
-    return f"left:{100 * at:.2f}%" if at < 0.7 else f"right:{100 * (1 - at):.2f}%"
+    """The side of a line with more room for its words, which end where the chart ends."""
+    if at < 0.5:
+        return f"left:{100 * at:.2f}%;max-width:{100 * (1 - at):.2f}%"
+    return f"right:{100 * (1 - at):.2f}%;max-width:{100 * at:.2f}%"

@@ -2,7 +2,7 @@
 
 It has groups of one workload, times, fabrics, prices, and different keys.
 
-Leaves out: the words (`weftwork.report.comparison_words`); two runs key by key (`weftwork.study.results.compare`).
+Leaves out: the words (`weftwork.report.comparison_words`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from weftwork.spec.comparison import (
     WorkloadGroup,
 )
 from weftwork.spec.scenario.scenario import WORKLOADS
-from weftwork.study.results.compare import flat_keys, tell_files_apart
 from weftwork.study.results.compared_fabric import FabricsOfRuns
 from weftwork.study.results.run_labels import distinct, labels_of_group
+from weftwork.study.results.scenario_keys import flat_keys, tell_files_apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

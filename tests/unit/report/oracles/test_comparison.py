@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from weftwork.cli import main
 from weftwork.store.runs import Run, open_run
-from weftwork.study.results.compare import compare
+from weftwork.study.results.compare_runs import compare_runs
 from weftwork.study.run.run import run_scenario
 
 FABRIC = "topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 3"
@@ -334,8 +334,8 @@ def test_seeds_that_do_not_touch_are_clear(tmp_path: Path) -> None:
     first, second, third = (open_run(tmp_path / name) for name in ("first", "second", "third"))
 
     def clear(a: Run, b: Run) -> bool | None:
-        (found,) = compare(a, b).numbers
-        return found.is_clear
+        (found,) = compare_runs([a, b]).numbers
+        return found.is_clear[1]
 
     assert [clear(first, second), clear(second, first), clear(first, third), clear(third, first)] == [
         False,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from weftwork.spec.comparison import ComparedNumber
 from weftwork.store.runs import Run
-from weftwork.study.results.compare import NumberPair, compare
+from weftwork.study.results.compare_runs import compare_runs
 
 
 def a_run(scenario: str = "schema: 1\n", digest: str | None = None, **numbers: tuple[float | None, ...]) -> Run:
@@ -17,11 +19,13 @@ def a_run(scenario: str = "schema: 1\n", digest: str | None = None, **numbers: t
         name: {"value": value, "unit": "ps", **({"low": rest[0], "high": rest[1], "seeds": 3} if rest else {})}
         for name, (value, *rest) in numbers.items()
     }
-    return cast("Run", SimpleNamespace(scenario=scenario, summary=summary, provenance={"digest": digest}))
+    known = {"about": {"name": "a"}, "path": Path("nowhere"), "seeds": (), "status": "complete", "is_complete": True,
+             "answer": None}  # fmt: skip
+    return cast("Run", SimpleNamespace(scenario=scenario, summary=summary, provenance={"digest": digest}, **known))
 
 
-def pair(first: tuple[float | None, ...], second: tuple[float | None, ...]) -> NumberPair:
-    (found,) = compare(a_run(fct=first), a_run(fct=second)).numbers
+def pair(first: tuple[float | None, ...], second: tuple[float | None, ...]) -> ComparedNumber:
+    (found,) = compare_runs([a_run(fct=first), a_run(fct=second)]).numbers
     return found
 
 
@@ -34,9 +38,9 @@ def test_a_change_is_that_of_the_second_against_the_first(
     first: float | None, second: float | None, change: float | None
 ) -> None:
     found = pair((first,), (second,))
-    assert (found.first, found.second) == (first, second)
-    assert found.change == (None if change is None else pytest.approx(change))
-    assert found.is_clear is None
+    assert found.values == (first, second)
+    assert found.changes == (None, None if change is None else pytest.approx(change))
+    assert found.is_clear == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -51,14 +55,14 @@ def test_a_change_is_that_of_the_second_against_the_first(
 def test_a_change_is_clear_where_the_intervals_of_both_do_not_touch(
     first: tuple[float, ...], second: tuple[float, ...], *, is_clear: bool
 ) -> None:
-    assert pair(first, second).is_clear is pair(second, first).is_clear is is_clear
-    assert pair(first, second[:1]).is_clear is pair(first[:1], second).is_clear is None
+    assert pair(first, second).is_clear == pair(second, first).is_clear == (None, is_clear)
+    assert pair(first, second[:1]).is_clear == pair(first[:1], second).is_clear == (None, None)
 
 
 def test_keys_that_differ_are_told_with_both_values() -> None:
     one = a_run("schema: 1\nfabric: {radix: 4}\nfaults: [{at: 1us, link: a}]\nname: x\n")
     other = a_run("schema: 1\nfabric: {radix: 8, nic: {pcie: true}}\nfaults: [{at: 2us, link: a}]\nname: x\n")
-    found = [(one.key, one.first, one.second) for one in compare(one, other).differences]
+    found = [(one.key, *one.values) for one in compare_runs([one, other]).differences]
     assert found == [("fabric.radix", "4", "8"), ("faults.0.at", "1us", "2us"), ("fabric.nic.pcie", None, "true")]
 
 
@@ -68,4 +72,4 @@ def test_keys_that_differ_are_told_with_both_values() -> None:
 def test_results_are_the_same_where_both_digests_are_there_and_equal(
     first: str | None, second: str | None, *, is_same: bool
 ) -> None:
-    assert compare(a_run(digest=first), a_run(digest=second)).is_same_result is is_same
+    assert compare_runs([a_run(digest=first), a_run(digest=second)]).is_same_result is is_same

@@ -20,7 +20,6 @@ from weftwork.cli.compare_tables import (
     run_table,
 )
 from weftwork.cli.console import console
-from weftwork.report.answer import finished
 from weftwork.report.comparison_words import (
     changed_numbers,
     comparison_verdict,
@@ -31,7 +30,7 @@ from weftwork.report.comparison_words import (
 from weftwork.report.design_folder import is_design
 from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.store.crossings import is_crossing
-from weftwork.store.runs import Run, open_run
+from weftwork.store.runs import Run, finished, open_run
 from weftwork.store.sweeps import is_sweep
 from weftwork.store.tunings import is_tuning
 from weftwork.study.results.compare_runs import compare_runs

@@ -13,10 +13,11 @@ from weftwork.cli.console import console
 from weftwork.cli.leave import FAILED, INTERRUPTED
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
-from weftwork.report.answer import details, finished, print_answer
+from weftwork.report.answer import details, print_answer
 from weftwork.report.captured import print_capture
 from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.report.words import has_clock_ended
+from weftwork.store.runs import finished
 from weftwork.study.run.captured_link import DEFAULT_PACKETS, CapturedLink
 from weftwork.study.run.run import run_scenario
 

@@ -19,6 +19,7 @@ from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.report.training_answer import goodput_sentence, is_bound, jobs_of, training_sentences, what_if_of
 from weftwork.report.waiting import waiting_lines
 from weftwork.report.words import FIGURE_KINDS, amount, breaking, caveat_lines, sentence, unbroken
+from weftwork.store.runs import finished
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from weftwork.store.runs import Run
 
-__all__ = ["answer", "details", "finished", "print_answer"]
+__all__ = ["answer", "details", "print_answer"]
 
 _INSIDE = {"nvlink": "NVLink", "pcie": "PCIe"}
 _NO_PATH = (
@@ -97,16 +98,6 @@ def _sentences(run: Run) -> list[str]:
         said += [_faults(run), _waits(run)]
     said += [goodput_sentence(run)]
     return [text for text in said if text]
-
-
-def finished(run: Run) -> tuple[int, int]:
-    """Count the runs that delivered everything, and all runs that count.
-
-    All seeds count that were not interrupted.
-    """
-    parts = run.seeds or (run,)
-    counted = [part for part in parts if part.status != "interrupted"] or parts
-    return sum(part.is_complete for part in counted), len(counted)
 
 
 def _value(run: Run, name: str) -> float:

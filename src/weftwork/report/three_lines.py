@@ -13,7 +13,7 @@ from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
 from weftwork.report.tables import busiest_groups
 from weftwork.report.words import CLOCK_ENDED, amount, has_clock_ended
-from weftwork.spec.answer import TIME_GROUPS
+from weftwork.spec.answer import HEADLINES, TIME_GROUPS
 
 if TYPE_CHECKING:
     from weftwork.spec.answer import Culprit
@@ -28,7 +28,6 @@ _PARTIAL: Final = {
     "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived",
     "deadlocked": "NOT FINISHED: a deadlock by {at} of simulated time; packets hold each other back in a circle",
 }
-_TIMES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # what a run took, the first that there is
 _NOT_KNOWN: Final = "\u2013"
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told
 
@@ -73,7 +72,7 @@ def _took(run: Run) -> str:
     if partial and not run.seeds:
         return partial
     lead = f"{partial}; " if partial else ""
-    name = next((one for one in _TIMES if _known(run, one)), None)
+    name = next((one for one in HEADLINES if _known(run, one)), None)
     if name is None or not _ended(run):
         return f"{lead}no time: it did not finish"
     told = _told(run, name)
@@ -171,7 +170,7 @@ def told_numbers(run: Run) -> set[str]:
     ----------
     run : of several seeds
     """
-    times = [name for name in _TIMES if _known(run, name)][:1] if _ended(run) else []
+    times = [name for name in HEADLINES if _known(run, name)][:1] if _ended(run) else []
     return {*times, *(name for name, _ in _groups(run))}
 
 

@@ -15,7 +15,18 @@ from weftwork.base.errors import ConfigError, Mistake
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CULPRIT_KINDS", "HOW", "TIME_GROUPS", "Answer", "Culprit", "CulpritKind", "How", "Limit", "Took"]
+__all__ = [
+    "CULPRIT_KINDS",
+    "HEADLINES",
+    "HOW",
+    "TIME_GROUPS",
+    "Answer",
+    "Culprit",
+    "CulpritKind",
+    "How",
+    "Limit",
+    "Took",
+]
 
 CulpritKind = Literal[
     "none", "link", "nic", "gpu", "server", "switch", "stage", "policy", "fault", "job", "setting", "unknown"
@@ -25,6 +36,7 @@ CULPRIT_KINDS: Final[tuple[str, ...]] = typing.get_args(CulpritKind)
 How = Literal["recorded", "simulated", "bound"]
 HOW: Final[tuple[str, ...]] = typing.get_args(How)
 # groups of the time of an iteration, one of which limits it: numbers of the summary, and what people call them
+HEADLINES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # what a run took: the first it has
 TIME_GROUPS: Final = {
     "computing_share": "computing",
     "exposed_share": "exposed communication",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMAT",
     "Run",
+    "finished",
     "fresh_folder",
     "new_folder",
     "open_run",
@@ -417,3 +418,13 @@ def _summary_document(
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
     write_whole(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def finished(run: Run) -> tuple[int, int]:
+    """Count the runs that delivered everything, and all runs that count.
+
+    All seeds count that were not interrupted.
+    """
+    parts = run.seeds or (run,)
+    counted = [part for part in parts if part.status != "interrupted"] or parts
+    return sum(part.is_complete for part in counted), len(counted)

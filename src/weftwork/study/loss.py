@@ -14,13 +14,13 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.flow.flow_input import FlowInput
+from weftwork.spec.answer import HEADLINES
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.spec.scenario.faults import FaultSection
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.prepare.what_if import with_section
 from weftwork.study.results.results import results
 from weftwork.study.run.execute import execute
-from weftwork.study.sweep.verdict import HEADLINES
 from weftwork.topology.lost_names import find_lost
 
 if TYPE_CHECKING:

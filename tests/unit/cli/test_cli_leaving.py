@@ -14,7 +14,8 @@ import pytest
 import weftwork
 from weftwork.base.errors import UsageError
 from weftwork.cli import main
-from weftwork.report.answer import answer, finished
+from weftwork.report.answer import answer
+from weftwork.store.runs import finished
 
 SCENARIO = """schema: 1
 name: tiny incast

@@ -7,8 +7,7 @@ from typing import cast
 
 import pytest
 
-from weftwork.report.answer import finished
-from weftwork.store.runs import Run
+from weftwork.store.runs import Run, finished
 
 
 def a_run(status: str, *seeds: str) -> Run:

@@ -15,6 +15,7 @@ import yaml
 
 from weftwork.base.errors import UsageError
 from weftwork.hardware.prices import price_book
+from weftwork.spec.answer import HEADLINES
 from weftwork.spec.comparison import (
     ComparedFabric,
     ComparedKey,
@@ -24,6 +25,7 @@ from weftwork.spec.comparison import (
     WorkloadGroup,
 )
 from weftwork.spec.scenario.scenario import WORKLOADS
+from weftwork.store.runs import finished
 from weftwork.study.results.compared_fabric import FabricsOfRuns
 from weftwork.study.results.run_labels import distinct, labels_of_group
 from weftwork.study.results.scenario_keys import flat_keys, tell_files_apart
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_runs"]
 
-_TIMES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # what an answer begins with, the first
 _SPEEDS: Final = {  # what is told beside the time, the first that there is
     "mfu": "MFU",
     "collective_bus_bandwidth_bps": "bus bandwidth",
@@ -198,16 +199,15 @@ def _time(run: Run) -> tuple[str, float | None]:
     No value if a run that counts is incomplete.
     """
     known = run.summary
-    name = next((one for one in _TIMES if known.get(one, {}).get("value") is not None), "")
+    name = next((one for one in HEADLINES if known.get(one, {}).get("value") is not None), "")
     if not name or not _is_whole(run):
         return name, None
     return name, known[name]["value"]
 
 
 def _is_whole(run: Run) -> bool:
-    parts = run.seeds or (run,)
-    counted = [part for part in parts if part.status != "interrupted"] or parts
-    return all(part.is_complete for part in counted)
+    done, counted = finished(run)
+    return done == counted
 
 
 def _row(

@@ -17,11 +17,11 @@ from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
+from weftwork.spec.answer import HEADLINES
 from weftwork.spec.sweep import SAME, KeyEffect, KeyLevel, SweepResult, SweepRow, SweepVerdict
 
-__all__ = ["HEADLINES", "is_larger_better", "judged", "main_effect", "objective_of"]
+__all__ = ["is_larger_better", "judged", "main_effect", "objective_of"]
 
-HEADLINES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # as `weftwork compare` takes them
 _LARGER_UNITS: Final = frozenset({"b/s", "B/s", "1/s"})  # rates: bandwidth, goodput, tokens per second
 _LARGER_NAMES: Final = frozenset({
     "mfu", "computing_share", "jain_index", "flows_completed", "interruption_every_s", "useful_share",

@@ -17,7 +17,8 @@ from typing import Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
-from weftwork.study.sweep.verdict import HEADLINES, is_larger_better, objective_of
+from weftwork.spec.answer import HEADLINES
+from weftwork.study.sweep.verdict import is_larger_better, objective_of
 
 __all__ = ["FUNCTIONS", "NoValueError", "Objective", "objective_from"]
 

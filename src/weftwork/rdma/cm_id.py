@@ -256,8 +256,8 @@ class CmId:
         self._take(qp, param)
         agreed = AgreedConnection(
             remote_qp_num=asked.local_qpn,
-            rq_psn=asked.starting_psn,
-            sq_psn=self._host.nic.random_psn(),
+            rq_psn=self._host.nic.random_psn(),
+            sq_psn=asked.starting_psn,
             path_mtu=PATH_MTUS_BYTES[asked.path_mtu - 1],
             max_rd_atomic=min(param.initiator_depth, asked.responder_resources),
             max_dest_rd_atomic=min(param.responder_resources, asked.initiator_depth),
@@ -273,7 +273,7 @@ class CmId:
                 local_comm_id=self.local_comm_id,
                 remote_comm_id=self.remote_comm_id,
                 local_qpn=qp.qp_num,
-                starting_psn=agreed.sq_psn,
+                starting_psn=agreed.rq_psn,
                 responder_resources=agreed.max_dest_rd_atomic,
                 initiator_depth=agreed.max_rd_atomic,
                 failover_accepted=1,  # alternate paths are not supported
@@ -441,8 +441,8 @@ class CmId:
         data, peer_repeats = unpack_private_data(message.private_data)
         agreed = AgreedConnection(
             remote_qp_num=message.local_qpn,
-            rq_psn=message.starting_psn,
-            sq_psn=self._request.starting_psn,
+            rq_psn=self._request.starting_psn,
+            sq_psn=message.starting_psn,
             path_mtu=PATH_MTUS_BYTES[self._request.path_mtu - 1],
             max_rd_atomic=min(param.initiator_depth, message.responder_resources),
             max_dest_rd_atomic=message.initiator_depth,

@@ -274,7 +274,10 @@ class IwarpCmId:
 
     def look(self) -> None:
         """End the conversation if its queue pair has ended the stream."""
-        if self.qp is None or not self.qp.is_over or self.agreed is None:
+        if self.qp is None or self.agreed is None:
+            return
+        self.qp.settle()
+        if not self.qp.is_over:
             return
         if self.state in {CmState.ESTABLISHED, CmState.REP_SENT}:
             was_established = self.state is CmState.ESTABLISHED

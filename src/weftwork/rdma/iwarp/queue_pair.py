@@ -155,12 +155,16 @@ class IwarpQueuePair(RdmaQueuePair):
             self._forget_outgoing()
         self.went_wrong(QpEvent.RECEIVE_FAILED)
 
-    def bytes_to_send(self) -> list[memoryview]:
-        """Bytes that the system may take now; they stay until `bytes_sent`."""
+    def settle(self) -> None:
+        """Flush what an overrun completion queue has left, and end the stream."""
         if self._owes_flush:
             self._owes_flush = False
             self._is_over = True
             self.flush()
+
+    def bytes_to_send(self) -> list[memoryview]:
+        """Bytes that the system may take now; they stay until `bytes_sent`."""
+        self.settle()
         while self._outgoing_bytes < _AHEAD_BYTES and self._frame_next():
             pass
         self._tell_if_drained()

@@ -56,8 +56,9 @@ class IwarpEnd:
 class Stream:
     """Both ends of a TCP connection in memory; what was sent is kept, by direction."""
 
-    def __init__(self, ends: tuple[IwarpCmId, IwarpCmId], mss: int = MSS) -> None:
+    def __init__(self, ends: tuple[IwarpCmId, IwarpCmId], mss: int = MSS, *, by_fpdu: bool = False) -> None:
         self.ends = ends
+        self.by_fpdu = by_fpdu
         self.sent: list[tuple[int, bytes]] = []
         self.has_closed = [False, False]
         for end in ends:
@@ -69,7 +70,8 @@ class Stream:
         for number, end in enumerate(self.ends):
             peer = self.ends[1 - number]
             end.look()
-            data = b"".join(end.bytes_to_send())[: luck.randint(1, most_bytes)]
+            pieces = end.bytes_to_send()
+            data = bytes(pieces[0]) if self.by_fpdu and pieces else b"".join(pieces)[: luck.randint(1, most_bytes)]
             if data:
                 end.bytes_sent(len(data))
                 self.sent.append((number, data))
@@ -99,6 +101,7 @@ class IwarpPair:
         mss: int = MSS,
         limits: NicLimits | None = None,
         memory_bytes: int = 1 << 16,
+        by_fpdu: bool = False,
     ) -> None:
         self.luck = random.Random(seed)
         self.most_bytes = most_bytes
@@ -108,6 +111,7 @@ class IwarpPair:
         self.ends[1].manager.listen(PORT)
         self.streams: list[Stream] = []
         self.mss = mss
+        self.by_fpdu = by_fpdu
         if param is not None:
             self.ids = self.connect(*param)
 
@@ -125,7 +129,7 @@ class IwarpPair:
         passive = asked.manager.accepted(asking.nic.address, PORT)
         assert active is not None
         assert passive is not None
-        self.streams.append(Stream((active, passive), self.mss))
+        self.streams.append(Stream((active, passive), self.mss, by_fpdu=self.by_fpdu))
         return active, passive
 
     def connect(self, param: ConnParam, answer: ConnParam) -> tuple[IwarpCmId, IwarpCmId]:

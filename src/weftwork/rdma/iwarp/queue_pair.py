@@ -136,9 +136,10 @@ class IwarpQueuePair(RdmaQueuePair):
             if len(segment) > 1 and segment[1] & 0xF == RdmapOpcode.TERMINATE and not segment[0] >> 7:
                 self._end(refusal.code)  # RFC 5040, 7.2: a Terminate is not answered
                 return False
-            header_bytes = 0
-            if len(segment) >= TAGGED_BYTES:
-                header_bytes = TAGGED_BYTES if segment[0] >> 7 else UNTAGGED_BYTES
+            is_tagged = len(segment) > 0 and segment[0] >> 7 == 1
+            header_bytes = TAGGED_BYTES if is_tagged else UNTAGGED_BYTES
+            if len(segment) < header_bytes:
+                header_bytes = 0
             behind = bytes(segment[header_bytes : header_bytes + _REPEATED_BYTES]) if refusal.has_request else b""
             self._refuse(refusal.code, bytes(segment[:header_bytes]), behind, len(segment))
         return not self._is_over

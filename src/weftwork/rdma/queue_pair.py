@@ -238,6 +238,12 @@ class RdmaQueuePair:
             self._check(attr, state)
             self.attr = attr
         before, self.state = self.state, state
+        self._enter(state, before)
+        self._tells_drained = state is QpState.SQD
+        self.host.wake(self)
+
+    def _enter(self, state: QpState, before: QpState) -> None:
+        """Do what a change of the state brings with it."""
         if state is QpState.RTR:
             if self.rate is not None:
                 self.rate.mtu_bytes = self.attr.path_mtu
@@ -261,8 +267,6 @@ class RdmaQueuePair:
                 self.recv_queue.clear()
         elif state is QpState.ERR:
             self.flush()
-        self._tells_drained = state is QpState.SQD
-        self.host.wake(self)
 
     def _choose_recovery(self) -> None:
         most = self.host.limits.max_inflight
@@ -334,7 +338,7 @@ class RdmaQueuePair:
         text = refused_text(wr, self.qp_type, limits.max_sge, limits.max_inline_data)
         if text is not None:
             raise UsageError(text)
-        entry = SendEntry(wr, self.attr.path_mtu)
+        entry = self._entry(wr)
         if int(wr.flags) & SendFlags.INLINE.value:
             entry.copy_inline(self.memory, self.pd)
         self.requester.entries.append(entry)
@@ -342,6 +346,10 @@ class RdmaQueuePair:
             self.requester.flush()
         else:
             self.host.wake(self)
+
+    def _entry(self, wr: SendWr) -> SendEntry:
+        """A request of this queue pair."""
+        return SendEntry(wr, self.attr.path_mtu)
 
     def post_recv(self, wr: RecvWr) -> None:
         """Post a receive; in ERR it is flushed.
@@ -444,10 +452,13 @@ class RdmaQueuePair:
                 return made
         if self.rate is not None and not self.requester.entries:
             self.rate.rest()
+        self._tell_if_drained()
+        return None
+
+    def _tell_if_drained(self) -> None:
         if self._tells_drained and self._is_drained():
             self._tells_drained = False
             self.host.tell(AsyncEvent(event_type=EventType.SQ_DRAINED, qp_num=self.qp_num))
-        return None
 
     def next_timer_ps(self) -> int | None:
         """Next instant at which `on_timer` has work, or None."""

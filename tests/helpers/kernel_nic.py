@@ -77,7 +77,7 @@ class KernelNic:
         net = "fd00:215::" if ipv6 else "10.215.1."
         self.address: Final = f"{net}1"
         self.peer_address: Final = f"{net}2"
-        self.name: Final = f"weft{os.getpid() % 100_000}"  # of the NIC and of its end of the wire
+        self.name: Final = f"knic{os.getpid() % 100_000}"  # of the NIC and of its end of the wire
         self._namespace: Final = f"weftwork-{os.getpid()}-peer"
         self._libc: Final = ctypes.CDLL(None, use_errno=True)
         self._home = -1

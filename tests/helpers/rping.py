@@ -14,8 +14,11 @@ from weftwork.rdma.region import RemoteRange
 from weftwork.rdma.verbs import AccessFlags
 
 if TYPE_CHECKING:
+    import subprocess
+
     from weftwork.rdma.connection import RdmaConnection
     from weftwork.rdma.region import LocalRange
+    from weftwork.rdma.rendezvous import RdmaConnector, RdmaListener
 
 _INFO: Final = struct.Struct(">QII")  # struct rping_rdma_info: address, key, size
 PATIENCE_S: Final = 60.0
@@ -66,3 +69,31 @@ class RpingEnd:
         self._connection.write(self._range[: sink.length], sink).wait(PATIENCE_S)
         self._say(self._range)
         return seen
+
+
+def serve_rping(listener: RdmaListener, client: subprocess.Popen[str], pings: int, size_bytes: int = 64) -> list[bytes]:
+    """Serve the program rping until it has ended: the bytes of each ping."""
+    try:
+        connection = listener.get_request().wait(PATIENCE_S)
+    except TimeoutError:
+        client.kill()
+        raise AssertionError(f"no request; the client says: {client.communicate()[0]}") from None
+    end = RpingEnd(connection, size_bytes)
+    connection.accept().wait(PATIENCE_S)
+    seen = [end.serve() for _ in range(pings)]
+    connection.closed.wait(PATIENCE_S)
+    told, _ = client.communicate(timeout=PATIENCE_S)
+    connection.close()
+    assert (client.returncode, told.count("ping data: ")) == (0, pings), told
+    return seen
+
+
+def ping_rping(connector: RdmaConnector, server: subprocess.Popen[str], pings: int, size_bytes: int = 64) -> None:
+    """Ping the program rping, which has to give back what it has read, and to print it."""
+    with connector as connection:
+        end = RpingEnd(connection, size_bytes)
+        sent = [b"from weftwork %d" % number for number in range(pings)]
+        sent = [data.ljust(size_bytes - 1, b"x") + bytes(1) for data in sent]
+        assert [end.ping(data) for data in sent] == sent
+    told, _ = server.communicate(timeout=PATIENCE_S)
+    assert [f"server ping data: {data[:-1].decode()}" in told for data in sent] == [True] * pings, told

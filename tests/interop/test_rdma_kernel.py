@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Self
 
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from helpers.kernel_nic import PATIENCE_S, KernelNic, PyverbsEnd, why_no, why_no_program, why_no_pyverbs
 from helpers.rdma_devices import ALL, DeviceEnd
-from helpers.rping import RpingEnd
+from helpers.rping import ping_rping, serve_rping
 
 from weftwork import rdma
 from weftwork.rdma.verbs import (
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 
 WHY_NOT = why_no("rxe")
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
-NO_PROGRAM = why_no_program("rping", "ibv_rc_pingpong")
-NO_PYVERBS = why_no_pyverbs()
+NO_PROGRAM = WHY_NOT or why_no_program("rping")
+NO_PYVERBS = WHY_NOT or why_no_pyverbs()
 needs_programs = pytest.mark.skipif(NO_PROGRAM is not None, reason=NO_PROGRAM or "")
 needs_pyverbs = pytest.mark.skipif(NO_PYVERBS is not None, reason=NO_PYVERBS or "")
 
@@ -57,14 +56,6 @@ def nic() -> Iterator[KernelNic]:
 def device_at(address: str) -> rdma.RdmaDevice:
     """Rxe numbers its IPv4 packets, and a UDP socket hides the number that the ICRC covers."""
     return rdma.RdmaDevice(address, checks_identification=":" not in address)
-
-
-def request(listener: rdma.RdmaListener, client: subprocess.Popen[str]) -> rdma.RdmaConnection:
-    try:
-        return listener.get_request().wait(PATIENCE_S)
-    except TimeoutError:
-        client.kill()
-        pytest.fail(f"no request; the client says: {client.communicate()[0]}")
 
 
 class Both:
@@ -138,14 +129,9 @@ def pattern(length: int, seed: int = 1) -> bytes:
 def test_weftwork_pings_rping(*, ipv6: bool) -> None:
     with KernelNic("rxe", ipv6=ipv6) as nic:
         server = nic.listening("rping", "-s", "-a", nic.address, "-v", "-C", str(PINGS), port=PORT)
-        with rdma.RdmaConnector(device_at(nic.peer_address), nic.address, PORT) as connection:
-            end = RpingEnd(connection)
-            sent = [b"from weftwork %d" % number for number in range(PINGS)]
-            assert [end.ping(data + b"\0") for data in sent] == [data + b"\0" for data in sent]
-            counters = dict(connection.device.nic.counters)
-        told, _ = server.communicate(timeout=PATIENCE_S)
-    assert [f"server ping data: {data.decode()}" in told for data in sent] == [True] * PINGS, told
-    assert counters == {}
+        device = device_at(nic.peer_address)
+        ping_rping(rdma.RdmaConnector(device, nic.address, PORT), server, PINGS)
+        assert dict(device.nic.counters) == {}
 
 
 @needs_programs
@@ -153,17 +139,9 @@ def test_weftwork_pings_rping(*, ipv6: bool) -> None:
 def test_rping_pings_weftwork(*, ipv6: bool) -> None:
     with KernelNic("rxe", ipv6=ipv6) as nic, rdma.RdmaListener(device_at(nic.peer_address), PORT) as listener:
         client = nic.start("rping", "-c", "-a", nic.peer_address, "-v", "-V", "-C", str(PINGS))
-        connection = request(listener, client)
-        end = RpingEnd(connection)
-        connection.accept().wait(PATIENCE_S)
-        seen = [end.serve() for _ in range(PINGS)]
-        connection.closed.wait(PATIENCE_S)
-        told, _ = client.communicate(timeout=PATIENCE_S)
+        seen = serve_rping(listener, client, PINGS)
         assert dict(listener.device.nic.counters) == {}
-        connection.close()
-    assert client.returncode == 0, told
     assert [data.startswith(b"rdma-ping-%d: " % number) for number, data in enumerate(seen)] == [True] * PINGS
-    assert told.count("ping data: ") == PINGS
 
 
 @needs_programs
@@ -178,6 +156,13 @@ def test_rping_learns_that_it_is_refused(nic: KernelNic) -> None:
 
 def test_weftwork_learns_that_nobody_listens(nic: KernelNic) -> None:
     with device_at(nic.peer_address) as device, pytest.raises(rdma.PeerError, match="nobody listens on this port"):
+        rdma.Rendezvous(device).connect(nic.address, PORT).wait(PATIENCE_S)
+
+
+@needs_programs
+def test_without_a_raw_socket_weftwork_learns_that_rxe_numbers_its_ipv4_packets(nic: KernelNic) -> None:
+    nic.listening("rping", "-s", "-a", nic.address, "-C", "1", port=PORT)
+    with rdma.RdmaDevice(nic.peer_address) as device, pytest.raises(rdma.PeerError, match="with a wrong ICRC"):
         rdma.Rendezvous(device).connect(nic.address, PORT).wait(PATIENCE_S)
 
 

@@ -30,7 +30,12 @@ class Victim:
     """
 
     def __init__(
-        self, *, options: MpaOptions | None = None, access: AccessFlags = RIGHTS, markers: bool = False, accepts: bool = True
+        self,
+        *,
+        options: MpaOptions | None = None,
+        access: AccessFlags = RIGHTS,
+        markers: bool = False,
+        accepts: bool = True,
     ) -> None:
         self.end = IwarpEnd(1, options=options)
         self.end.manager.listen(PORT)

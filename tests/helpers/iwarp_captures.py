@@ -83,7 +83,9 @@ def write_stream(file: Path, pair: IwarpPair) -> Path:
 
     def segment(number: int, flags: str, data: bytes = b"") -> Ether:
         head = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / IP(src=names[number], dst=names[1 - number])
-        tcp = TCP(sport=ports[number], dport=ports[1 - number], flags=flags, seq=numbers[number], ack=numbers[1 - number])
+        tcp = TCP(
+            sport=ports[number], dport=ports[1 - number], flags=flags, seq=numbers[number], ack=numbers[1 - number]
+        )
         numbers[number] = (numbers[number] + len(data) + ("S" in flags)) % (1 << 32)
         return head / tcp / Raw(data) if data else head / tcp
 

@@ -56,7 +56,10 @@ def wanted_fields(segment: memoryview) -> dict[str, int]:
         }
     elif opcode == RdmapOpcode.ATOMIC_RESPONSE:
         answer, _ = AtomicResponse.decode(body)
-        rdmap = {"atomic.original_request_identifier": answer.request, "atomic.original_remote_data_value": answer.original}
+        rdmap = {
+            "atomic.original_request_identifier": answer.request,
+            "atomic.original_remote_data_value": answer.original,
+        }
     elif opcode == RdmapOpcode.TERMINATE:
         terminate, _ = Terminate.decode(body)
         name = "term_errcode_ddp_tagged" if terminate.layer == 1 else "term_errcode_rdma"

@@ -115,7 +115,9 @@ def test_a_send_can_invalidate_and_ask_for_an_event(solicited: bool) -> None:  #
     window = b.nic.memory.allocate_window(b.pd, 2)
     bind = MwBind(region=b.mr, addr=b.mr.addr, length=64, access=AccessFlags.REMOTE_WRITE)
     key = window.rkey
-    assert b.nic.memory.bind(window, b.mr, (b.mr.addr, 64), bind.access, b.qp.qp_num, rkey=key + 1 if key & 1 else key ^ 1)
+    assert b.nic.memory.bind(
+        window, b.mr, (b.mr.addr, 64), bind.access, b.qp.qp_num, rkey=key + 1 if key & 1 else key ^ 1
+    )
     pair.post_recv(1, 0, 100)
     flags = SendFlags.SIGNALED | (SendFlags.SOLICITED if solicited else SendFlags(0))
     pair.post(0, WrOpcode.SEND_WITH_INV, 0, 10, invalidate_rkey=window.rkey, flags=flags)

@@ -230,6 +230,8 @@ class IwarpManager:
     def moved(self, conversation: IwarpCmId) -> None:
         """Note that the state or the wait has changed, or that there are bytes to send."""
         self._ready[conversation] = None
+        if conversation.why:
+            self.last_why = conversation.why
         if conversation.wait_ps != self._waits.get(conversation):
             self._to_start[conversation] = None
         if conversation.state is not CmState.IDLE or conversation.is_over:
@@ -255,8 +257,6 @@ class IwarpManager:
 
     def _forget(self, conversation: IwarpCmId) -> None:
         self._conversations.pop(conversation, None)
-        if conversation.why:
-            self.last_why = conversation.why
         if conversation.state is CmState.IDLE and conversation.qp is None and conversation.why:
             self.counters["startup_refused"] += 1
         if conversation.qp is not None and self._by_qp.get(conversation.qp) is conversation:

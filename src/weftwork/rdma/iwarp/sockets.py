@@ -108,7 +108,7 @@ class IwarpPort:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.settimeout(0)
             made.bind((self._text, service_port))
-            made.listen(self._manager.nic.limits.max_cm_pending)
+            made.listen(socket.SOMAXCONN)
         except OSError as error:
             made.close()
             raise UsageError(self._why(service_port, error)) from error
@@ -192,16 +192,17 @@ class IwarpMover:
 
     def progress(self) -> bool:
         """Receive, fire timers, and send; returns whether there was work."""
-        self._manager.start_clocks(self._now_ps())
         events = self.port.poller.poll(0, _MOST_EVENTS)
         for descriptor, mask in events:
             if descriptor in self.port.listeners:
                 self._accept(descriptor)
             elif descriptor in self._streams:
                 self._look(self._streams[descriptor], mask)
+        now_ps = self._now_ps()
+        self._manager.start_clocks(now_ps)
         due_ps = self._manager.next_timer_ps()
-        if due_ps is not None and due_ps <= self._now_ps():
-            self._manager.on_timer(self._now_ps())
+        if due_ps is not None and due_ps <= now_ps:
+            self._manager.on_timer(now_ps)
         return self._send() or bool(events)
 
     def send(self) -> None:

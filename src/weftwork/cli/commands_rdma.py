@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
+from weftwork.cli.commands_rdma_tools import perf_command
 from weftwork.cli.options import Json
 
 __all__ = ["rdma"]
 
 rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Use RDMA in software, and explain its packets.")
+
+
+rdma.command("perf")(perf_command)
 
 
 @rdma.command("decode")

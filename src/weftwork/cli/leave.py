@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import typer
 
-from weftwork.base.errors import CodeError, ConfigError, EngineError, UsageError, WeftworkError
+from weftwork.base.errors import CodeError, ConfigError, EngineError, PeerError, UsageError, WeftworkError
 from weftwork.base.memory import memory_limit
 from weftwork.base.stop import state
 from weftwork.cli.printable import printable
@@ -66,6 +66,9 @@ def _told(command: Callable[[], object], *, as_json: bool) -> int:
             return FAILED
         typer.echo(printable(str(error)), err=True)
         code, text, wrong = MISTAKE, str(error), error
+    except PeerError as error:
+        typer.echo(printable(str(error)), err=True)
+        code, text, wrong = FAILED, str(error), error
     except EngineError as error:
         text = f"an error of Weftwork itself; please report it: {error}"
         typer.echo(printable(text), err=True)

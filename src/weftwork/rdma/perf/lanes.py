@@ -8,11 +8,13 @@ Leaves out: the loops that use the queue pairs, see `streams` and `ping_pong`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from weftwork.base.errors import PeerError
+from weftwork.rdma.perf.operation import PerfVerb
 from weftwork.rdma.verbs import (
     AccessFlags,
     AddressHandle,
@@ -26,7 +28,6 @@ from weftwork.rdma.verbs import (
     WcStatus,
     WrOpcode,
 )
-from weftwork.rdma.perf.plan import PerfVerb
 from weftwork.rdma.work import WorkError
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Lanes:
     outgoing, incoming : memory that requests take or fill, and memory that the peer fills
     send_cq, recv_cq : completion queues of all queue pairs
     path_mtu : largest that fits at this end, or the plan's
+    local_address : of this end
     """
 
     def __init__(self, connection: RdmaConnection, plan: PerfPlan) -> None:
@@ -105,6 +107,7 @@ class Lanes:
         stride = -(-stride // _ALIGNMENT) * _ALIGNMENT
         self._grh_bytes: Final = _GRH_BYTES if is_datagram else 0
         device = self.device
+        self.local_address: Final = str(ip_address(device.port.address))
         self._pd: Final = device.alloc_pd()
         self.outgoing: Final[NDArray[np.uint8]] = np.zeros(stride * plan.qps, np.uint8)
         self.incoming: Final[NDArray[np.uint8]] = np.zeros(stride * plan.qps, np.uint8)
@@ -139,7 +142,9 @@ class Lanes:
             for lane, (qp_num, psn, addr) in zip(self.lanes, numbers, strict=True):
                 lane.peer_qp, lane.peer_psn, lane.peer_addr, lane.peer_rkey = int(qp_num), int(psn), int(addr), rkey
         except (KeyError, TypeError, ValueError) as error:
-            raise PeerError("the peer described its queue pairs in another way; use one version at both ends") from error
+            raise PeerError(
+                "the peer described its queue pairs in another way; use one version at both ends"
+            ) from error
         self.path_mtu = min(self.path_mtu, path_mtu)
         depth = self.plan.outstanding
         for lane in self.lanes:

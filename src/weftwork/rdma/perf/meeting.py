@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from weftwork.base.errors import ConfigError, Mistake, PeerError, UsageError
 from weftwork.rdma.device import RdmaDevice
@@ -117,7 +117,7 @@ class Door:
         """Wait for a client."""
         return self._rendezvous.get_request(self.port).wait()
 
-    def __enter__(self) -> Door:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

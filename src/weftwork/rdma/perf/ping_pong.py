@@ -1,7 +1,7 @@
 """Latency: one message in flight.
 
-WRITE and SEND are answered by a message of the peer's program; READ and atomics by the peer's NIC. A WRITE is noticed by
-its last byte, which both ends look at.
+WRITE and SEND are answered by a message of the peer's program; READ and atomics by the peer's NIC. Both ends notice a
+WRITE by its last byte.
 Source: linux-rdma/perftest, src/perftest_resources.c (run_iter_lat_write, run_iter_lat_send, run_iter_lat).
 Leaves out: waiting for completion events.
 """
@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import PeerError
-from weftwork.rdma.perf.plan import PerfVerb
+from weftwork.rdma.perf.operation import PerfVerb
 from weftwork.rdma.verbs import QpType
 
 if TYPE_CHECKING:

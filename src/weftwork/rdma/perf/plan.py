@@ -8,19 +8,19 @@ Leaves out: the exchange itself, see `letters`.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake, PeerError
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
+from weftwork.rdma.perf.operation import PerfVerb
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.verbs import ATOMIC_BYTES, QpType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ALL_SIZES", "ATOMICS", "CONNECTIONS", "OPTIONS", "PerfPlan", "PerfVerb", "disagreements", "make_plan"]
+__all__ = ["ALL_SIZES", "ATOMICS", "CONNECTIONS", "OPTIONS", "PerfPlan", "disagreements", "make_plan"]
 
 ALL_SIZES: Final = tuple(1 << power for power in range(1, 24))  # man perftest, -a: from 2 to 2^23
 ATOMICS: Final = ("fetch-add", "cmp-swap")
@@ -34,16 +34,16 @@ _MOST_READS: Final = 128  # `NicLimits.max_qp_rd_atom`
 _MOST_S: Final = 86_400.0  # chosen: a day
 _SMALL_BYTES: Final = 8192  # perftest moderates completions up to this size (MSG_SIZE_CQ_MOD_LIMIT)
 _MODERATION: Final = 100  # DEF_CQ_MOD of perftest_parameters.h
+# Types of values in a letter, by the type of the key.
+_IN_LETTERS: Final[dict[str, tuple[type, ...]]] = {
+    "PerfVerb": (str,),
+    "bool": (bool,),
+    "float": (int, float),
+    "int": (int,),
+    "str": (str,),
+    "tuple[int, ...]": (list,),
+}
 _FEWEST: Final = 5  # MIN_ITER of perftest_parameters.h
-
-
-class PerfVerb(StrEnum):
-    """Operation that is measured."""
-
-    WRITE = "write"
-    READ = "read"
-    SEND = "send"
-    ATOMIC = "atomic"
 
 
 _SERVICES: Final = {
@@ -114,15 +114,14 @@ class PerfPlan:
     @classmethod
     def decode(cls, letter: object) -> PerfPlan:
         """Read a plan of a peer; PeerError for anything else."""
-        expected = {field.name: field.type for field in fields(cls)}
-        if not isinstance(letter, dict) or set(letter) != set(expected):
-            raise PeerError("the plan of the client has other keys than this version knows; use one version at both ends")
-        kinds = {"bool": bool, "int": int, "float": (int, float), "str": str, "PerfVerb": str, "tuple[int, ...]": list}
-        for name, kind in expected.items():
-            value = letter[name]
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not isinstance(value, kinds[str(kind)]) or (kind in {"int", "float"} and not is_number):
-                raise PeerError(f"the plan of the client: found {value!r} for {name}, wanted {kind}")
+        if not isinstance(letter, dict) or set(letter) != {field.name for field in fields(cls)}:
+            raise PeerError(
+                "the plan of the client has other keys than this version knows; use one version at both ends"
+            )
+        for field in fields(cls):
+            value, kinds = letter[field.name], _IN_LETTERS[str(field.type)]
+            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+                raise PeerError(f"the plan of the client: found {value!r} for {field.name}, wanted {field.type}")
         sizes = letter["sizes"]
         if letter["verb"] not in set(PerfVerb) or not all(type(size) is int for size in sizes):
             raise PeerError("the plan of the client: found an unknown operation or a size that is no number")

@@ -17,8 +17,9 @@ from weftwork.base.errors import PeerError, UsageError
 from weftwork.rdma.perf.figures import BandwidthFigures, LatencyFigures, bandwidth_figures, latency_figures
 from weftwork.rdma.perf.lanes import Lanes
 from weftwork.rdma.perf.letters import Letters
+from weftwork.rdma.perf.operation import PerfVerb
 from weftwork.rdma.perf.ping_pong import PingPong
-from weftwork.rdma.perf.plan import PerfPlan, PerfVerb, disagreements, mistakes_of
+from weftwork.rdma.perf.plan import PerfPlan, disagreements, mistakes_of
 from weftwork.rdma.perf.streams import Stream
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from weftwork.rdma.perf.plan import PerfVerb
+from weftwork.rdma.perf.operation import PerfVerb
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from weftwork.cli.commands_rdma_tools import perf_command
+from weftwork.cli.commands_rdma_tools import perf_command, ping_command
 from weftwork.cli.options import Json
 
 __all__ = ["rdma"]
@@ -16,6 +16,7 @@ rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Use RDMA i
 
 
 rdma.command("perf")(perf_command)
+rdma.command("ping")(ping_command)
 
 
 @rdma.command("decode")

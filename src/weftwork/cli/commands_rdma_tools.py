@@ -12,7 +12,7 @@ import typer
 from weftwork.cli.options import Json
 from weftwork.rdma.perf.operation import PerfVerb
 
-__all__ = ["perf_command"]
+__all__ = ["perf_command", "ping_command"]
 
 Wire = Annotated[str, typer.Option(help="How packets reach the peer; see weftwork.rdma.wires.")]
 Persistent = Annotated[
@@ -129,3 +129,38 @@ def perf_command(  # noqa: PLR0913 - the options, all by name
         style = PerfStyle(in_gbits=report_gbits, with_cpu=cpu_util, as_json=as_json)
         found = perf(make_plan(verb, given), client=client, port=port, source=address, wire=wire, style=style)
     raise typer.Exit(found)
+
+
+def ping_command(  # noqa: PLR0913 - the options, all by name
+    *,
+    address: Annotated[
+        str | None, typer.Argument(metavar="ADDRESS", help="Address or host of the server.", show_default=False)
+    ] = None,
+    server: Annotated[bool, typer.Option("--server", help="Wait for a client and answer its pings.")] = False,
+    count: Annotated[int | None, typer.Option("-c", "--count", min=1, help="Pings; until Ctrl-C by default.")] = None,
+    size: Annotated[int, typer.Option("-s", "--size", metavar="BYTES", help="Data of a ping, 26 to 65535.")] = 64,
+    interval: Annotated[float, typer.Option("-i", "--interval", metavar="SECONDS", help="Between two pings.")] = 1.0,
+    port: Annotated[int, typer.Option("-p", "--port", min=1, max=65_535, help="Port of the server.")] = 7174,
+    own: Annotated[
+        str | None, typer.Option("--address", metavar="ADDRESS", help="With --server: address to listen on; 127.0.0.1.")
+    ] = None,
+    wire: Wire = "rocev2",
+    persistent: Persistent = False,
+    as_json: Json = False,
+) -> None:
+    """Check that RDMA works to a peer: READ and WRITE of data that both ends verify.
+
+    Both ends speak the protocol of rping.
+    """
+    from weftwork.base.errors import ConfigError, Mistake
+    from weftwork.cli.rdma_ping import ping, ping_server
+
+    if (address is None) is not server:
+        found = "an address and --server" if server else "neither an address nor --server"
+        text = f"found {found}, wanted the address of a server, or --server"
+        raise ConfigError("weftwork rdma ping", [Mistake(path="ADDRESS", text=text)])
+    if address is None:
+        code = ping_server(address=own or "127.0.0.1", port=port, wire=wire, is_persistent=persistent, as_json=as_json)
+    else:
+        code = ping(address, port=port, count=count, size_bytes=size, interval_s=interval, wire=wire, as_json=as_json)
+    raise typer.Exit(code)

@@ -90,9 +90,9 @@ def bandwidth_figures(
 
     Examples
     --------
-    >>> found = bandwidth_figures(1000, [(0, 1), (10, 1)], [(20, 1), (40, 1)], with_peak=True)
+    >>> found = bandwidth_figures(1000, [(0, 1), (15, 1)], [(20, 1), (40, 1)], with_peak=True)
     >>> found.average_bytes_per_s, found.peak_bytes_per_s, found.messages_per_s
-    (50000000000.0, 66666666666.66667, 50000000.0)
+    (50000000000.0, 50000000000.0, 50000000.0)
     """
     messages = sum(count for _, count in completions)
     duration_s = (completions[-1][0] - posts[0][0]) / _NS_PER_S

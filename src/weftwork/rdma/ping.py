@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FEWEST_BYTES",
     "MOST_BYTES",
-    "PORT",
     "PingClient",
     "PingFigures",
     "ping_data",

@@ -12,7 +12,7 @@ import typer
 from weftwork.cli.options import Json
 from weftwork.rdma.perf.operation import PerfVerb
 
-__all__ = ["perf_command", "ping_command"]
+__all__ = ["perf_command", "ping_command", "show_command"]
 
 Wire = Annotated[str, typer.Option(help="How packets reach the peer; see weftwork.rdma.wires.")]
 Persistent = Annotated[
@@ -164,3 +164,19 @@ def ping_command(  # noqa: PLR0913 - the options, all by name
     else:
         code = ping(address, port=port, count=count, size_bytes=size, interval_s=interval, wire=wire, as_json=as_json)
     raise typer.Exit(code)
+
+
+def show_command(
+    *,
+    pid: Annotated[int | None, typer.Option(min=1, help="Show this process alone.")] = None,
+    address: Annotated[str | None, typer.Option(help="Show devices with this address alone.")] = None,
+    wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", help="Time for the answers of processes.")] = 1.0,
+    as_json: Json = False,
+) -> None:
+    """Show queue pairs, regions, connections and counters of running processes.
+
+    These are processes of Weftwork with an RDMA device, of this user and in this network namespace. Keys are not shown.
+    """
+    from weftwork.cli.rdma_show import show
+
+    raise typer.Exit(show(pid=pid, address=address, patience_s=wait, as_json=as_json))

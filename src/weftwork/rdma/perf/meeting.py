@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Door", "host_address", "meet"]
 
+_LINGER_S: Final = 0.2  # chosen: far more than a packet takes on one machine
 _PORTS: Final = 1000  # chosen: ports that are tried where any port will do
 
 
@@ -121,4 +122,6 @@ class Door:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # The last answer may lie in a socket of this process, which hands it on; see `drivers.steering`.
+        self.device.wait(lambda: False, _LINGER_S)
         self.device.close()

@@ -38,9 +38,7 @@ def test_the_peak_is_the_best_stretch_from_a_post_to_a_completion(
 def test_the_peak_agrees_with_the_loops_of_perftest() -> None:
     posted = [0, 3, 4, 20, 21, 22, 50]
     done = [15, 16, 30, 40, 41, 60, 61]
-    best = max(
-        (j - i + 1) / (done[j] - posted[i]) for i in range(7) for j in range(i, 7) if done[j] > posted[i]
-    )
+    best = max((j - i + 1) / (done[j] - posted[i]) for i in range(7) for j in range(i, 7) if done[j] > posted[i])
     assert peak_rate([(at, 1) for at in posted], [(at, 1) for at in done]) == pytest.approx(best * 1e9)
 
 

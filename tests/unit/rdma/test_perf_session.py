@@ -99,7 +99,9 @@ def test_bandwidth_of_every_operation_and_service(verb: str, given: dict[str, An
         assert row.sent == row.received == sent
         assert figures.messages == sent * (2 if given.get("bidirectional") else 1)
         assert figures.peak_bytes_per_s is not None
-        assert figures.peak_bytes_per_s >= 0.999 * figures.average_bytes_per_s / (2 if given.get("bidirectional") else 1)
+        assert figures.peak_bytes_per_s >= 0.999 * figures.average_bytes_per_s / (
+            2 if given.get("bidirectional") else 1
+        )
         assert figures.average_bytes_per_s == pytest.approx(figures.messages_per_s * figures.size_bytes)
         assert row.cpu_share > 0
         assert row.peer_cpu_share > 0

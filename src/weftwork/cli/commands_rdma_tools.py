@@ -142,7 +142,12 @@ def ping_command(  # noqa: PLR0913 - the options, all by name
     interval: Annotated[float, typer.Option("-i", "--interval", metavar="SECONDS", help="Between two pings.")] = 1.0,
     port: Annotated[int, typer.Option("-p", "--port", min=1, max=65_535, help="Port of the server.")] = 7174,
     own: Annotated[
-        str | None, typer.Option("--address", metavar="ADDRESS", help="With --server: address to listen on; 127.0.0.1.")
+        str | None,
+        typer.Option(
+            "--address",
+            metavar="ADDRESS",
+            help="Address of this machine: to listen on (127.0.0.1 by default), or to connect from.",
+        ),
     ] = None,
     wire: Wire = "rocev2",
     persistent: Persistent = False,
@@ -162,7 +167,16 @@ def ping_command(  # noqa: PLR0913 - the options, all by name
     if address is None:
         code = ping_server(address=own or "127.0.0.1", port=port, wire=wire, is_persistent=persistent, as_json=as_json)
     else:
-        code = ping(address, port=port, count=count, size_bytes=size, interval_s=interval, wire=wire, as_json=as_json)
+        code = ping(
+            address,
+            port=port,
+            source=own,
+            count=count,
+            size_bytes=size,
+            interval_s=interval,
+            wire=wire,
+            as_json=as_json,
+        )
     raise typer.Exit(code)
 
 

@@ -31,7 +31,15 @@ _MOST_INTERVAL_S: Final = 3600.0  # chosen: an hour
 
 
 def ping(
-    address: str, *, port: int, count: int | None, size_bytes: int, interval_s: float, wire: str, as_json: bool
+    address: str,
+    *,
+    port: int,
+    source: str | None,
+    count: int | None,
+    size_bytes: int,
+    interval_s: float,
+    wire: str,
+    as_json: bool,
 ) -> int:
     """Ping a server.
 
@@ -41,7 +49,7 @@ def ping(
     count : pings; None until Ctrl-C
     size_bytes : of the data
     interval_s : from the end of one ping to the next
-    wire : one of ``weftwork.rdma.wires.WIRES``
+    source, wire : see `meet`
     as_json : one JSON object instead of the lines
 
     Returns
@@ -60,7 +68,7 @@ def ping(
     host = host_address(address)
     remedy = f"Start on the machine with this address: weftwork rdma ping --server --address {host} --port {port}"
     with ExitStack() as stack:
-        connection = stack.enter_context(meet(host, port, b"", remedy=remedy, source=None, wire=wire))
+        connection = stack.enter_context(meet(host, port, b"", remedy=remedy, source=source, wire=wire))
         trips_ms: list[float] = []
         why = _ping_all(connection, trips_ms, count, size_bytes, interval_s, is_quiet=as_json)
     sent = len(trips_ms) + (why is not None)

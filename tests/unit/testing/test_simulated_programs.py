@@ -271,7 +271,7 @@ def test_a_program_names_an_address_of_its_own_host_alone() -> None:
 
 
 def test_the_traffic_of_the_scenario_keeps_off_the_hosts_of_programs() -> None:
-    busy = packet_input_of(star(3), sends(3, [Message(0, 1, MIB)]))
+    busy = packet_input_of(star(3), sends(3, [Message(source=0, destination=1, size_bytes=MIB)]))
     with pytest.raises(UsageError, match="use by the scenario's own traffic"):
         SimulatedPrograms(busy, [Program(host=0, file=lambda: None)], runs_job=True)
 

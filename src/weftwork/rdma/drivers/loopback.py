@@ -9,6 +9,7 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class LoopbackPort:
     wire : that opened it
     address : 4 or 16 bytes in network order
     """
+
+    encapsulation: Final = ROCE_V2
+    slot: Final = None
 
     def __init__(self, wire: LoopbackWire, address: bytes) -> None:
         self.address = address

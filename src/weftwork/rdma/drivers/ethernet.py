@@ -103,9 +103,10 @@ class EthernetPort:
         try:
             self._receiver: Final = self._open_receiver()
             self._senders: Final = {link: _open_sender(link) for link in {self._link, self._local}}
-        except PermissionError as error:
+        except OSError as error:
             self._process.close()
-            raise UsageError("packet socket: refused by the system; run as root or with CAP_NET_RAW") from error
+            hint = "; run as root or with CAP_NET_RAW" if isinstance(error, PermissionError) else ""
+            raise UsageError(f"packet socket: refused by the system: {error.strerror}{hint}") from error
         self.receive_buffer_bytes = self._receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
 
     def _is_own(self, one: LinkAddress) -> bool:

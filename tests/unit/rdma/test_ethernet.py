@@ -219,7 +219,7 @@ def test_addresses_that_no_interface_has() -> None:
 @needs_rights
 def test_an_interface_that_is_no_ethernet(monkeypatch: pytest.MonkeyPatch) -> None:
     tunnel = Link(99, "tun0", 65534, b"", 1500)
-    one = addresses()[0]._replace(index=99, address=socket.inet_aton("198.51.100.1"), prefix_bits=24)
+    one = addresses()[0]._replace(interface=99, address=socket.inet_aton("198.51.100.1"), prefix_bits=24)
     monkeypatch.setattr(ethernet, "links", lambda: [*links(), tunnel])
     monkeypatch.setattr(ethernet, "addresses", lambda: [*addresses(), one])
     with pytest.raises(UsageError, match=re.escape("found 198.51.100.1 of tun0, wanted one of an Ethernet interface")):

@@ -83,10 +83,10 @@ class EthernetPort:
         self.counters: Counter[str] = Counter()
         self.last_error = ""
         self._gid: Final = gid_of(self.address).to_bytes(_GID_BYTES)
-        by_index = {link.index: link for link in links()}
+        by_number = {link.interface: link for link in links()}
         self._addresses: Final = addresses()
-        self._local: Final = next(link for link in by_index.values() if link.kind == _LOOPBACK)
-        found = [by_index[one.index] for one in self._addresses if self._is_own(one)]
+        self._local: Final = next(link for link in by_number.values() if link.kind == _LOOPBACK)
+        found = [by_number[one.interface] for one in self._addresses if self._is_own(one)]
         if not found:
             raise UsageError(f"address: found {address}, wanted one of this machine (ip -brief address lists them)")
         self._link: Final = found[0]
@@ -111,19 +111,19 @@ class EthernetPort:
 
     def _is_own(self, one: LinkAddress) -> bool:
         """Whether the address of this port is this one, or one of the loopback interface's whole prefix."""
-        is_home = one.index == self._local.index and _shares_prefix(one, self.address)
+        is_home = one.interface == self._local.interface and _shares_prefix(one, self.address)
         return is_home or one.address == self.address
 
     def _is_of_this_machine(self, address: bytes) -> bool:
         return any(
-            one.address == address or (one.index == self._local.index and _shares_prefix(one, address))
+            one.address == address or (one.interface == self._local.interface and _shares_prefix(one, address))
             for one in self._addresses
         )
 
     def _open_receiver(self) -> socket.socket:
         receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE_ROCE_V1))
         enlarge(receiver, is_receive=True)
-        interfaces = (self._link.index, self._local.index)
+        interfaces = (self._link.interface, self._local.interface)
         attach_filter(receiver, _SO_ATTACH_FILTER, _keep(self._gid, interfaces, self.slot))
         receiver.settimeout(0)
         while True:  # what came before the filter
@@ -165,7 +165,7 @@ class EthernetPort:
     def _link_towards(self, destination: bytes) -> Link | None:
         if self._is_of_this_machine(destination):
             return self._local
-        of_link = (one for one in self._addresses if one.index == self._link.index)
+        of_link = (one for one in self._addresses if one.interface == self._link.interface)
         is_near = any(_shares_prefix(one, destination) for one in of_link)
         return self._link if is_near and self._link is not self._local else None
 
@@ -190,7 +190,7 @@ class EthernetPort:
         except BlockingIOError:
             self._send_later(sender, frame, datagram.destination)
         except OSError as error:
-            self._lose(datagram.destination, error.strerror)
+            self._lose(datagram.destination, str(error.strerror))
 
     def _towards(self, destination: bytes) -> tuple[socket.socket | None, bytes]:
         """Socket and link address for a destination; no socket where there is no way, which is counted."""
@@ -217,7 +217,7 @@ class EthernetPort:
         try:
             sender.sendmsg(frame)
         except OSError as error:
-            self._lose(destination, error.strerror)
+            self._lose(destination, str(error.strerror))
 
     def _lose(self, destination: bytes, why: str) -> None:
         self.counters["send_refused"] += 1
@@ -243,7 +243,7 @@ class EthernetPort:
             ):
                 self.counters["malformed"] += 1
                 continue
-            payload = view[_HEADERS_BYTES : _HEADERS_BYTES + payload_bytes]
+            payload: bytes | memoryview = view[_HEADERS_BYTES : _HEADERS_BYTES + payload_bytes]
             if (payload[5] != self.slot or payload[5:8] == b"\0\0\1") and not self._takes(payload):
                 continue
             source = bytes(view[_DGID_AT - len(self.address) : _DGID_AT])
@@ -253,7 +253,7 @@ class EthernetPort:
                     self._neighbours.learn(source, bytes(view[6:12]))
             return Datagram(source, self.address, 0, (payload,), word >> 20 & 0b11, word >> 22 & 0x3F)
 
-    def _takes(self, payload: memoryview) -> bool:
+    def _takes(self, payload: bytes | memoryview) -> bool:
         """Whether a packet that does not name the slot is for this process.
 
         A message of connection management that nobody waits for is answered by the process with the lowest slot.

@@ -67,7 +67,7 @@ class Neighbours:
         known = self._known.get(address)
         if known is not None and self._clock_s() < known.until_s:
             return known.mac
-        mac = neighbours(self._link.index).get(address)
+        mac = neighbours(self._link.interface).get(address)
         if mac is None:
             mac = self._resolve(address, _WAIT_S if known is None or known.mac is None else 0.0)
         if mac is not None:
@@ -90,7 +90,7 @@ class Neighbours:
             self.ask(address)
             end_s = self._clock_s() + wait_s
             while True:
-                mac = neighbours(self._link.index).get(address)
+                mac = neighbours(self._link.interface).get(address)
                 left_s = end_s - self._clock_s()
                 if mac is not None or left_s <= 0 or not watch.wait(left_s):
                     return mac
@@ -105,4 +105,4 @@ class Neighbours:
         parsed = ipaddress.ip_address(address)
         if isinstance(parsed, ipaddress.IPv4Address):
             return str(parsed), port
-        return str(parsed), port, 0, self._link.index if parsed.is_link_local else 0
+        return str(parsed), port, 0, self._link.interface if parsed.is_link_local else 0

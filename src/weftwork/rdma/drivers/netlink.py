@@ -37,13 +37,13 @@ class Link(NamedTuple):
 
     Parameters
     ----------
-    index, name : of the interface
+    interface, name : its number and its name
     kind : ARPHRD number, 1 of Ethernet and 772 of loopback
     mac : link address
     mtu_bytes : most bytes behind the link header
     """
 
-    index: int
+    interface: int
     name: str
     kind: int
     mac: bytes
@@ -55,12 +55,12 @@ class LinkAddress(NamedTuple):
 
     Parameters
     ----------
-    index : of the interface
+    interface : its number
     address : 4 or 16 bytes in network order
     prefix_bits : that all addresses of the link share
     """
 
-    index: int
+    interface: int
     address: bytes
     prefix_bits: int
 
@@ -83,12 +83,12 @@ def addresses() -> list[LinkAddress]:
     ]
 
 
-def neighbours(index: int) -> dict[bytes, bytes]:
+def neighbours(interface: int) -> dict[bytes, bytes]:
     """Link addresses of the neighbours of an interface, by their IP addresses of 4 or 16 bytes."""
     return {
         attributes[_DESTINATION]: attributes[_MAC]
         for _, of, state, _, _, attributes in _dump(_GET_NEIGHBOUR, _NEIGHBOUR)
-        if of == index and state & _USABLE and _MAC in attributes and _DESTINATION in attributes
+        if of == interface and state & _USABLE and _MAC in attributes and _DESTINATION in attributes
     }
 
 
@@ -111,7 +111,7 @@ class NeighbourWatch:
         self._socket.close()
 
 
-def _dump(kind: int, layout: Struct) -> Iterator[tuple]:
+def _dump(kind: int, layout: Struct) -> Iterator[tuple[int, int, int, int, int, dict[int, bytes]]]:
     """Fields of each answer, and its attributes by number."""
     with closing(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)) as asked:
         asked.bind((0, 0))
@@ -128,7 +128,8 @@ def _dump(kind: int, layout: Struct) -> Iterator[tuple]:
                     raise OSError(code, "the kernel lists no interfaces")
                 begin = at + _HEADER.size
                 attributes = dict(_attributes(data[begin + layout.size : at + size]))
-                yield (*layout.unpack_from(data, begin), attributes)
+                first, second, third, fourth, fifth = layout.unpack_from(data, begin)
+                yield first, second, third, fourth, fifth, attributes
                 at += _aligned(size)
 
 

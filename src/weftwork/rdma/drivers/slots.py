@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import Final
+from typing import Final, NamedTuple
 
 from weftwork.base.errors import UsageError
 from weftwork.wire.cm import CmRequest
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
 
-__all__ = ["SLOTS", "ProcessSlot"]
+__all__ = ["SLOTS", "Addressee", "ProcessSlot", "addressee"]
 
 SLOTS: Final = 256  # the top eight bits of a queue pair number
 # Behind BTH and DETH (8 bytes) of a management datagram: attribute, then the fields that all messages of the CM have.
@@ -28,6 +28,30 @@ _REMOTE_ID: Final = slice(_MAD_AT + 28, _MAD_AT + 32)
 _SERVICE_PORT: Final = slice(_MAD_AT + 38, _MAD_AT + 40)  # the low 16 bits of the service ID, as rdma_cm uses it
 _SHORTEST: Final = _MAD_AT + 40
 _REQUEST: Final = CmRequest.ATTRIBUTE.to_bytes(2, "big")
+
+
+class Addressee(NamedTuple):
+    """Receiver of a packet among the processes, or devices, of one address.
+
+    Parameters
+    ----------
+    slot : of the receiver; None where the packet names none
+    service_port : of a request for a connection, whose receiver is who listens there; None of other packets
+    """
+
+    slot: int | None
+    service_port: int | None = None
+
+
+def addressee(payload: bytes | memoryview) -> Addressee:
+    """Find the receiver of a packet that starts with a whole BTH."""
+    if int.from_bytes(payload[5:8], "big") != GENERAL_SERVICES_QP:
+        return Addressee(payload[5])
+    if len(payload) < _SHORTEST:
+        return Addressee(None)
+    if payload[_ATTRIBUTE] == _REQUEST:
+        return Addressee(None, int.from_bytes(payload[_SERVICE_PORT], "big"))
+    return Addressee(payload[_REMOTE_ID][0])
 
 
 class ProcessSlot:
@@ -89,15 +113,10 @@ class ProcessSlot:
         ----------
         payload : from BTH on, at least BTH
         """
-        slot = payload[5]
-        if int.from_bytes(payload[5:8], "big") == GENERAL_SERVICES_QP:
-            if len(payload) < _SHORTEST:
-                return None
-            if payload[_ATTRIBUTE] == _REQUEST:
-                port = int.from_bytes(payload[_SERVICE_PORT], "big")
-                return None if port in self._listens else f"{self._prefix}listen/{port}"
-            slot = payload[_REMOTE_ID][0]
-        return None if slot == self.number else f"{self._prefix}{slot}"
+        to = addressee(payload)
+        if to.service_port is not None:
+            return None if to.service_port in self._listens else f"{self._prefix}listen/{to.service_port}"
+        return None if to.slot in {None, self.number} else f"{self._prefix}{to.slot}"
 
     def is_there(self, name: str) -> bool:
         """Whether a process has a name that `owner` gives."""

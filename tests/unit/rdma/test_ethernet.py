@@ -23,6 +23,7 @@ from weftwork.rdma.drivers.neighbours import Neighbours
 from weftwork.rdma.drivers.netlink import Link, addresses, links
 from weftwork.rdma.encapsulation import ROCE_V1
 from weftwork.rdma.rendezvous import RdmaConnector, RdmaListener, Rendezvous
+from weftwork.rdma.verbs import QpAttr, QpState
 from weftwork.wire.ib import Bth
 from weftwork.wire.infiniband import ETHERTYPE_ROCE_V1
 from weftwork.wire.opcodes import Opcode
@@ -156,6 +157,31 @@ def test_the_nic_drops_what_was_changed_on_the_way(sender: socket.socket) -> Non
         sent[-1] ^= 1
         sender.send(sent)
         assert device.wait(lambda: device.nic.counters["rx_icrc_encapsulated"] == 1, PATIENCE_S)
+
+
+@needs_rights
+def test_a_changed_bit_that_the_icrc_covers_reaches_no_queue_pair(
+    ends: Callable[..., DeviceEnd], sender: socket.socket
+) -> None:
+    victim = ends(HERE.format(2))
+    attr = QpAttr(remote_address=OTHERS, rq_psn=7, path_mtu=256)
+    victim.device.modify_qp(victim.qp, QpState.INIT, attr)
+    victim.post_recv(victim.memory[:8])
+    victim.device.modify_qp(victim.qp, QpState.RTR)
+    sent = frame(packet(victim.port.slot, number=victim.qp.qp_num & 0xFFFF))
+    may_change = {14: 0x0F, 15: 0xFF, 16: 0xFF, 17: 0xFF, 21: 0xFF, 58: 0xFF}
+    for bit in range(8 * 14, 8 * len(sent)):
+        if not may_change.get(bit // 8, 0) >> bit % 8 & 1:
+            damaged = bytearray(sent)
+            damaged[bit // 8] ^= 1 << bit % 8
+            sender.send(damaged)
+            while victim.device.progress():
+                pass
+    assert not victim.device.poll_cq(victim.cq)
+    assert not victim.qp.counters
+    sender.send(sent)
+    assert victim.next().byte_len == 8
+    assert victim.buffer[:8].tobytes() == b"12345678"
 
 
 @needs_rights

@@ -45,7 +45,6 @@ _GRH_FRONT: Final = Struct(">IHB")  # version with traffic class and flow label,
 _GID_AT: Final = ETHERNET_HEADER_BYTES + 8
 _GID_BYTES: Final = 16
 _DGID_AT: Final = _GID_AT + _GID_BYTES
-_IPV4_BYTES: Final = 4
 _SEND_WAIT_S: Final = 0.05  # chosen: then the packet is lost, and its queue pair sends it again
 _MOST_FRONTS: Final = 1024  # chosen: headers of peers, marks and sizes that are remembered
 # Words of the filter: where the kernel says what it knows of a frame (SKF_AD_OFF and so on).
@@ -83,6 +82,7 @@ class EthernetPort:
         self.counters: Counter[str] = Counter()
         self.last_error = ""
         self._gid: Final = gid_of(self.address).to_bytes(_GID_BYTES)
+        self._source_at: Final = _DGID_AT - len(self.address)  # a mapped IPv4 address has a prefix, as in our GID
         by_number = {link.interface: link for link in links()}
         self._addresses: Final = addresses()
         self._local: Final = next(link for link in by_number.values() if link.kind == _LOOPBACK)
@@ -239,6 +239,7 @@ class EthernetPort:
                 word >> 28 != 6
                 or next_header != NEXT_HEADER_BTH
                 or not SMALLEST_BYTES <= payload_bytes <= frame_bytes - _HEADERS_BYTES
+                or view[_GID_AT : self._source_at] != self._gid[: self._source_at - _GID_AT]
                 or view[_DGID_AT : _DGID_AT + _GID_BYTES] != self._gid
             ):
                 self.counters["malformed"] += 1
@@ -246,7 +247,7 @@ class EthernetPort:
             payload: bytes | memoryview = view[_HEADERS_BYTES : _HEADERS_BYTES + payload_bytes]
             if (payload[5] != self.slot or payload[5:8] == b"\0\0\1") and not self._takes(payload):
                 continue
-            source = bytes(view[_DGID_AT - len(self.address) : _DGID_AT])
+            source = bytes(view[self._source_at : _DGID_AT])
             if source != self._last_source:
                 self._last_source = source
                 if view[6:12] != self._local.mac:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import socket
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 
 from weftwork.rdma.device import RdmaDevice
 from weftwork.rdma.region import LocalRange
@@ -17,6 +19,20 @@ if TYPE_CHECKING:
 ALL = AccessFlags.LOCAL_WRITE | AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_READ | AccessFlags.REMOTE_ATOMIC
 PATIENCE_S = 60.0
 SIZE = 300_000
+
+
+def may_open_packet_sockets() -> bool:
+    """Whether this process may send and receive frames."""
+    try:
+        socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
+    except PermissionError:
+        return False
+    return True
+
+
+NEEDS_PACKET_SOCKETS = pytest.mark.skipif(
+    not may_open_packet_sockets(), reason="packet sockets take root or CAP_NET_RAW"
+)
 
 
 class DeviceEnd:

@@ -11,7 +11,14 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from helpers.rdma_devices import PATIENCE_S, DeviceEnd, exchange, join
+from helpers.rdma_devices import (
+    NEEDS_PACKET_SOCKETS,
+    PATIENCE_S,
+    DeviceEnd,
+    exchange,
+    join,
+    may_open_packet_sockets,
+)
 
 from weftwork.base.errors import PeerError, UsageError
 from weftwork.rdma.datagram import Datagram, IcrcStates, PacketFlow
@@ -31,17 +38,6 @@ from weftwork.wire.opcodes import Opcode
 HERE = "127.{}.{}.".format(*divmod(os.getpid() % 60_000, 250)) + "{}"
 MINE, OTHERS = (socket.inet_aton(HERE.format(end)) for end in (2, 3))
 HEADER = bytes(12) + ETHERTYPE_ROCE_V1.to_bytes(2)
-
-
-def is_allowed() -> bool:
-    try:
-        socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
-    except (PermissionError, AttributeError):
-        return False
-    return True
-
-
-needs_rights = pytest.mark.skipif(not is_allowed(), reason="packet sockets take root or CAP_NET_RAW")
 
 
 @pytest.fixture
@@ -71,7 +67,7 @@ def sender() -> Iterator[socket.socket]:
         yield opened
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 @pytest.mark.parametrize(("first", "second"), [(HERE.format(2), HERE.format(3)), (HERE.format(4),) * 2, ("::1",) * 2])
 def test_every_operation_between_two_devices(ends: Callable[..., DeviceEnd], first: str, second: str) -> None:
     a, b = join(ends(first), ends(second))
@@ -98,7 +94,7 @@ def arrived(port: EthernetPort) -> Datagram | None:
     return None if found is None else found._replace(parts=(bytes(found.payload()),))
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 def test_a_packet_arrives_as_it_was_sent(port: EthernetPort, sender: socket.socket) -> None:
     sent = packet(port.slot)._replace(dscp=26, ecn=1)
     sender.send(frame(sent))
@@ -106,7 +102,7 @@ def test_a_packet_arrives_as_it_was_sent(port: EthernetPort, sender: socket.sock
     assert arrived(port) is None
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 def test_padding_behind_the_packet_is_left_away(port: EthernetPort, sender: socket.socket) -> None:
     sender.send(frame(packet(port.slot)) + b"padding")
     found = arrived(port)
@@ -114,7 +110,7 @@ def test_padding_behind_the_packet_is_left_away(port: EthernetPort, sender: sock
     assert found.payload() == bytes(packet(port.slot).payload())
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 @pytest.mark.parametrize(
     ("at", "value"),
     [(14, 0x40), (18, 0xFF), (19, 15), (20, 17)],
@@ -129,7 +125,7 @@ def test_other_global_route_headers_are_counted(port: EthernetPort, sender: sock
     assert port.counters == {"malformed": 2}
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 def test_frames_for_others_do_not_reach_the_program(port: EthernetPort, sender: socket.socket) -> None:
     sender.send(frame(packet(port.slot, destination=OTHERS)))  # to another address
     sender.send(frame(packet(port.slot + 1)))  # to another process
@@ -149,7 +145,7 @@ def waits_in_kernel(port: EthernetPort) -> bool:
         return False
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 def test_the_nic_drops_what_was_changed_on_the_way(sender: socket.socket) -> None:
     with RdmaDevice(HERE.format(2), wire="rocev1") as device:
         end = device.create_qp(device.alloc_pd(), 2, (device.create_cq(1),) * 2)
@@ -159,7 +155,7 @@ def test_the_nic_drops_what_was_changed_on_the_way(sender: socket.socket) -> Non
         assert device.wait(lambda: device.nic.counters["rx_icrc_encapsulated"] == 1, PATIENCE_S)
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 def test_a_changed_bit_that_the_icrc_covers_reaches_no_queue_pair(
     ends: Callable[..., DeviceEnd], sender: socket.socket
 ) -> None:
@@ -184,7 +180,7 @@ def test_a_changed_bit_that_the_icrc_covers_reaches_no_queue_pair(
     assert victim.buffer[:8].tobytes() == b"12345678"
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 def test_processes_of_one_address_get_their_own_requests() -> None:
     address = HERE.format(5)
     bystander = RdmaListener(RdmaDevice(address, wire="rocev1"), 7470)
@@ -207,7 +203,7 @@ def test_processes_of_one_address_get_their_own_requests() -> None:
         assert not requests[0].is_done
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 def test_a_request_that_nobody_listens_for_is_refused_once() -> None:
     address = HERE.format(6)
     with RdmaDevice(address, wire="rocev1") as first, RdmaDevice(address, wire="rocev1") as second:
@@ -217,7 +213,7 @@ def test_a_request_that_nobody_listens_for_is_refused_once() -> None:
         assert [manager.counters["refused"] for manager in managers] == [1, 0]
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 def test_a_service_has_one_process() -> None:
     first, second = EthernetPort(HERE.format(7)), EthernetPort(HERE.format(7))
     try:
@@ -234,7 +230,7 @@ def test_a_service_has_one_process() -> None:
 # Addresses and links
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 def test_addresses_that_no_interface_has() -> None:
     with pytest.raises(UsageError, match=re.escape("found 203.0.113.9, wanted one of this machine")):
         EthernetPort("203.0.113.9")
@@ -242,7 +238,7 @@ def test_addresses_that_no_interface_has() -> None:
         EthernetPort("localhost")
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 def test_an_interface_that_is_no_ethernet(monkeypatch: pytest.MonkeyPatch) -> None:
     tunnel = Link(99, "tun0", 65534, b"", 1500)
     one = addresses()[0]._replace(interface=99, address=socket.inet_aton("198.51.100.1"), prefix_bits=24)
@@ -252,7 +248,7 @@ def test_an_interface_that_is_no_ethernet(monkeypatch: pytest.MonkeyPatch) -> No
         EthernetPort("198.51.100.1")
 
 
-@needs_rights
+@NEEDS_PACKET_SOCKETS
 def test_peers_behind_a_router(port: EthernetPort) -> None:
     far = socket.inet_aton("203.0.113.9")
     with pytest.raises(
@@ -266,7 +262,7 @@ def test_peers_behind_a_router(port: EthernetPort) -> None:
 
 
 def test_without_the_right_to_packet_sockets() -> None:
-    if os.geteuid() and is_allowed():
+    if os.geteuid() and may_open_packet_sockets():
         pytest.skip("this user has CAP_NET_RAW, and cannot give it away")
     drop = "" if os.geteuid() else "os.setgid(65534); os.setuid(65534);"
     port = "weftwork.rdma.drivers.ethernet"

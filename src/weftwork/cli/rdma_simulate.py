@@ -282,7 +282,7 @@ def _host_table(programs: Sequence[Program], run: ProgramsRun) -> Table:
         table.add_row(
             str(report.host),
             report.address,
-            ", ".join(programs[i].file.name for i in here),
+            ", ".join(programs[i].title for i in here),
             ", ".join(amount(run.ended_ps[i], "ps") for i in here),
             f"{traffic.sent:,}",
             amount(rate_bps, "b/s"),

@@ -133,6 +133,7 @@ class ScriptedPeer:
         self._arrivals: Final[list[tuple[int, int, Datagram]]] = []
         self._held: Final[list[_Held]] = []
         self._order = 0
+        self._now_ps = 0
         self._silent_until_ps: int | None = None
         self._refused_psn: int | None = None  # what is behind it is dropped until it comes again
         self._refuses_all = False
@@ -170,6 +171,7 @@ class ScriptedPeer:
 
     def datagrams_to_send(self, now_ps: int, most: int = 256) -> list[Datagram]:
         """Take the datagrams to send now."""
+        self._now_ps = now_ps
         while len(self._departures) < most:
             made = self.nic.datagrams_to_send(now_ps, 1)
             if not made:
@@ -191,7 +193,8 @@ class ScriptedPeer:
     def next_timer_ps(self) -> int | None:
         """When to call `on_timer`, or None."""
         times = [self.nic.next_timer_ps(), self._steps_at_ps, self._leave_at_ps]
-        times += [queue[0][0] for queue in (self._departures, self._arrivals) if queue]
+        times += [self._arrivals[0][0]] if self._arrivals else []
+        times += [at_ps for at_ps, _, _ in self._departures[:1] if at_ps > self._now_ps]  # else the line is busy
         return min((at_ps for at_ps in times if at_ps is not None), default=None)
 
     def on_timer(self, now_ps: int) -> None:

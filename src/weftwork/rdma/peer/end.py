@@ -5,7 +5,6 @@ It has the five calls of `RdmaNic`. The judgement in `judge` reads its report.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -13,13 +12,12 @@ from typing import TYPE_CHECKING, Final
 from weftwork.rdma.cm_records import CmEventType, CmRejReason, ConnParam
 from weftwork.rdma.cm_states import CmState
 from weftwork.rdma.connection_manager import ConnectionManager
+from weftwork.rdma.peer.end_memory import EndMemory
 from weftwork.rdma.peer.script import DEFAULT_PORT
 from weftwork.rdma.peer.scripted import ALL_RIGHTS
-from weftwork.rdma.peer.workload import bytes_of, end_counts, peer_bytes, request_bytes, with_added
-from weftwork.rdma.region import LocalRange, RemoteRange
+from weftwork.rdma.peer.workload import request_bytes
+from weftwork.rdma.region import RemoteRange
 from weftwork.rdma.verbs import (
-    ATOMIC_BYTES,
-    AccessFlags,
     QpState,
     QpType,
     RecvWr,
@@ -39,13 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EndReport", "ScriptEnd"]
 
-_CANARY_BYTES: Final = 4096  # chosen: a page on both sides of the offered memory
 _MOST_RECEIVES: Final = 256
-_RIGHTS: Final = {
-    "write": AccessFlags.REMOTE_WRITE,
-    "read": AccessFlags.REMOTE_READ,
-    "atomic": AccessFlags.REMOTE_ATOMIC,
-}
 _OPCODES: Final = {
     "write": WrOpcode.RDMA_WRITE,
     "read": WrOpcode.RDMA_READ,
@@ -115,10 +107,10 @@ class ScriptEnd:
         self._qp: Final = nic.create_qp(
             self._pd, QpType.RC, (self._cq, self._cq), max_recv_wr=_MOST_RECEIVES, sq_sig_all=True
         )
-        self._lay_out_memory()
+        self._memory: Final = EndMemory(script, nic, self._pd)
         end = script.end
         param = ConnParam(
-            private_data=self._handles(),
+            private_data=self._memory.handles(),
             path_mtu=end.path_mtu,
             timeout=end.timeout,
             retry_count=end.retry_count,
@@ -126,7 +118,7 @@ class ScriptEnd:
             qp_access_flags=ALL_RIGHTS,
         )
         self._conversation: Final = self._manager.connect(peer_address, port, self._qp, param)
-        for number, place in enumerate(self._receive_places):
+        for number, place in enumerate(self._memory.receives):
             self._qp.post_recv(RecvWr(wr_id=number, sg_list=(place.sge,)))
         self._statuses: Final[list[str]] = []
         self._received: Final[list[str]] = []
@@ -134,54 +126,6 @@ class ScriptEnd:
         self._leave_at_ps: int | None = None
         self._failure = ""
         self.is_over = False
-
-    def _lay_out_memory(self) -> None:
-        """One buffer: canary, offered memory, canary, receives, sink of READs and atomics, and bytes to send."""
-        script, end = self._script, self._script.end
-        offered_bytes = end.offers_bytes or 0
-        sink_bytes = end.times * request_bytes(script) if end.does in {"read", "fetch-add"} else 0
-        at = _CANARY_BYTES
-        places = {"offered": slice(at, at + offered_bytes)}
-        at += offered_bytes + _CANARY_BYTES
-        places["receives"] = slice(at, at + end.receives * end.receive_bytes)
-        at = places["receives"].stop + _CANARY_BYTES
-        places["sink"] = slice(at, at + sink_bytes)
-        at = places["sink"].stop + _CANARY_BYTES
-        self._places: Final = places
-        before = bytearray(bytes_of(script, "canary", at))
-        if end_counts(script):
-            before[places["offered"]] = bytes_of(script, "offered", offered_bytes, has_counter=True)
-        self._before: Final = bytes(before)
-        self._buffer: Final = before
-        view = memoryview(before)
-        self._offered: LocalRange | None = None
-        self._foreign: LocalRange | None = None
-        if offered_bytes:
-            rights = AccessFlags.LOCAL_WRITE
-            for right in end.rights:
-                rights |= _RIGHTS[right]
-            self._offered = self._registered(view[places["offered"]], rights)
-            self._foreign = self._registered(view[places["offered"]], ALL_RIGHTS, is_foreign=True)
-        self._receive_places: list[LocalRange] = []
-        if end.receives:
-            whole = self._registered(view[places["receives"]], AccessFlags.LOCAL_WRITE)
-            size_bytes = end.receive_bytes
-            self._receive_places = [whole[n * size_bytes : (n + 1) * size_bytes] for n in range(end.receives)]
-        self._sink = self._registered(view[places["sink"]], AccessFlags.LOCAL_WRITE) if sink_bytes else None
-        data = bytearray(bytes_of(script, "end", max(request_bytes(script), ATOMIC_BYTES)))
-        self._data: Final = self._registered(data, AccessFlags.LOCAL_WRITE)
-
-    def _registered(
-        self, buffer: bytearray | memoryview, access: AccessFlags, *, is_foreign: bool = False
-    ) -> LocalRange:
-        pd = self.nic.alloc_pd() if is_foreign else self._pd
-        region = self.nic.memory.register(pd, buffer, access)
-        return LocalRange(region, region.addr, region.length)
-
-    def _handles(self) -> bytes:
-        if self._offered is None or self._foreign is None:
-            return b""
-        return self._offered.remote.encode() + self._foreign.remote.encode()
 
     # The five calls
 
@@ -245,9 +189,9 @@ class ScriptEnd:
         size_bytes = request_bytes(script)
         for number in range(end.times if end.does != "nothing" else 0):
             at = 0 if end.does == "fetch-add" else number * size_bytes
-            local = self._data[:size_bytes]
-            if self._sink is not None:
-                local = self._sink[number * size_bytes : (number + 1) * size_bytes]
+            local = self._memory.data[:size_bytes]
+            if self._memory.sink is not None:
+                local = self._memory.sink[number * size_bytes : (number + 1) * size_bytes]
             self._qp.post_send(
                 SendWr(
                     wr_id=number,
@@ -264,43 +208,15 @@ class ScriptEnd:
 
     def report(self) -> EndReport:
         """What has happened so far."""
-        memory = bytes(self._buffer)
         counters = Counter(self.nic.counters)
         counters.update(self._qp.counters)
-        fetched: tuple[int, ...] = ()
-        if self._script.end.does == "fetch-add":
-            sink = memory[self._places["sink"]]
-            words = (sink[at : at + ATOMIC_BYTES] for at in range(0, len(sink), ATOMIC_BYTES))
-            fetched = tuple(int.from_bytes(word, sys.byteorder) for word in words)
-        start = self._places["offered"].start
         return EndReport(
             failure=self._failure,
             statuses=tuple(self._statuses),
             received=tuple(self._received),
             state=self._state.name,
-            memory="unchanged" if memory == self._before else "written" if memory == self._expected() else "other",
-            value=int.from_bytes(memory[start : start + ATOMIC_BYTES], sys.byteorder),
-            fetched=fetched,
+            memory=self._memory.outcome(),
+            value=self._memory.value(),
+            fetched=self._memory.fetched(),
             counters=dict(counters),
         )
-
-    def _expected(self) -> bytes:
-        """Memory after the workload and all requests of the peer."""
-        script, end = self._script, self._script.end
-        memory = bytearray(self._before)
-        if end.does == "read":
-            memory[self._places["sink"]] = bytes_of(script, "peer", peer_bytes(script))[: end.times * end.size_bytes]
-        data = bytes_of(script, "data", max([step.size_bytes or 0 for step in script.peer] + [ATOMIC_BYTES]))
-        start, receives = self._places["offered"].start, self._places["receives"].start
-        for step in script.peer:
-            for _ in range(step.times):
-                if step.do == "write":
-                    at, size_bytes = start + (step.address_by or 0), step.size_bytes or 0
-                    memory[at : at + size_bytes] = data[:size_bytes]
-                elif step.do == "fetch-add":
-                    at = start + (step.address_by or 0)
-                    memory[at : at + ATOMIC_BYTES] = with_added(bytes(memory[at : at + ATOMIC_BYTES]), 1)
-                elif step.do == "send":
-                    memory[receives : receives + (step.size_bytes or 0)] = data[: step.size_bytes or 0]
-                    receives += end.receive_bytes
-        return bytes(memory)

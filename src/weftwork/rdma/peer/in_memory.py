@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from weftwork.policies.load import load
 from weftwork.rdma.nic import RdmaNic
@@ -17,6 +17,7 @@ from weftwork.rdma.peer.scripted import ScriptedPeer
 
 if TYPE_CHECKING:
     from weftwork.rdma.datagram import Datagram
+    from weftwork.rdma.drivers.driver import DrivenNic
     from weftwork.rdma.peer.end import EndReport
     from weftwork.rdma.peer.script import PeerScript
     from weftwork.rdma.peer.scripted import PeerReport
@@ -29,15 +30,6 @@ DELAY_PS: Final = 1_000_000  # chosen: 1 us, a rack
 FRAME_OVERHEAD_BYTES: Final = 66  # Ethernet with preamble and gap 38, IPv4 20, UDP 8
 _LIMIT_PS: Final = 600_000_000_000_000  # chosen: 10 min, longer than 8 timeouts of the longest script
 _MOST_STEPS: Final = 2_000_000
-
-
-class _Side(Protocol):
-    address: bytes
-
-    def receive(self, datagram: Datagram, now_ps: int) -> None: ...
-    def datagrams_to_send(self, now_ps: int, most: int) -> list[Datagram]: ...
-    def next_timer_ps(self) -> int | None: ...
-    def on_timer(self, now_ps: int) -> None: ...
 
 
 class SelfTest:
@@ -66,7 +58,7 @@ class SelfTest:
         self.peer: Final = ScriptedPeer(script, peer_nic, stranger=STRANGER_ADDRESS)
         self.end: Final = ScriptEnd(script, end_nic, PEER_ADDRESS)
         self.now_ps = 0
-        self._sides: Final[tuple[_Side, _Side]] = (self.peer, self.end)
+        self._sides: Final[tuple[DrivenNic, DrivenNic]] = (self.peer, self.end)
         self._free_at_ps: Final = [0, 0]
         self._flying: Final[list[tuple[int, int, int, Datagram]]] = []
         self._order = 0

@@ -192,7 +192,10 @@ class RuleKeys(Record):
     do: str = row(
         "do",
         Choice(
-            options=("drop", "duplicate", "delay", "hold", "corrupt", "set", "answer", "inject", "silence", "disconnect")
+            options=(
+                *("drop", "duplicate", "delay", "hold", "corrupt", "set"),
+                *("answer", "inject", "silence", "disconnect"),
+            )
         ),
         default=REQUIRED,
         text="Action.",

@@ -20,6 +20,7 @@ from weftwork.rdma.peer.rules import RuleBook
 from weftwork.rdma.peer.script import DEFAULT_PORT
 from weftwork.rdma.peer.workload import bytes_of, peer_bytes, request_bytes, with_added
 from weftwork.rdma.region import LocalRange, RemoteRange
+from weftwork.rdma.requester import RcRequester
 from weftwork.rdma.verbs import (
     ATOMIC_BYTES,
     AccessFlags,
@@ -29,9 +30,9 @@ from weftwork.rdma.verbs import (
     SendFlags,
     SendWr,
     WcOpcode,
-    WcStatus,
     WrOpcode,
 )
+from weftwork.wire.ib import PSN_MODULUS
 from weftwork.wire.mad import GENERAL_SERVICES_QP
 
 if TYPE_CHECKING:
@@ -120,9 +121,7 @@ class ScriptedPeer:
         self._pd: Final = nic.alloc_pd()
         self._cq: Final = nic.create_cq(1 << 14)
         self._qp: Final = nic.create_qp(self._pd, QpType.RC, (self._cq, self._cq), max_recv_wr=1024, sq_sig_all=True)
-        self._before: Final = bytes_of(
-            script, "peer", peer_bytes(script), has_counter=script.end.does == "fetch-add"
-        )
+        self._before: Final = bytes_of(script, "peer", peer_bytes(script), has_counter=script.end.does == "fetch-add")
         self._memory: Final = bytearray(self._before)
         self._region: Final = self._registered(self._memory, ALL_RIGHTS)
         size_bytes = max([step.size_bytes or 0 for step in script.peer] + [ATOMIC_BYTES])
@@ -311,7 +310,8 @@ class ScriptedPeer:
 
     def _next_psn(self) -> int:
         """PSN that the end expects next, if it has got all requests of the peer."""
-        return (self._qp.requester.sent_end if self._qp.state is QpState.RTS else 0) % (1 << 24)
+        requester = self._qp.requester
+        return (requester.sent_end if isinstance(requester, RcRequester) else 0) % PSN_MODULUS
 
     # The connection
 
@@ -467,4 +467,3 @@ def _offered(private_data: bytes) -> tuple[RemoteRange | None, RemoteRange | Non
         is_there = len(part) == _HANDLE_BYTES and any(part)
         found.append(RemoteRange.decode(part) if is_there else None)
     return found[0], found[1]
-

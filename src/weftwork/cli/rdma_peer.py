@@ -20,7 +20,7 @@ from weftwork.rdma.peer.reading import find_script, peer_schema, read_script, sc
 from weftwork.rdma.peer.workload import workload_text
 
 if TYPE_CHECKING:
-    from weftwork.rdma.peer.judge import Verdict
+    from weftwork.rdma.peer.judge import Judgement
     from weftwork.rdma.peer.script import PeerScript
 
 __all__ = ["list_scripts", "print_schema", "run_peer", "run_self_test", "show_script"]
@@ -63,9 +63,9 @@ def run_self_test(given: str | None, *, as_json: bool) -> int:
     for name in names:
         script = read_script(find_script(name))
         results.append((script, self_test(script)))
-    failed = sum(_has_missed(verdicts) for _, verdicts in results)
+    failed = sum(_has_missed(judgements) for _, judgements in results)
     if as_json and given is None:
-        rows = [_document(script, verdicts) for script, verdicts in results]
+        rows = [_document(script, judgements) for script, judgements in results]
         typer.echo(json.dumps({"passed": len(results) - failed, "scenarios": rows}, indent=2))
     elif as_json:
         typer.echo(json.dumps(_document(*results[0]), indent=2))
@@ -82,16 +82,16 @@ def run_peer(given: str, address: str | None, port: int, connect_to: str | None,
     limit_s = _seconds(limit)
     if connect_to is not None:
         report = connect(script, connect_to, port, limit_s, source=address)
-        verdicts = judge(script, None, report)
+        judgements = judge(script, None, report)
     else:
         here = address if address is not None else "127.0.0.1"
         seen = listen(script, here, port, limit_s, ready=lambda: _tell_ready(script, here, port))
-        verdicts = judge(script, seen, None, is_live=True)
+        judgements = judge(script, seen, None, is_live=True)
     if as_json:
-        typer.echo(json.dumps(_document(script, verdicts), indent=2))
+        typer.echo(json.dumps(_document(script, judgements), indent=2))
     else:
-        _print(script, verdicts)
-    return int(_has_missed(verdicts))
+        _print(script, judgements)
+    return int(_has_missed(judgements))
 
 
 def _tell_ready(script: PeerScript, address: str, port: int) -> None:
@@ -109,54 +109,55 @@ def _seconds(limit: str) -> float:
     return limit_ps / _PS_PER_S
 
 
-def _has_missed(verdicts: list[Verdict]) -> bool:
-    return any(verdict.result is Result.MISSED for verdict in verdicts)
+def _has_missed(judgements: list[Judgement]) -> bool:
+    return any(judgement.result is Result.MISSED for judgement in judgements)
 
 
-def _document(script: PeerScript, verdicts: list[Verdict]) -> dict[str, Any]:
+def _document(script: PeerScript, judgements: list[Judgement]) -> dict[str, Any]:
     return {
         "scenario": script.name,
         "shows": script.shows,
         "source": script.clause,
-        "passed": not _has_missed(verdicts),
+        "passed": not _has_missed(judgements),
         "expectations": [
-            {"says": verdict.says, "result": verdict.result.value, "found": verdict.found} for verdict in verdicts
+            {"says": judgement.says, "result": judgement.result.value, "found": judgement.found}
+            for judgement in judgements
         ],
     }
 
 
-def _print(script: PeerScript, verdicts: list[Verdict]) -> None:
+def _print(script: PeerScript, judgements: list[Judgement]) -> None:
     out = console()
     out.print(Text(f"{script.name}: {script.shows}"), soft_wrap=True)
     out.print(Text(f"source: {script.clause}"), soft_wrap=True)
     out.print()
-    _print_verdicts(verdicts)
-    counts = {result: sum(verdict.result is result for verdict in verdicts) for result in Result}
+    _print_judgements(judgements)
+    counts = {result: sum(judgement.result is result for judgement in judgements) for result in Result}
     parts = [f"{count} {result.value}" for result, count in counts.items() if count]
     out.print()
     out.print(Text(f"{script.name}: {', '.join(parts)}"))
 
 
-def _print_verdicts(verdicts: list[Verdict], indent: str = "") -> None:
+def _print_judgements(judgements: list[Judgement], indent: str = "") -> None:
     width = max(len(result.value) for result in Result)
-    for verdict in verdicts:
+    for judgement in judgements:
         line = Text(indent)
-        line.append(f"{verdict.result.value:<{width}}  ", style=_STYLES[verdict.result])
-        line.append(f"{verdict.says} ({verdict.found})")
+        line.append(f"{judgement.result.value:<{width}}  ", style=_STYLES[judgement.result])
+        line.append(f"{judgement.says} ({judgement.found})")
         console().print(line, soft_wrap=True)
 
 
-def _print_all(results: list[tuple[PeerScript, list[Verdict]]]) -> None:
+def _print_all(results: list[tuple[PeerScript, list[Judgement]]]) -> None:
     out = console()
     width = max(len(script.name) for script, _ in results)
-    for script, verdicts in results:
-        missed = [verdict for verdict in verdicts if verdict.result is not Result.MET]
+    for script, judgements in results:
+        missed = [judgement for judgement in judgements if judgement.result is not Result.MET]
         line = Text(f"{script.name:<{width}}  ")
         result = Result.MISSED if missed else Result.MET
         line.append(result.value, style=_STYLES[result])
-        line.append(f"  {plural(len(verdicts), 'expectation')}")
+        line.append(f"  {plural(len(judgements), 'expectation')}")
         out.print(line)
-        _print_verdicts(missed, "  ")
-    good = sum(not _has_missed(verdicts) for _, verdicts in results)
+        _print_judgements(missed, "  ")
+    good = sum(not _has_missed(judgements) for _, judgements in results)
     out.print()
     out.print(Text(f"{good} of {plural(len(results), 'scenario')} as expected on Weftwork's own NIC"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.policies.load import load
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.peer.end import ScriptEnd
-from weftwork.rdma.peer.judge import Verdict, judge
+from weftwork.rdma.peer.judge import Judgement, judge
 from weftwork.rdma.peer.scripted import ScriptedPeer
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class SelfTest:
         return self.peer.report(), self.end.report()
 
 
-def self_test(script: PeerScript) -> list[Verdict]:
+def self_test(script: PeerScript) -> list[Judgement]:
     """Run a script against Weftwork's own NIC, and judge it."""
     test = SelfTest(script)
     test.run()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.peer.script import PeerScript
     from weftwork.rdma.peer.scripted import PeerReport
 
-__all__ = ["Result", "Verdict", "judge"]
+__all__ = ["Judgement", "Result", "judge"]
 
 
 class Result(Enum):
@@ -33,7 +33,7 @@ class Result(Enum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class Judgement:
     """The judgement of one expectation.
 
     Parameters
@@ -50,7 +50,7 @@ class Verdict:
 
 def judge(
     script: PeerScript, peer: PeerReport | None, end: EndReport | None, *, is_live: bool = False
-) -> list[Verdict]:
+) -> list[Judgement]:
     """Judge all expectations of a script.
 
     Parameters
@@ -60,31 +60,31 @@ def judge(
     end : what happened to the other end; None where another stack is there
     is_live : the packets went through sockets, whose times are too coarse for rates
     """
-    found: list[Verdict] = []
+    found: list[Judgement] = []
     if peer is not None:
         found += _preconditions(script, peer)
     if end is not None and end.failure:
-        found.append(Verdict(says="The end connects.", result=Result.MISSED, found=end.failure))
+        found.append(Judgement(says="The end connects.", result=Result.MISSED, found=end.failure))
     for expectation in script.expect:
         if is_live and peer is not None and expectation.see == "rate":
             is_met, words = None, "a rate is measured by --self-test alone"
         else:
             is_met, words = _look(expectation, peer, end)
         result = Result.OPEN if is_met is None else Result.MET if is_met else Result.MISSED
-        found.append(Verdict(says=expectation.says, result=result, found=words))
+        found.append(Judgement(says=expectation.says, result=result, found=words))
     return found
 
 
-def _preconditions(script: PeerScript, peer: PeerReport) -> list[Verdict]:
+def _preconditions(script: PeerScript, peer: PeerReport) -> list[Judgement]:
     """Without a connection, or where a rule found no packet, the other expectations mean nothing."""
     if not peer.is_connected:
         text = "nobody connected, or the connection was not completed"
-        return [Verdict(says="The end connects.", result=Result.MISSED, found=text)]
+        return [Judgement(says="The end connects.", result=Result.MISSED, found=text)]
     found = []
     for index, (rule, applied) in enumerate(zip(script.rules, peer.applied, strict=True)):
         if not applied and rule.chance is None:
             says = f"Rule {index + 1} ({rule.do} {rule.packet} of the {rule.sender}) has a packet to take."
-            found.append(Verdict(says=says, result=Result.MISSED, found="no packet matched it"))
+            found.append(Judgement(says=says, result=Result.MISSED, found="no packet matched it"))
     return found
 
 

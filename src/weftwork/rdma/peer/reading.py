@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.peer.expectations import Expectation
     from weftwork.rdma.peer.script import PeerStep, RuleKeys
 
-__all__ = ["SCENARIOS", "find_script", "peer_schema", "read_script", "scenario_names"]
+__all__ = ["SCENARIOS", "find_script", "parse_script", "peer_schema", "read_script", "scenario_names"]
 
 SCENARIOS: Final = Path(__file__).parent / "scenarios"
 _SUFFIX: Final = ".yaml"
@@ -37,6 +37,8 @@ _NEEDED: Final = {
     **dict.fromkeys(("value", "fetched", "peer-value"), ("values",)),
 }
 _LIMITS: Final = ("not_before", "within", "not_before_timeouts", "within_timeouts")
+_MOST_BYTES: Final = 1 << 26  # chosen: 64 MiB, that both ends hold
+_MOST_REQUESTS: Final = 10_000  # chosen: fewer than a send queue takes
 _MEMORY: Final = ("unchanged", "written")
 
 
@@ -117,6 +119,8 @@ def _check(script: PeerScript, reader: Reader) -> None:
     """Check keys against each other."""
     if not script.expect and reader.is_sound("expect"):
         reader.wrong("expect", "missing, wanted one expectation at least: without it nothing can fail")
+    if reader.is_sound("end"):
+        _check_sizes(script, reader)
     for index, rule in enumerate(script.rules):
         if reader.is_sound(f"rules.{index}", f"rules.{index}.do"):
             _check_rule(rule, f"rules.{index}", reader)
@@ -126,6 +130,17 @@ def _check(script: PeerScript, reader: Reader) -> None:
     for index, expectation in enumerate(script.expect):
         if reader.is_sound(f"expect.{index}", f"expect.{index}.see"):
             _check_expectation(expectation, f"expect.{index}", reader)
+
+
+def _check_sizes(script: PeerScript, reader: Reader) -> None:
+    """Bound what one script may take of memory and of a send queue."""
+    end = script.end
+    total_bytes = end.times * end.size_bytes
+    if reader.is_sound("end.size", "end.times") and total_bytes > _MOST_BYTES:
+        reader.wrong("end.times", f"found {total_bytes:,} bytes in total, wanted at most {_MOST_BYTES:,}")
+    requests = sum(step.times for step in script.peer)
+    if reader.is_sound("peer") and requests > _MOST_REQUESTS:
+        reader.wrong("peer", f"found {requests:,} requests in total, wanted at most {_MOST_REQUESTS:,}")
 
 
 def _check_rule(rule: RuleKeys, path: str, reader: Reader) -> None:

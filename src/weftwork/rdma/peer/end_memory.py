@@ -54,7 +54,7 @@ class EndMemory:
         self._receives_at: Final = self._offered_at + offered_bytes + _CANARY_BYTES
         self._sink_at: Final = self._receives_at + receive_bytes + _CANARY_BYTES
         self._sink_bytes: Final = sink_bytes
-        before = bytearray(bytes_of(script, "canary", self._sink_at + sink_bytes + _CANARY_BYTES))
+        before = bytearray(bytes_of("canary", self._sink_at + sink_bytes + _CANARY_BYTES))
         if end_counts(script):
             before[self._offered_at : self._offered_at + ATOMIC_BYTES] = bytes(ATOMIC_BYTES)
         self._before: Final = bytes(before)
@@ -68,7 +68,7 @@ class EndMemory:
                 rights |= _RIGHTS[right]
             self._shared = [self._registered(pd, offered, rights)]
             self._shared.append(self._registered(nic.alloc_pd(), offered, ALL_RIGHTS))
-        self.receives: Final[list[LocalRange]] = []
+        self.receives: list[LocalRange] = []
         if receive_bytes:
             places = view[self._receives_at : self._receives_at + receive_bytes]
             whole = self._registered(pd, places, AccessFlags.LOCAL_WRITE)
@@ -78,7 +78,7 @@ class EndMemory:
         if sink_bytes:
             place = view[self._sink_at : self._sink_at + sink_bytes]
             self.sink = self._registered(pd, place, AccessFlags.LOCAL_WRITE)
-        data = bytearray(bytes_of(script, "end", max(request_bytes(script), ATOMIC_BYTES)))
+        data = bytearray(bytes_of("end", max(request_bytes(script), ATOMIC_BYTES)))
         self.data: Final = self._registered(pd, data, AccessFlags.LOCAL_WRITE)
 
     def _registered(self, pd: ProtectionDomain, buffer: bytearray | memoryview, access: AccessFlags) -> LocalRange:
@@ -112,8 +112,8 @@ class EndMemory:
         memory = bytearray(self._before)
         if end.does == "read":
             sink = slice(self._sink_at, self._sink_at + self._sink_bytes)
-            memory[sink] = bytes_of(script, "peer", peer_bytes(script))[: self._sink_bytes]
-        data = bytes_of(script, "data", max([step.size_bytes or 0 for step in script.peer] + [ATOMIC_BYTES]))
+            memory[sink] = bytes_of("peer", peer_bytes(script))[: self._sink_bytes]
+        data = bytes_of("data", max([step.size_bytes or 0 for step in script.peer] + [ATOMIC_BYTES]))
         receive_at = self._receives_at
         for step in script.peer:
             for _ in range(step.times):

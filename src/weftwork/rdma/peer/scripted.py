@@ -121,11 +121,11 @@ class ScriptedPeer:
         self._pd: Final = nic.alloc_pd()
         self._cq: Final = nic.create_cq(1 << 14)
         self._qp: Final = nic.create_qp(self._pd, QpType.RC, (self._cq, self._cq), max_recv_wr=1024, sq_sig_all=True)
-        self._before: Final = bytes_of(script, "peer", peer_bytes(script), has_counter=script.end.does == "fetch-add")
+        self._before: Final = bytes_of("peer", peer_bytes(script), has_counter=script.end.does == "fetch-add")
         self._memory: Final = bytearray(self._before)
         self._region: Final = self._registered(self._memory, ALL_RIGHTS)
         size_bytes = max([step.size_bytes or 0 for step in script.peer] + [ATOMIC_BYTES])
-        self._data: Final = self._registered(bytearray(bytes_of(script, "data", size_bytes)), AccessFlags.LOCAL_WRITE)
+        self._data: Final = self._registered(bytearray(bytes_of("data", size_bytes)), AccessFlags.LOCAL_WRITE)
         self._sink: Final = self._registered(bytearray(max(size_bytes, _SINK_BYTES)), AccessFlags.LOCAL_WRITE)
         self._packets: Final[list[SeenPacket]] = []
         self._departures: Final[list[tuple[int, int, Datagram]]] = []
@@ -437,7 +437,7 @@ class ScriptedPeer:
         """Memory after the workload of the end."""
         script = self._script
         if script.end.does in {"write", "send"}:
-            sent = bytes_of(script, "end", request_bytes(script)) * script.end.times
+            sent = bytes_of("end", request_bytes(script)) * script.end.times
             return sent + self._before[len(sent) :]
         if script.end.does == "fetch-add":
             return with_added(self._before, script.end.times)

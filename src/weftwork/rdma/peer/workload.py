@@ -1,13 +1,13 @@
 """What both ends of a script know of it: bytes, sizes, and the workload in words.
 
-The bytes of both memories follow from the name of the script, so that each end can check what it received.
+The bytes of both memories follow a rule that a program in any language can follow, so that each end can check what it
+received.
 """
 
 from __future__ import annotations
 
-import random
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
 from weftwork.base.units import SIZE, format_quantity
@@ -18,19 +18,30 @@ if TYPE_CHECKING:
 
 __all__ = ["bytes_of", "end_counts", "peer_bytes", "request_bytes", "with_added", "workload_text"]
 
+_PERIOD: Final = 251  # chosen: a prime below 256
+# Memory that the end sends, that the peer offers and sends, and around what the end offers.
+_STARTS: Final = {"end": 1, "peer": 2, "data": 3, "canary": 4}
 
-def bytes_of(script: PeerScript, what: str, size_bytes: int, *, has_counter: bool = False) -> bytes:
-    """Bytes that a memory holds at the start.
+
+def bytes_of(what: str, size_bytes: int, *, has_counter: bool = False) -> bytes:
+    """Bytes that a memory holds at the start: byte i is (7 i + c) mod 251.
+
+    A packet that lands in a wrong place is seen, since no path MTU is a multiple of 251.
 
     Parameters
     ----------
-    script : whose name they follow from
-    what : name of the memory
+    what : name of the memory, which decides c
     size_bytes : of it
     has_counter : its first 8 bytes are 0, for atomics
+
+    Examples
+    --------
+    >>> list(bytes_of("end", 4))
+    [1, 8, 15, 22]
     """
-    drawn = random.Random(f"{script.name}/{what}").randbytes(size_bytes)
-    return bytes(ATOMIC_BYTES) + drawn[ATOMIC_BYTES:] if has_counter else drawn
+    period = bytes((7 * place + _STARTS[what]) % _PERIOD for place in range(_PERIOD))
+    found = (period * (size_bytes // _PERIOD + 1))[:size_bytes]
+    return bytes(ATOMIC_BYTES) + found[ATOMIC_BYTES:] if has_counter else found
 
 
 def with_added(memory: bytes, value: int) -> bytes:

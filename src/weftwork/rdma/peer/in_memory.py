@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.peer.script import PeerScript
     from weftwork.rdma.peer.scripted import PeerReport
 
-__all__ = ["SelfTest", "self_test"]
+__all__ = ["PEER_ADDRESS", "SelfTest", "self_test"]
 
 PEER_ADDRESS, END_ADDRESS, STRANGER_ADDRESS = (bytes((192, 0, 2, host)) for host in (1, 2, 3))  # RFC 5737
 LINE_RATE_BPS: Final = 100_000_000_000  # chosen: a usual port

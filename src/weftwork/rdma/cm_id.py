@@ -53,7 +53,6 @@ LONGEST_SERVICE_TIMEOUT: Final = 24  # CMA_CM_MRA_SETTING in Linux drivers/infin
 FIRST_QP: Final = 2  # IBTA vol. 1, 3.9.3: 0 and 1 are for management
 SERVICES: Final = {QpType.RC: 0, QpType.UC: 1}  # IBTA vol. 1, 12.7.9: transport service type of a REQ
 _UNIT_PS: Final = 4_096_000  # IBTA vol. 1, 12.7.6: 4.096 us x 2^timeout
-_ROCE_LID: Final = 0xFFFF  # IB_LID_PERMISSIVE in Linux: RoCE has no LIDs
 _HOP_LIMIT: Final = 64  # as the TTL of the packets
 _INFO_BYTES: Final = 72
 _GUID_BYTES: Final = 8
@@ -198,6 +197,7 @@ class CmId:
             source=ip_address(nic.address),
             destination=ip_address(self.address),
         )
+        local_lid, remote_lid = nic.encapsulation.lids(nic.address, self.address)
         room_bytes = CmRequest.LAYOUT.data_bytes - IP_CM_HEADER_BYTES
         data = pack_private_data(param.private_data, room_bytes, selective_repeat=param.selective_repeat)
         self._request = CmRequest(
@@ -218,8 +218,8 @@ class CmId:
             cm_retries=self._host.cm_retries,
             has_shared_receive_queue=int(qp.recv_queue.is_shared),
             primary=CmPath(
-                local_lid=_ROCE_LID,
-                remote_lid=_ROCE_LID,
+                local_lid=local_lid,
+                remote_lid=remote_lid,
                 local_gid=gid_of(nic.address),
                 remote_gid=gid_of(self.address),
                 hop_limit=_HOP_LIMIT,

@@ -72,7 +72,7 @@ class Expectation(Record):
         text="PSN of the counted packets, from the first PSN of the requester.", source=_NONE,
     )  # fmt: skip
     name: str | None = row(
-        "name", Text(longest=60), only=("see", ("counter",)), absent="missing for another look",
+        "name", Text(longest=60), only=("see", ("counter",)), absent="required with see: counter",
         text="Name of a counter of the queue pair or the NIC, as mlx5 names it.", source=_NONE,
     )  # fmt: skip
     least: int | None = row(
@@ -103,16 +103,19 @@ class Expectation(Record):
         text="As `within`, in timeouts of the connection.", source=_NONE,
     )  # fmt: skip
     statuses: tuple[str, ...] | None = row(
-        "are", _STATUSES, only=("see", ("statuses", "received", "peer-statuses")), absent="missing for another look",
+        "are", _STATUSES, only=("see", ("statuses", "received", "peer-statuses")),
+        absent="required with see: statuses, received or peer-statuses",
         text="Statuses of the completions, in order.", source=_NONE,
     )  # fmt: skip
     state: str | None = row(
         "is", Choice(options=("unchanged", "written", *(state.name for state in QpState))),
-        only=("see", ("state", "memory", "peer-memory")), absent="missing for another look",
+        only=("see", ("state", "memory", "peer-memory")),
+        absent="required with see: state, memory or peer-memory",
         text="State of the queue pair before the disconnect, or of the memory.", source=_NONE,
     )  # fmt: skip
     values: tuple[int, ...] | None = row(
-        "values", _NUMBERS, only=("see", ("value", "fetched", "peer-value")), absent="missing for another look",
+        "values", _NUMBERS, only=("see", ("value", "fetched", "peer-value")),
+        absent="required with see: value, fetched or peer-value",
         text="First 8 bytes of the memory, or the values that atomics have returned.", source=_NONE,
     )  # fmt: skip
     window_ps: int | None = row(

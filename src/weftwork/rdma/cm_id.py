@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIRST_QP",
+    "GUID_BYTES",
     "LONGEST_SERVICE_TIMEOUT",
     "SERVICES",
     "CmHost",
@@ -56,7 +57,7 @@ _UNIT_PS: Final = 4_096_000  # IBTA vol. 1, 12.7.6: 4.096 us x 2^timeout
 _ROCE_LID: Final = 0xFFFF  # IB_LID_PERMISSIVE in Linux: RoCE has no LIDs
 _HOP_LIMIT: Final = 64  # as the TTL of the packets
 _INFO_BYTES: Final = 72
-_GUID_BYTES: Final = 8
+GUID_BYTES: Final = 8
 _OF_REQ, _OF_REP, _OF_NONE = 0, 1, 2  # IBTA vol. 1, 12.6.7.1: the message that a REJ refuses
 _I, _E, _R = CmInput, CmEventType, CmRejReason
 
@@ -122,7 +123,7 @@ class CmHost(Protocol):
     def claim(self, qp: RdmaQueuePair, conversation: CmId) -> None:
         """Assign a queue pair to a conversation; UsageError if it is taken."""
 
-    def is_stale(self, address: bytes, qp_num: int) -> bool:
+    def is_stale(self, address: bytes, qp_num: int, guid: int) -> bool:
         """Whether a conversation has this peer's queue pair already; it is then closed."""
 
 
@@ -141,6 +142,7 @@ class CmId:
     ----------
     state : see `cm_states`
     remote_comm_id : 32 bits; 0 while unknown
+    peer_guid : identity of the peer's adapter, 64 bits; 0 while unknown
     qp : queue pair, or None
     agreed : what both ends agreed on, or None
     wait_ps, deadline_ps : time to wait in this state, and when it ends; None without end
@@ -156,6 +158,7 @@ class CmId:
         self.is_active: Final = request is None
         self.state = CmState.IDLE
         self.remote_comm_id = 0
+        self.peer_guid = 0
         self.qp: RdmaQueuePair | None = None
         self.agreed: AgreedConnection | None = None
         self.wait_ps: int | None = None
@@ -168,6 +171,7 @@ class CmId:
         if request is not None:
             self._request, self._transaction = request
             self.remote_comm_id = self._request.local_comm_id
+            self.peer_guid = self._request.local_ca_guid
 
     @property
     def remote_qp_num(self) -> int:
@@ -178,11 +182,6 @@ class CmId:
     def asked_qp_num(self) -> int:
         """Queue pair named by the REQ."""
         return self._request.local_qpn
-
-    @property
-    def peer_guid(self) -> bytes:
-        """Identity of the adapter named by the REQ."""
-        return self._request.local_ca_guid.to_bytes(_GUID_BYTES)
 
     # Calls of the user
 
@@ -426,13 +425,13 @@ class CmId:
         if (self.state, _I.GET_REP) not in NEXT:
             return self._take_again(_I.GET_REP)
         qp, param = self.qp, self._param
-        self.remote_comm_id = message.local_comm_id
+        self.remote_comm_id, self.peer_guid = message.local_comm_id, message.local_ca_guid
         reason = None
         if qp is None or qp.state is not QpState.INIT or message.local_qpn < FIRST_QP:
             reason = _R.NO_QP  # the user has taken it away, or the peer names none
         elif message.initiator_depth > param.responder_resources:
             reason = _R.INSUFFICIENT_RESP_RESOURCES
-        elif self._host.is_stale(self.address, message.local_qpn):
+        elif self._host.is_stale(self.address, message.local_qpn, message.local_ca_guid):
             reason = _R.STALE_CONN
         if qp is None or reason is not None:
             self._refuse(reason or _R.NO_QP, _OF_REP)
@@ -565,7 +564,7 @@ class CmId:
     ) -> None:
         """Send a REJ and close; a repeated message gets the REJ again."""
         # IBTA vol. 1, 12.6.7.2: a peer that has not named its conversation finds it by the identity of our adapter
-        info = b"" if self.remote_comm_id else self._host.ca_guid.to_bytes(_GUID_BYTES)
+        info = b"" if self.remote_comm_id else self._host.ca_guid.to_bytes(GUID_BYTES)
         self._step(what)
         self._stop_qp()
         self._wait_out()

@@ -15,11 +15,12 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
-from weftwork.rdma.cm_id import FIRST_QP, SERVICES, CmId, rejection, rejection_info
+from weftwork.rdma.cm_id import FIRST_QP, GUID_BYTES, SERVICES, CmId, rejection, rejection_info
 from weftwork.rdma.cm_records import CmEventType, CmRejReason, ConnParam
 from weftwork.rdma.cm_states import PENDING, CmState
 from weftwork.rdma.datagram import BTH, Datagram
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
+from weftwork.rdma.resting import RestingNumbers
 from weftwork.wire.cm import (
     CmDisconnectReply,
     CmDisconnectRequest,
@@ -125,6 +126,7 @@ class ConnectionManager:
         self.counters: Counter[str] = Counter()
         self._listeners: dict[int, CmListener] = {}
         self._ids: dict[int, CmId] = {}
+        self._resting: Final = RestingNumbers(nic.limits.max_cm_id)  # a peer remembers so many conversations
         self._by_peer: dict[tuple[bytes, int], CmId] = {}  # those that a REQ made, by address and ID of the peer
         self._by_peer_qp: dict[tuple[bytes, int], CmId] = {}
         self._by_qp: dict[RdmaQueuePair, CmId] = {}
@@ -292,7 +294,7 @@ class ConnectionManager:
         The peer did not learn the number of the conversation.
         """
         found = self._by_peer.get((source, message.local_comm_id))
-        return found if found is not None and rejection_info(message) == found.peer_guid else None
+        return found if found is not None and rejection_info(message) == found.peer_guid.to_bytes(GUID_BYTES) else None
 
     def _answer_unknown(self, source: bytes, message: CmMessage, transaction: int) -> None:
         """Tell a peer that its conversation is over; nothing is kept.
@@ -308,7 +310,7 @@ class ConnectionManager:
 
     def _take_request(self, source: bytes, message: CmRequest, transaction: int) -> None:
         known = self._by_peer.get((source, message.local_comm_id))
-        if known is not None:
+        if known is not None and not _was_of_another(known, message.local_ca_guid):
             if not known.receive(message, transaction):
                 self.counters["stranger"] += 1
             return
@@ -350,7 +352,7 @@ class ConnectionManager:
             return _R.INVALID_MTU
         if message.local_qpn < FIRST_QP:
             return _R.NO_QP
-        if self.is_stale(source, message.local_qpn):
+        if self.is_stale(source, message.local_qpn, message.local_ca_guid):
             return _R.STALE_CONN
         is_full = listener.pending >= listener.backlog or len(self._pending) >= self.nic.limits.max_cm_pending
         return _R.NO_RESOURCES if is_full or not self._has_room() else None
@@ -410,13 +412,14 @@ class ConnectionManager:
             raise UsageError(f"qp: found number {qp.qp_num} in use by another conversation, wanted a free one")
         self._by_qp[qp] = conversation
 
-    def is_stale(self, address: bytes, qp_num: int) -> bool:
+    def is_stale(self, address: bytes, qp_num: int, guid: int) -> bool:
         """Whether a conversation has this queue pair of the peer.
 
-        If so, it is closed (IBTA vol. 1, 12.9.8.3).
+        If so, it is closed (IBTA vol. 1, 12.9.8.3). A closed conversation counts only for the adapter that had it, as
+        in Linux cm.c: a program that starts again draws its numbers without knowing those of the program before.
         """
         found = self._by_peer_qp.get((address, qp_num))
-        if found is None:
+        if found is None or _was_of_another(found, guid):
             return False
         if found.state is CmState.ESTABLISHED:
             found.disconnect()
@@ -427,7 +430,7 @@ class ConnectionManager:
     def _draw_comm_id(self) -> int:
         prefix = self.nic.number_prefix
         drawn = 0
-        while drawn == 0 or drawn in self._ids:  # 0 says that there is none
+        while drawn == 0 or drawn in self._ids or drawn in self._resting:  # 0 says that there is none
             drawn = self.nic.random_bits(32)
             if prefix is not None:
                 drawn = prefix << _PREFIX_SHIFT | drawn & 0xFFFFFF
@@ -445,6 +448,7 @@ class ConnectionManager:
     def _forget(self, conversation: CmId) -> None:
         conversation.deadline_ps = None
         self._ids.pop(conversation.local_comm_id, None)
+        self._resting.add(conversation.local_comm_id)
         self._to_start.pop(conversation, None)
         self._time_waits.pop(conversation, None)
         peer = (conversation.address, conversation.remote_comm_id)
@@ -458,6 +462,11 @@ class ConnectionManager:
         for qp_num in (conversation.asked_qp_num, conversation.remote_qp_num):
             if self._by_peer_qp.get((conversation.address, qp_num)) is conversation:
                 del self._by_peer_qp[conversation.address, qp_num]
+
+
+def _was_of_another(conversation: CmId, guid: int) -> bool:
+    """Whether a closed conversation was with another adapter of its address."""
+    return conversation.state is CmState.TIMEWAIT and conversation.peer_guid != guid
 
 
 def _decode(opcode: int, flags: int, body: memoryview) -> tuple[Deth, MadHeader, CmMessage]:

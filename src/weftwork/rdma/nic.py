@@ -21,6 +21,7 @@ from weftwork.rdma.memory import MemoryTable, ProtectionDomain
 from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
 from weftwork.rdma.rate_control import RateControl
 from weftwork.rdma.receive_queue import RecvQueue
+from weftwork.rdma.resting import RestingNumbers
 from weftwork.rdma.verbs import QpState, QpType
 from weftwork.wire.fields import check_fits
 from weftwork.wire.ib import BTH_BYTES, PSN_MODULUS
@@ -109,6 +110,9 @@ class RdmaNic:
         self._congestion_control: Final = congestion_control
         self._line_rate_bps: Final = line_rate_bps
         self._qps: dict[int, NicEnd] = {}
+        numbers = (_QP_NUMBERS if number_prefix is None else 1 << _PREFIXED_BITS) - 1 - _FIRST_QP
+        # A peer with our limits remembers so many connections, and refuses a new one of the same number.
+        self._resting: Final = RestingNumbers(min(self.limits.max_cm_id, (numbers - self.limits.max_qp) // 2))
         self._cqs = 0
         self._srqs = 0
         self._ready: dict[NicEnd, None] = {}
@@ -179,7 +183,7 @@ class RdmaNic:
             raise UsageError(f"queue pairs: found {len(self._qps)}, which is the limit")
         self._check_queue(max_recv_wr, 1)
         number = self._draw_qp_num()
-        while number in self._qps:
+        while number in self._qps or number in self._resting:
             number = self._draw_qp_num()
         queue = srq if srq is not None else RecvQueue(max_recv_wr, self.limits.max_sge)
         qp = RdmaQueuePair(self, number, qp_type, pd, cqs, queue, sq_sig_all=sq_sig_all)
@@ -190,7 +194,8 @@ class RdmaNic:
 
     def destroy_qp(self, qp: RdmaQueuePair) -> None:
         """Forget a queue pair; its completions stay."""
-        self._qps.pop(qp.qp_num, None)
+        if self._qps.pop(qp.qp_num, None) is not None:
+            self._resting.add(qp.qp_num)
         self._ready.pop(qp, None)
         self._armed.pop(qp.qp_num, None)
         qp.state = QpState.RESET

@@ -14,6 +14,7 @@ import typer
 from weftwork.cli import completed
 from weftwork.cli.commands_fabric import cost_command, design_command
 from weftwork.cli.commands_measured import calibrate_command, validate_command
+from weftwork.cli.commands_rdma import rdma
 from weftwork.cli.commands_reference import explain_command, list_command, new_command, schema_command
 from weftwork.cli.commands_runs import runs
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
@@ -38,7 +39,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Read RDMA packets of a capture.")
 app.add_typer(rdma, name="rdma")
 app.add_typer(runs, name="runs")
 
@@ -566,20 +566,6 @@ app.command("cost", epilog=TRUST)(cost_command)
 app.command("design", epilog=TRUST)(design_command)
 app.command("validate")(validate_command)
 app.command("calibrate")(calibrate_command)
-
-
-@rdma.command("decode")
-def _rdma_decode(
-    *,
-    file: Annotated[Path, typer.Argument(help="Capture of packets, as pcapng or pcap.")],
-    limit: Annotated[int, typer.Option(min=0, help="Number of rows in the table of packets.")] = 40,
-    is_noted: Annotated[bool, typer.Option("--noted", help="Show only unusual packets in the table.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Explain a capture packet by packet, with retransmissions and reasons."""
-    from weftwork.cli.rdma_decode import decode
-
-    decode(file, limit=limit, is_noted=is_noted, as_json=as_json)
 
 
 app.command("list")(list_command)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from weftwork.wire.rdma_ip_cm import PortSpace
+
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable
@@ -39,8 +41,14 @@ class WirePort(Protocol):
     def path_mtu(self, destination: bytes) -> int:
         """Largest path MTU, 256 to 4096, to an address."""
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service; UsageError if another process does."""
+
+    def join(self, group: bytes) -> None:
+        """Receive the datagrams of a multicast address; UsageError if that is infeasible."""
+
+    def leave(self, group: bytes) -> None:
+        """Receive them no more."""
 
     def resolve(self, address: bytes, service_port: int) -> bytes:
         """Address of the peer that a program names.

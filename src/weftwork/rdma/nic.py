@@ -3,7 +3,7 @@
 It does no I/O and reads no clock. Whoever drives it hands datagrams in and takes datagrams out, and passes the time:
 a socket driver, a simulator and a test drive the same object.
 Source: IBTA vol. 1, chapters 9 to 11 and annex A17.
-Leaves out: sockets, extended reliable connections, multicast, the subnet manager's world.
+Leaves out: sockets, extended reliable connections, the subnet manager's world.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from weftwork.base.grammar import plural
 from weftwork.rdma.completion import CompletionChannel, CompletionQueue
 from weftwork.rdma.datagram import BTH, LARGEST_BYTES, SMALLEST_BYTES, Datagram, IcrcStates, UdpFlow, is_intact
 from weftwork.rdma.memory import MemoryTable, ProtectionDomain
+from weftwork.rdma.multicast import MULTICAST_QP, MulticastGroups
 from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
 from weftwork.rdma.rate_control import RateControl
 from weftwork.rdma.receive_queue import RecvQueue
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["NicEnd", "RdmaNic"]
 
 _FIRST_QP: Final = 2  # IBTA vol. 1, 3.9.3: 0 and 1 are for management
-_QP_NUMBERS: Final = 0xFFFFFF  # IBTA vol. 1, 10.5: this one is for multicast
+_QP_NUMBERS: Final = MULTICAST_QP  # that one is for multicast
 _PREFIX_BITS: Final = 8
 _PREFIXED_BITS: Final = 24 - _PREFIX_BITS
 _BURST: Final = 16  # chosen: packets of a queue pair before the next one's turn
@@ -84,6 +85,7 @@ class RdmaNic:
     Attributes
     ----------
     memory : regions and windows
+    groups : multicast groups; whoever attaches a queue pair also lets the port join
     counters : packets dropped before they reached a queue pair, by reason
     """
 
@@ -106,6 +108,7 @@ class RdmaNic:
         self.makes_trains: Final = makes_trains
         self._random: Final = random if random is not None else randomness.SystemRandom()
         self.memory = MemoryTable(self._random, self.limits.max_mr)
+        self.groups: Final = MulticastGroups(self.limits)
         self.counters: Counter[str] = Counter()
         self._congestion_control: Final = congestion_control
         self._line_rate_bps: Final = line_rate_bps
@@ -194,6 +197,8 @@ class RdmaNic:
 
     def destroy_qp(self, qp: RdmaQueuePair) -> None:
         """Forget a queue pair; its completions stay."""
+        for group in self.groups.of(qp):
+            self.groups.detach(qp, group)
         if self._qps.pop(qp.qp_num, None) is not None:
             self._resting.add(qp.qp_num)
         self._ready.pop(qp, None)
@@ -245,18 +250,24 @@ class RdmaNic:
             self.counters["malformed"] += 1
             return
         header = BTH.unpack_from(payload)
-        qp = self._qps.get(header[3] & 0xFFFFFF)
-        if qp is None:
+        takers: tuple[NicEnd, ...]
+        number = header[3] & 0xFFFFFF
+        qp = self._qps.get(number)
+        address, takers = self.address, (qp,) if qp is not None else ()
+        if qp is None and number == MULTICAST_QP:
+            address, takers = datagram.destination, self.groups.members(datagram.destination)
+        if not takers:
             self.counters["no_queue_pair"] += 1
             return
-        if header[1] & 0xF or len(datagram.source) != len(self.address) or datagram.destination != self.address:
+        if header[1] & 0xF or len(datagram.source) != len(self.address) or datagram.destination != address:
             self.counters["malformed"] += 1
             return
         if not is_intact(datagram, payload, self.icrc_states):
             self.counters["rx_icrc_encapsulated"] += 1
             return
-        qp.receive(datagram, header, payload[BTH_BYTES:-ICRC_BYTES], now_ps)
-        self.wake(qp)
+        for taker in takers:
+            taker.receive(datagram, header, payload[BTH_BYTES:-ICRC_BYTES], now_ps)
+            self.wake(taker)
 
     def _receive_train(self, datagram: Datagram, payload: memoryview, now_ps: int) -> None:
         """Take packets that arrived by one call.

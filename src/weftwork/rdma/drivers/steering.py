@@ -5,6 +5,7 @@ eight bits, so that the system itself can choose the socket: a filter of two wor
 system counts sockets
 and not slots, and closes the gap when a process ends; a datagram that comes to the wrong process is handed on by a
 socket of the Unix domain. The same hand-over brings messages of connection management to the process that listens.
+A multicast datagram comes to every process that has joined its group.
 Source: socket(7) (SO_REUSEPORT, SO_ATTACH_REUSEPORT_CBPF), unix(7) (abstract names, SCM_CREDENTIALS).
 Leaves out: processes of different users, which the system keeps apart, and so do we.
 """
@@ -20,11 +21,13 @@ from typing import Final
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
+from weftwork.rdma.drivers.group_sockets import open_group
 from weftwork.rdma.drivers.raw import attach_filter
 from weftwork.rdma.drivers.udp import UdpPort, parse_address
-from weftwork.wire.cm import CmRequest
+from weftwork.wire.cm import CmRequest, CmServiceReply, CmServiceRequest
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
+from weftwork.wire.rdma_ip_cm import PortSpace, service_of_port
 
 __all__ = ["SLOTS", "SharedUdpPort"]
 
@@ -34,10 +37,12 @@ _STEER: Final = ((0x30, 0, 0, 5), (0x16, 0, 0, 0))  # ldb [5]: top byte of the q
 # Behind BTH and DETH (8 bytes) of a management datagram: attribute, then the fields that all messages of the CM have.
 _MAD_AT: Final = BTH_BYTES + 8
 _ATTRIBUTE: Final = slice(_MAD_AT + 16, _MAD_AT + 18)
-_REMOTE_ID: Final = slice(_MAD_AT + 28, _MAD_AT + 32)
-_SERVICE_PORT: Final = slice(_MAD_AT + 38, _MAD_AT + 40)  # the low 16 bits of the service ID, as rdma_cm uses it
+_REQUEST_ID: Final = _MAD_AT + 24  # top byte; of a SIDR_REP the only ID
+_REMOTE_ID: Final = _MAD_AT + 28  # top byte
+_SERVICE: Final = slice(_MAD_AT + 32, _MAD_AT + 40)  # of a REQ and of a SIDR_REQ
 _SHORTEST: Final = _MAD_AT + 40
-_REQUEST: Final = CmRequest.ATTRIBUTE.to_bytes(2, "big")
+_REQUESTS: Final = frozenset(kind.ATTRIBUTE.to_bytes(2, "big") for kind in (CmRequest, CmServiceRequest))
+_SERVICE_REPLY: Final = CmServiceReply.ATTRIBUTE.to_bytes(2, "big")
 _ENVELOPE: Final = Struct("=16sBHBBH")  # source and its size, source port, ECN, DSCP, bytes of a segment
 _CREDENTIALS: Final = Struct("=iII")  # struct ucred: pid, uid, gid
 
@@ -63,6 +68,7 @@ class SharedUdpPort(UdpPort):
         self._events: Final = select.epoll()
         self._doors: Final[list[socket.socket]] = []
         self._listens: Final[set[int]] = set()
+        self._groups: Final[dict[bytes, socket.socket]] = {}
         self._packet: Final = bytearray(1 << 16)
         self._out: Final = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
@@ -94,11 +100,24 @@ class SharedUdpPort(UdpPort):
         self._events.register(door, select.EPOLLIN)
         return True
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service; UsageError if another process listens."""
-        if not self._open_door(f"{self._name}listen/{service_port}"):
+        service = service_of_port(service_port, space)
+        if not self._open_door(f"{self._name}listen/{service:#x}"):
             raise UsageError(f"port: found {service_port}, on which another process listens")
-        self._listens.add(service_port)
+        self._listens.add(service)
+
+    def join(self, group: bytes) -> None:
+        """Receive the datagrams of a multicast address, besides other processes; UsageError if refused."""
+        if group not in self._groups:
+            self._groups[group] = open_group(self._destination(group), self._destination(self.address))
+            self._events.register(self._groups[group], select.EPOLLIN)
+
+    def leave(self, group: bytes) -> None:
+        """Receive them no more."""
+        if group in self._groups:
+            self._events.unregister(self._groups[group])
+            self._groups.pop(group).close()
 
     def fileno(self) -> int:
         """Descriptor that is readable when datagrams have arrived.
@@ -112,7 +131,7 @@ class SharedUdpPort(UdpPort):
         while True:
             datagram = super().receive()
             if datagram is None:
-                return self._receive_handed_on()
+                return self._receive_handed_on() or self._receive_multicast()
             payload = datagram.parts[0]
             if len(payload) < BTH_BYTES or (payload[5] == self.slot and payload[5:8] != b"\0\0\1"):
                 return datagram
@@ -129,10 +148,11 @@ class SharedUdpPort(UdpPort):
         if int.from_bytes(payload[5:8], "big") == GENERAL_SERVICES_QP:
             if len(payload) < _SHORTEST:
                 return None
-            if payload[_ATTRIBUTE] == _REQUEST:
-                port = int.from_bytes(payload[_SERVICE_PORT], "big")
-                return None if port in self._listens else f"{self._name}listen/{port}"
-            slot = payload[_REMOTE_ID][0]
+            attribute = bytes(payload[_ATTRIBUTE])
+            if attribute in _REQUESTS:
+                service = int.from_bytes(payload[_SERVICE], "big")
+                return None if service in self._listens else f"{self._name}listen/{service:#x}"
+            slot = payload[_REQUEST_ID if attribute == _SERVICE_REPLY else _REMOTE_ID]
         return None if slot == self.slot else f"{self._name}{slot}"
 
     def _hand_on(self, datagram: Datagram, name: str) -> bool:
@@ -176,6 +196,13 @@ class SharedUdpPort(UdpPort):
                 )
         return None
 
+    def _receive_multicast(self) -> Datagram | None:
+        for group, receiver in self._groups.items():
+            datagram = self._receive_from(receiver, group)
+            if datagram is not None:
+                return datagram
+        return None
+
     def close(self) -> None:
         """Close all sockets, and free the slot."""
         super().close()
@@ -186,4 +213,7 @@ class SharedUdpPort(UdpPort):
         for door in self._doors:
             door.close()
         self._doors.clear()
+        for receiver in self._groups.values():
+            receiver.close()
+        self._groups.clear()
         self._events.close()

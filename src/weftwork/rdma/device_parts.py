@@ -50,7 +50,7 @@ class WirePort(Protocol):
     def leave(self, group: bytes) -> None:
         """Receive them no more."""
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Address of the peer that a program names.
 
         It differs where a loopback address means another simulated host.

@@ -78,9 +78,9 @@ class LoopbackPort:
         if not members:
             self._wire.groups.pop(group, None)
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Return the address itself."""
-        del service_port
+        del service_port, space
         return address
 
     def send(self, datagram: Datagram) -> None:

@@ -17,7 +17,7 @@ import os
 import select
 import socket
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
@@ -29,7 +29,7 @@ from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
 from weftwork.wire.rdma_ip_cm import PortSpace, service_of_port
 
-__all__ = ["SLOTS", "SharedUdpPort"]
+__all__ = ["SLOTS", "Addressee", "SharedUdpPort", "addressee"]
 
 SLOTS: Final = 256  # the top eight bits of a queue pair number
 _SO_ATTACH_REUSEPORT_CBPF: Final = 51  # Linux include/uapi/asm-generic/socket.h
@@ -45,6 +45,31 @@ _REQUESTS: Final = frozenset(kind.ATTRIBUTE.to_bytes(2, "big") for kind in (CmRe
 _SERVICE_REPLY: Final = CmServiceReply.ATTRIBUTE.to_bytes(2, "big")
 _ENVELOPE: Final = Struct("=16sBHBBH")  # source and its size, source port, ECN, DSCP, bytes of a segment
 _CREDENTIALS: Final = Struct("=iII")  # struct ucred: pid, uid, gid
+
+
+class Addressee(NamedTuple):
+    """Receiver of a packet among the processes, or devices, of one address.
+
+    Parameters
+    ----------
+    slot : of the receiver; None where the packet names none
+    service : of a request, whose receiver is who listens for this service ID; None of other packets
+    """
+
+    slot: int | None
+    service: int | None = None
+
+
+def addressee(payload: bytes | memoryview) -> Addressee:
+    """Find the receiver of a packet that starts with a whole BTH."""
+    if int.from_bytes(payload[5:8], "big") != GENERAL_SERVICES_QP:
+        return Addressee(payload[5])
+    if len(payload) < _SHORTEST:
+        return Addressee(None)
+    attribute = bytes(payload[_ATTRIBUTE])
+    if attribute in _REQUESTS:
+        return Addressee(None, int.from_bytes(payload[_SERVICE], "big"))
+    return Addressee(payload[_REQUEST_ID if attribute == _SERVICE_REPLY else _REMOTE_ID])
 
 
 class SharedUdpPort(UdpPort):
@@ -144,16 +169,10 @@ class SharedUdpPort(UdpPort):
 
         None for this process, or for an unknown process.
         """
-        slot = payload[5]
-        if int.from_bytes(payload[5:8], "big") == GENERAL_SERVICES_QP:
-            if len(payload) < _SHORTEST:
-                return None
-            attribute = bytes(payload[_ATTRIBUTE])
-            if attribute in _REQUESTS:
-                service = int.from_bytes(payload[_SERVICE], "big")
-                return None if service in self._listens else f"{self._name}listen/{service:#x}"
-            slot = payload[_REQUEST_ID if attribute == _SERVICE_REPLY else _REMOTE_ID]
-        return None if slot == self.slot else f"{self._name}{slot}"
+        to = addressee(payload)
+        if to.service is not None:
+            return None if to.service in self._listens else f"{self._name}listen/{to.service:#x}"
+        return None if to.slot in {None, self.slot} else f"{self._name}{to.slot}"
 
     def _hand_on(self, datagram: Datagram, name: str) -> bool:
         """Hand a datagram to another process; False if it fails.

@@ -149,9 +149,9 @@ class UdpPort:
     def leave(self, group: bytes) -> None:
         """Receive no more datagrams of a multicast address."""
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Return the address itself."""
-        del service_port
+        del service_port, space
         return address
 
     # Datagrams

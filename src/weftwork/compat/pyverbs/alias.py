@@ -55,7 +55,11 @@ class _Finder(MetaPathFinder):
         if package != _NAME:
             return None
         home = _HOME + dot + rest
-        if find_spec(home) is None:
+        try:
+            is_here = find_spec(home) is not None
+        except ModuleNotFoundError:  # not even the package that it would be in
+            is_here = False
+        if not is_here:
             return None
         return ModuleSpec(fullname, _Alias(home), is_package=not dot)
 

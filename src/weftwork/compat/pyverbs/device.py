@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from errno import EINVAL, ENODATA
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.compat.pyverbs.addr import GID
 from weftwork.compat.pyverbs.base import PyverbsCM, PyverbsObject
@@ -63,6 +63,9 @@ from weftwork.rdma.drivers.udp import parse_address
 from weftwork.rdma.queue_pair import EventType
 from weftwork.wire.ib import DEFAULT_PARTITION_KEY
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__ = [
     "DM",
     "AllocDmAttr",
@@ -72,6 +75,7 @@ __all__ = [
     "Device",
     "DeviceAttr",
     "DeviceAttrEx",
+    "FdArr",
     "GIDEntry",
     "ODPCaps",
     "PCIAtomicCaps",
@@ -339,3 +343,20 @@ class DM(PyverbsCM):
 
     def __init__(self, context: Context, dm_attr: AllocDmAttr | None = None, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         raise not_supported("Device memory")
+
+
+class FdArr(PyverbsObject):
+    """A list of descriptors.
+
+    Parameters
+    ----------
+    arr : descriptors
+    count : how many of them count
+    """
+
+    def __init__(self, arr: Sequence[int] = (), count: int = 0) -> None:
+        self.arr = list(arr[:count])
+        self.count = count
+
+    def __str__(self) -> str:
+        return f"{'Number of fd in arr':20}: {self.count:<20}\n{'FDs in arr':20}: {self.arr!s:<20}\n"

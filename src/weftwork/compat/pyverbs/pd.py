@@ -1,7 +1,7 @@
 """Protection domains.
 
 Source: pyverbs, pd.pyx (names); IBTA vol. 1, 10.2.3.
-Leaves out: import of another process's domain; allocators of a parent domain.
+Leaves out: import of another process's domain; buffers that a parent domain could allocate.
 """
 
 from __future__ import annotations
@@ -101,10 +101,12 @@ class PD(PyverbsCM):
 class ParentDomainContext(PyverbsObject):
     """Allocators of a program for the buffers of a device.
 
+    A software NIC has no such buffers: its queues are objects of Python. So it never calls the functions.
+
     Parameters
     ----------
     pd : domain
-    alloc_func, free_func : called for each buffer
+    alloc_func, free_func : kept for the program
     user_data : kept for the program
     """
 
@@ -127,7 +129,7 @@ class ParentDomainInitAttr(PyverbsObject):
     Parameters
     ----------
     pd : the domain whose objects it shares
-    pd_context : allocators, which a software NIC does not take
+    pd_context : allocators, which a software NIC has no use for
     """
 
     def __init__(self, pd: PD, pd_context: ParentDomainContext | None = None) -> None:
@@ -148,8 +150,6 @@ class ParentDomain(PD):
     closes = 0
 
     def __init__(self, context: Context, attr: ParentDomainInitAttr) -> None:
-        if attr.pd_context is not None and (attr.pd_context.p_alloc or attr.pd_context.p_free):
-            raise not_supported("A parent domain with allocators")
         self.protection_domain = attr.pd
         super().__init__(context)
         attr.pd.add_ref(self)

@@ -7,9 +7,10 @@ Leaves out: nothing that pyverbs exports.
 
 from __future__ import annotations
 
-from enum import EnumMeta, IntEnum, IntFlag
+from enum import IntEnum, IntFlag
 from typing import Final
 
+from weftwork.compat.pyverbs.enum_members import members_of
 from weftwork.compat.pyverbs.steering_enums import (
     ibv_counter_description,
     ibv_flow_attr_type,
@@ -575,11 +576,4 @@ _IBV_ADVISE_MR_FLAG_FLUSH: Final = 1
 _IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT: Final = 2
 
 # Each member is also a name of the module, as Cython exports enumerations.
-globals().update(
-    {
-        member.name: member
-        for kind in list(globals().values())
-        if isinstance(kind, EnumMeta)
-        for member in kind.__members__.values()
-    }
-)
+globals().update(members_of(globals()))

@@ -7,8 +7,10 @@ Leaves out: nothing that pyverbs exports.
 
 from __future__ import annotations
 
-from enum import EnumMeta, IntEnum, IntFlag
+from enum import IntEnum, IntFlag
 from typing import Final
+
+from weftwork.compat.pyverbs.enum_members import members_of
 
 
 class rdma_cm_event_type(IntEnum):
@@ -63,11 +65,4 @@ RDMA_OPTION_ID: Final = 0
 RDMA_OPTION_ID_ACK_TIMEOUT: Final = 3
 
 # Each member is also a name of the module, as Cython exports enumerations.
-globals().update(
-    {
-        member.name: member
-        for kind in list(globals().values())
-        if isinstance(kind, EnumMeta)
-        for member in kind.__members__.values()
-    }
-)
+globals().update(members_of(globals()))

@@ -159,6 +159,15 @@ class RdmaNic:
         self._srqs += 1
         return RecvQueue(max_wr, max_sge, is_shared=True)
 
+    def destroy_srq(self, srq: RecvQueue) -> None:
+        """Free the place of a shared receive queue.
+
+        UsageError while a queue pair takes receives from it.
+        """
+        if any(srq is end.recv_queue for end in self._qps.values() if isinstance(end, RdmaQueuePair)):
+            raise UsageError("shared receive queue: found a queue pair that takes from it, wanted none")
+        self._srqs -= 1
+
     def create_qp(
         self,
         pd: ProtectionDomain,

@@ -27,7 +27,7 @@ from weftwork.rdma.drivers.udp import UdpPort, parse_address
 from weftwork.wire.cm import CmRequest, CmServiceReply, CmServiceRequest
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
-from weftwork.wire.rdma_ip_cm import PortSpace, service_of_port
+from weftwork.wire.rdma_ip_cm import PortSpace, port_of_service, service_of_port
 
 __all__ = ["SLOTS", "Addressee", "SharedUdpPort", "addressee"]
 
@@ -70,6 +70,12 @@ def addressee(payload: bytes | memoryview) -> Addressee:
     if attribute in _REQUESTS:
         return Addressee(None, int.from_bytes(payload[_SERVICE], "big"))
     return Addressee(payload[_REQUEST_ID if attribute == _SERVICE_REPLY else _REMOTE_ID])
+
+
+def _listener(service: int) -> str:
+    """Name of the socket of the process that listens for a service."""
+    port = port_of_service(service)
+    return f"listen/{port}" if port is not None else f"listen/{service:#x}"
 
 
 class SharedUdpPort(UdpPort):
@@ -128,7 +134,7 @@ class SharedUdpPort(UdpPort):
     def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service; UsageError if another process listens."""
         service = service_of_port(service_port, space)
-        if not self._open_door(f"{self._name}listen/{service:#x}"):
+        if not self._open_door(f"{self._name}{_listener(service)}"):
             raise UsageError(f"port: found {service_port}, on which another process listens")
         self._listens.add(service)
 
@@ -171,7 +177,7 @@ class SharedUdpPort(UdpPort):
         """
         to = addressee(payload)
         if to.service is not None:
-            return None if to.service in self._listens else f"{self._name}listen/{to.service:#x}"
+            return None if to.service in self._listens else f"{self._name}{_listener(to.service)}"
         return None if to.slot in {None, self.slot} else f"{self._name}{to.slot}"
 
     def _hand_on(self, datagram: Datagram, name: str) -> bool:

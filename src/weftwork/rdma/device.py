@@ -119,6 +119,7 @@ class RdmaDevice:
         self.closed: Final = threading.Event()
         self._at_close: Final[dict[object, Callable[[], None]]] = {}
         self._failure: Exception | None = None
+        _open.add(self)
 
     # Memory
 
@@ -553,6 +554,25 @@ class RdmaDevice:
             self.port.close()
             self._give_back()
         self.closed.set()
+
+
+_open: Final[weakref.WeakSet[RdmaDevice]] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """Give up the devices that a process has inherited by a fork.
+
+    The child closes its copies of the sockets without a word to any peer: else the system would go on to deliver
+    packets to them, which nobody reads, after the parent has closed its own.
+    """
+    for device in list(_open):
+        if not device.is_closed:
+            device.is_closed = True
+            device.port.close()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _close_all(*descriptors: int) -> None:

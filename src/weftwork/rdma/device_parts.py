@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.cm_records import CmEvent, ConnParam
     from weftwork.rdma.queue_pair import RdmaQueuePair
 
-__all__ = ["Conversations", "PacketMover", "VirtualTime", "WirePort"]
+__all__ = ["Conversations", "Listener", "PacketMover", "VirtualTime", "WirePort"]
 
 
 class WirePort(Protocol):
@@ -73,10 +73,17 @@ class PacketMover(Protocol):
         """Seconds until a timer is due, or None."""
 
 
+class Listener(Protocol):
+    """A port on which requests are accepted."""
+
+    def close(self) -> None:
+        """Accept no more requests."""
+
+
 class Conversations(Protocol):
     """A connection manager: requests of users, and events for them."""
 
-    def listen(self, port: int, backlog: int) -> object:
+    def listen(self, port: int, backlog: int) -> Listener:
         """Accept requests on a port; UsageError if it is taken."""
 
     def connect(self, address: bytes, port: int, qp: RdmaQueuePair, param: ConnParam | None) -> CmId:

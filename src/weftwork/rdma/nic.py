@@ -206,6 +206,11 @@ class RdmaNic:
         self._qps[number] = qp
         return qp
 
+    def find_qp(self, qp_num: int) -> RdmaQueuePair | None:
+        """Queue pair with a number, or None."""
+        found = self._qps.get(qp_num)
+        return found if isinstance(found, RdmaQueuePair) else None
+
     def destroy_qp(self, qp: RdmaQueuePair) -> None:
         """Forget a queue pair; its completions stay."""
         for group in self.groups.of(qp):

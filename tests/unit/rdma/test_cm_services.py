@@ -26,7 +26,8 @@ E, S = CmEventType, CmServiceStatus
 PORT = 7471
 
 
-HERE = "127.{}.{}.51".format(*divmod(os.getpid() % 60_000, 250))  # of this process alone
+# Addresses of this process alone, since tests run side by side.
+HERE, THERE = ("127.{}.{}.{}".format(*divmod(os.getpid() % 60_000, 250), last) for last in (51, 52))
 
 
 def taken(manager: ConnectionManager) -> list[CmServiceEvent]:
@@ -270,27 +271,52 @@ def test_the_port_spaces_count_separately() -> None:
     assert pair.types(1) == [E.CONNECT_REQUEST]
 
 
+def open_two(address: str) -> list[RdmaDevice]:
+    return [RdmaDevice(address) for _ in range(2)]
+
+
+def answer_of(asking: RdmaDevice, asker: ConnectionManager) -> CmServiceEvent:
+    found: list[CmServiceEvent] = []
+    assert asking.wait(lambda: bool(found.extend(taken(asker)) or found), PATIENCE_S)
+    return found[0]
+
+
 def test_a_question_finds_the_process_that_listens_and_its_answer_the_one_that_asked() -> None:
-    # slots 0, 1 and 2 of one address: the system gives every datagram to slot 0, which hands it on
-    devices = [RdmaDevice(HERE) for _ in range(3)]
+    # of each address the system gives management datagrams to slot 0, and slot 1 asks and listens
+    devices = [*open_two(HERE), *open_two(THERE)]
     try:
-        asker, server = (ConnectionManager(device.nic, path_mtu=device.port.path_mtu) for device in devices[1:])
+        here, there = devices[1], devices[3]
+        asker, server = (ConnectionManager(device.nic, path_mtu=device.port.path_mtu) for device in (here, there))
         server.listen(PORT, space=PortSpace.UDP)
-        devices[2].port.listen(PORT, PortSpace.UDP)
-        devices[1].port.listen(PORT)  # the same port of another space
-        with devices[1].lock:
-            asker.services.ask(devices[0].port.address, PORT)
-            devices[1].kick()
-        with devices[0], devices[1]:
-            found: list[CmServiceEvent] = []
-            assert devices[2].wait(lambda: bool(found.extend(taken(server)) or found), PATIENCE_S)
-            with devices[2].lock:
-                found[0].id.accept(77)
-                devices[2].kick()
-            answers: list[CmServiceEvent] = []
-            assert devices[1].wait(lambda: bool(answers.extend(taken(asker)) or answers), PATIENCE_S)
-        assert (answers[0].event_type, answers[0].qp_num) == (E.ESTABLISHED, 77)
-        assert devices[0].port.counters["handed_on"] >= 2
+        there.port.listen(PORT, PortSpace.UDP)
+        devices[2].port.listen(PORT)  # the same port of another space
+        with here.lock:
+            asker.services.ask(there.port.address, PORT)
+            here.kick()
+        with devices[0], devices[2]:
+            question = answer_of(there, server)
+            with there.lock:
+                question.id.accept(77)
+                there.kick()
+            answer = answer_of(here, asker)
+        assert (answer.event_type, answer.qp_num) == (E.ESTABLISHED, 77)
+        assert devices[0].port.counters["handed_on"] == devices[2].port.counters["handed_on"] == 1
     finally:
         for device in devices:
             device.close()
+
+
+def test_the_last_message_of_a_process_reaches_a_process_of_the_same_address() -> None:
+    first, second = open_two(HERE)
+    try:
+        asker, server = (ConnectionManager(device.nic, path_mtu=device.port.path_mtu) for device in (first, second))
+        server.listen(PORT, space=PortSpace.UDP)
+        second.port.listen(PORT, PortSpace.UDP)
+        with first.lock:
+            asker.services.ask(second.port.address, PORT)
+            first.kick()
+        first.close()  # by UDP the question would have come to this one's socket, and ended with it
+        assert answer_of(second, server).event_type is E.CONNECT_REQUEST
+    finally:
+        first.close()
+        second.close()

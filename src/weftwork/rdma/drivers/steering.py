@@ -42,6 +42,7 @@ _REMOTE_ID: Final = _MAD_AT + 28  # top byte
 _SERVICE: Final = slice(_MAD_AT + 32, _MAD_AT + 40)  # of a REQ and of a SIDR_REQ
 _SHORTEST: Final = _MAD_AT + 40
 _REQUESTS: Final = frozenset(kind.ATTRIBUTE.to_bytes(2, "big") for kind in (CmRequest, CmServiceRequest))
+_TO_GENERAL_SERVICES: Final = GENERAL_SERVICES_QP.to_bytes(3, "big")
 _SERVICE_REPLY: Final = CmServiceReply.ATTRIBUTE.to_bytes(2, "big")
 _ENVELOPE: Final = Struct("=16sBHBBH")  # source and its size, source port, ECN, DSCP, bytes of a segment
 _CREDENTIALS: Final = Struct("=iII")  # struct ucred: pid, uid, gid
@@ -62,7 +63,7 @@ class Addressee(NamedTuple):
 
 def addressee(payload: bytes | memoryview) -> Addressee:
     """Find the receiver of a packet that starts with a whole BTH."""
-    if int.from_bytes(payload[5:8], "big") != GENERAL_SERVICES_QP:
+    if payload[5:8] != _TO_GENERAL_SERVICES:
         return Addressee(payload[5])
     if len(payload) < _SHORTEST:
         return Addressee(None)
@@ -134,6 +135,8 @@ class SharedUdpPort(UdpPort):
     def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service; UsageError if another process listens."""
         service = service_of_port(service_port, space)
+        if service in self._listens:  # its door stays open until the port closes
+            return
         if not self._open_door(f"{self._name}{_listener(service)}"):
             raise UsageError(f"port: found {service_port}, on which another process listens")
         self._listens.add(service)
@@ -157,6 +160,19 @@ class SharedUdpPort(UdpPort):
         """
         return self._events.fileno()
 
+    def send(self, datagram: Datagram) -> None:
+        """Send a packet or a train.
+
+        A management datagram to another process of this address goes to it at once. By UDP it would come to the socket
+        of slot 0, whose process may end before it hands the datagram on, as the sender of a last message does.
+        """
+        if datagram.destination == self.address and datagram.parts[0][5:8] == _TO_GENERAL_SERVICES:
+            datagram = datagram._replace(parts=(datagram.payload(),))
+            name = self._owner(datagram.parts[0])
+            if name is not None and self._hand_on(datagram, name):
+                return
+        super().send(datagram)
+
     def receive(self) -> Datagram | None:
         """Take a datagram for this process; others are handed on."""
         while True:
@@ -164,7 +180,7 @@ class SharedUdpPort(UdpPort):
             if datagram is None:
                 return self._receive_handed_on() or self._receive_multicast()
             payload = datagram.parts[0]
-            if len(payload) < BTH_BYTES or (payload[5] == self.slot and payload[5:8] != b"\0\0\1"):
+            if len(payload) < BTH_BYTES or (payload[5] == self.slot and payload[5:8] != _TO_GENERAL_SERVICES):
                 return datagram
             name = self._owner(payload)
             if name is None or not self._hand_on(datagram, name):

@@ -266,7 +266,10 @@ class SimulatedPort:
     def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service; UsageError if another device of the host does."""
         service = service_of_port(service_port, space)
-        if service in self._host.services:
+        of = self._host.services.get(service)
+        if of == self._slot:
+            return
+        if of is not None:
             raise UsageError(f"port: found {service_port}, on which another program of this host listens")
         self._host.services[service] = self._slot
         self._host.listeners.setdefault(service, []).append(self._host)

@@ -1,14 +1,16 @@
 """The devices that programs find: software NICs, by name.
 
 By default there is one, ``weft0`` on loopback. The environment variable ``WEFTWORK_PYVERBS_DEVICES`` or `set_devices`
-names others. All contexts of a process on one device share one `RdmaDevice`, as they share one adapter.
+names others. All contexts of a program on one device share one `RdmaDevice`, as they share one adapter.
 Source: own.
 Leaves out: how packets travel, see ``weftwork.rdma.wires``.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 from collections import deque
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -41,7 +43,7 @@ class _Place:
 
 _chosen: dict[str, _Place] | None = None
 _lock: Final = RLock()
-_open: Final[dict[tuple[int, str], SoftwareNic]] = {}
+_open: Final[dict[tuple[int, int, str], SoftwareNic]] = {}
 
 
 def set_devices(devices: Mapping[str, str] | None) -> None:
@@ -118,13 +120,13 @@ class SoftwareNic:
         )
         self.owners: Final[WeakValueDictionary[int, Context]] = WeakValueDictionary()
         self._users = 0
-        self._pid: Final = os.getpid()
+        self._key: Final = _key(name)
         self._moves = False
 
     @property
     def is_here(self) -> bool:
         """Whether this process opened the device; a fork of it has no NIC to work with."""
-        return self._pid == os.getpid() and not self.device.is_closed
+        return self._key[0] == os.getpid() and not self.device.is_closed
 
     @property
     def address(self) -> bytes:
@@ -173,13 +175,13 @@ class SoftwareNic:
 
     def release(self) -> None:
         """Count a context that closes; the last one closes the device."""
-        if self._pid != os.getpid():
+        if self._key[0] != os.getpid():
             return
         with _lock:
             self._users -= 1
             if self._users:
                 return
-            _open.pop((self._pid, self.name), None)
+            _open.pop(self._key, None)
         self.device.close()
 
 
@@ -208,10 +210,28 @@ def open_nic(name: str) -> SoftwareNic:
     UsageError : its address or port is not to be had
     """
     place = _places()[name]
-    key = (os.getpid(), name)
+    key = _key(name)
     with _lock:
         nic = _open.get(key)
         if nic is None or nic.device.is_closed:
             nic = _open[key] = SoftwareNic(name, place)
+            # After the device was made: what the device registers for the end of the program is then done later.
+            atexit.unregister(_close_all)
+            atexit.register(_close_all)
         nic.hold()
         return nic
+
+
+def _close_all() -> None:
+    """Close the devices that a program leaves open when it ends."""
+    for nic in list(_open.values()):
+        if nic.is_here:
+            nic.device.close()
+
+
+def _key(name: str) -> tuple[int, int, str]:
+    """Key of an open device: process, program and name.
+
+    A simulation runs several programs in one process, each with a main module of its own.
+    """
+    return os.getpid(), id(sys.modules["__main__"]), name

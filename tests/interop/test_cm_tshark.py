@@ -10,13 +10,12 @@ import pytest
 from helpers.cm_pair import PORT, CmPair
 
 from weftwork.rdma.capture import CaptureExplainer
-from weftwork.rdma.datagram import ip_header
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.wire.cm import CM_MESSAGES
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetHeader
 from weftwork.wire.pcap import CapturedPacket
 from weftwork.wire.pcapng import encode_pcapng
 from weftwork.wire.rdma_ip_cm import PortSpace
-from weftwork.wire.udp import ROCE_V2_PORT, UdpHeader
 
 TSHARK = shutil.which("tshark")
 MACS = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
@@ -51,8 +50,7 @@ def conversation(*, ipv6: bool) -> tuple[CmPair, list[CapturedPacket]]:
         sender = pair.addresses.index(datagram.source)
         ethertype = ETHERTYPE_IPV6 if ipv6 else ETHERTYPE_IPV4
         header = EthernetHeader(destination=MACS[1 - sender], source=MACS[sender], ethertype=ethertype)
-        udp = UdpHeader(source_port=datagram.source_port, destination_port=ROCE_V2_PORT, payload_bytes=len(payload))
-        data = header.encode() + ip_header(datagram, len(payload)) + udp.encode() + payload
+        data = header.encode() + ROCE_V2.front(datagram, len(payload)) + payload
         packets.append(CapturedPacket(number * 1000, data, len(data), interface="eth0"))
     return pair, packets
 

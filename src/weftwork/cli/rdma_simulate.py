@@ -22,7 +22,7 @@ from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.cli.settings import overrides
 from weftwork.engine.packet_input import PacketInput
-from weftwork.rdma.datagram import ip_header
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.report.words import amount
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.results.record import port_names
@@ -31,7 +31,6 @@ from weftwork.testing.simulated_programs.run import Program, SimulatedPrograms
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, EthernetHeader
 from weftwork.wire.pcap import LINK_ETHERNET, CapturedPacket
 from weftwork.wire.pcapng import encode_pcapng
-from weftwork.wire.udp import ROCE_V2_PORT, UdpHeader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,15 +223,12 @@ class _Captured:
         if host != self.host:
             return
         payload = bytes(datagram.payload())
-        udp = UdpHeader(
-            source_port=datagram.source_port, destination_port=ROCE_V2_PORT, payload_bytes=len(payload)
-        ).encode()
         ethernet = EthernetHeader(
             destination=_LOCAL_MAC + datagram.destination,
             source=_LOCAL_MAC + datagram.source,
             ethertype=ETHERTYPE_IPV4,
         ).encode()
-        frame = ethernet + ip_header(datagram, len(payload)) + udp + payload
+        frame = ethernet + ROCE_V2.front(datagram, len(payload)) + payload
         self.packets.append(
             CapturedPacket(
                 time_ns=now_ps // _PS_PER_NS,
@@ -267,9 +263,10 @@ def _verdict(run: ProgramsRun, effects: FabricEffects) -> str:
     if culprit is None:
         return f"{end} The fabric was not congested: no queue held more than two packets."
     waited = f"up to {amount(culprit.max_queue_bytes, 'B')} waited there, which takes {amount(culprit.queue_ps, 'ps')}"
-    marks, drops = plural(effects.marks, "packet"), plural(effects.drops, "packet")
-    pauses = plural(effects.pauses_sent, "pause frame")
-    return f"{end} Port {culprit.name} held them up: {waited}. In all {marks} marked, {drops} dropped, {pauses}."
+    counts = (
+        f"marked {plural(effects.marks, 'packet')}, dropped {effects.drops:,} and paused {effects.pauses_sent:,} times"
+    )
+    return f"{end} Port {culprit.name} held them up: {waited}. In all, the fabric {counts}."
 
 
 def _host_table(programs: Sequence[Program], run: ProgramsRun) -> Table:
@@ -286,7 +283,7 @@ def _host_table(programs: Sequence[Program], run: ProgramsRun) -> Table:
         table.add_row(
             str(report.host),
             report.address,
-            ", ".join(programs[i].file.name for i in here),
+            ", ".join(programs[i].title for i in here),
             ", ".join(amount(run.ended_ps[i], "ps") for i in here),
             f"{traffic.sent:,}",
             amount(rate_bps, "b/s"),

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CmId"]
 
-_ROCE_LID: Final = 0xFFFF  # IB_LID_PERMISSIVE in Linux: RoCE has no LIDs
 _HOP_LIMIT: Final = 64  # as the TTL of the packets
 _I, _E, _R = CmInput, CmEventType, CmRejReason
 
@@ -118,6 +117,7 @@ class CmId:
             source=ip_address(nic.address),
             destination=ip_address(self.address),
         )
+        local_lid, remote_lid = nic.encapsulation.lids(nic.address, self.address)
         room_bytes = CmRequest.LAYOUT.data_bytes - IP_CM_HEADER_BYTES
         data = pack_private_data(param.private_data, room_bytes, selective_repeat=param.selective_repeat)
         self._request = CmRequest(
@@ -138,8 +138,8 @@ class CmId:
             cm_retries=self._host.cm_retries,
             has_shared_receive_queue=int(qp.recv_queue.is_shared),
             primary=CmPath(
-                local_lid=_ROCE_LID,
-                remote_lid=_ROCE_LID,
+                local_lid=local_lid,
+                remote_lid=remote_lid,
                 local_gid=gid_of(nic.address),
                 remote_gid=gid_of(self.address),
                 hop_limit=_HOP_LIMIT,

@@ -1,4 +1,4 @@
-"""A RoCEv2 NIC: five calls, and the objects of the verbs.
+"""A NIC of the InfiniBand transport: five calls, and the objects of the verbs.
 
 It does no I/O and reads no clock. Whoever drives it hands datagrams in and takes datagrams out, and passes the time:
 a socket driver, a simulator and a test drive the same object.
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from weftwork.base.errors import UsageError
 from weftwork.base.grammar import plural
 from weftwork.rdma.completion import CompletionChannel, CompletionQueue
-from weftwork.rdma.datagram import BTH, LARGEST_BYTES, SMALLEST_BYTES, Datagram, IcrcStates, UdpFlow, is_intact
+from weftwork.rdma.datagram import BTH, LARGEST_BYTES, SMALLEST_BYTES, Datagram, IcrcStates, PacketFlow, is_intact
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.rdma.memory import MemoryTable, ProtectionDomain
 from weftwork.rdma.multicast import MULTICAST_QP, MulticastGroups
 from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from weftwork.policies.load import LoadedPolicy
+    from weftwork.rdma.encapsulation import Encapsulation
 
 __all__ = ["NicEnd", "RdmaNic"]
 
@@ -73,7 +75,8 @@ class RdmaNic:
 
     Parameters
     ----------
-    address : IP address, 4 or 16 bytes in network order
+    address : IP address or GID, 4 or 16 bytes in network order
+    encapsulation : headers in front of BTH
     random : draws queue pair numbers, PSNs and keys; by default the system's, which nobody can guess
     limits : on its objects
     congestion_control : step for every connection, or None
@@ -94,6 +97,7 @@ class RdmaNic:
         self,
         address: bytes,
         *,
+        encapsulation: Encapsulation = ROCE_V2,
         random: Random | None = None,
         limits: NicLimits | None = None,
         congestion_control: LoadedPolicy | None = None,
@@ -104,6 +108,7 @@ class RdmaNic:
         if number_prefix is not None:
             check_fits("number_prefix", number_prefix, _PREFIX_BITS)
         self.address: Final = address
+        self.encapsulation: Final = encapsulation
         self.limits = limits if limits is not None else NicLimits()
         self.number_prefix: Final = number_prefix
         self.makes_trains: Final = makes_trains
@@ -124,8 +129,8 @@ class RdmaNic:
         self._timers: list[tuple[int, int]] = []  # instant and queue pair; of a queue pair the earliest counts
         self._armed: dict[int, int] = {}
         self._events: deque[AsyncEvent] = deque()
-        self.icrc_states: Final = IcrcStates()
-        self._flows: dict[tuple[bytes, int, int], UdpFlow] = {}
+        self.icrc_states: Final = IcrcStates(encapsulation)
+        self._flows: dict[tuple[bytes, int, int], PacketFlow] = {}
 
     # Objects
 
@@ -254,7 +259,7 @@ class RdmaNic:
     # The five calls
 
     def receive(self, datagram: Datagram, now_ps: int) -> None:
-        """Take a datagram that arrived on port 4791.
+        """Take a datagram that arrived.
 
         Nothing is raised, whatever its bytes.
 
@@ -378,18 +383,17 @@ class RdmaNic:
         """Queue an event."""
         self._events.append(event)
 
-    def flow(self, destination: bytes, source_port: int, dscp: int) -> UdpFlow:
+    def flow(self, destination: bytes, source_port: int, dscp: int) -> PacketFlow:
         """Find or make a flow from here.
 
-        UsageError for an address of another IP version.
+        UsageError for an address that no packet from here can reach.
         """
-        if len(destination) != len(self.address):
-            raise UsageError(f"address: found {len(destination)} bytes, wanted {len(self.address)} as this NIC's")
         key = (destination, source_port, dscp)
         if key not in self._flows:
+            self.encapsulation.check_path(self.address, destination, dscp)
             if len(self._flows) >= self.limits.max_qp:
                 self._flows.clear()
-            self._flows[key] = UdpFlow(self.address, destination, source_port, self.icrc_states, dscp=dscp)
+            self._flows[key] = PacketFlow(self.address, destination, source_port, self.icrc_states, dscp=dscp)
         return self._flows[key]
 
     def _arm(self, qp: NicEnd) -> None:

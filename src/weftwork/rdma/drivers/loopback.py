@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import os
-import weakref
-from collections import Counter, deque
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
+from weftwork.rdma.drivers.mailbox import MOST_WAITING, Mailbox
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.wire.rdma_ip_cm import PortSpace
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from weftwork.rdma.datagram import Datagram
 
 __all__ = ["LoopbackPort", "LoopbackWire"]
-
-_MOST_WAITING: Final = 4096  # chosen: datagrams that a port holds before it drops, as a socket does
 
 
 class LoopbackWire:
@@ -45,15 +43,16 @@ class LoopbackPort:
     address : 4 or 16 bytes in network order
     """
 
+    encapsulation: Final = ROCE_V2
+    slot: Final = None
+
     def __init__(self, wire: LoopbackWire, address: bytes) -> None:
         self.address = address
         self.counters: Counter[str] = Counter()
         self.last_error = ""
-        self.receive_buffer_bytes = _MOST_WAITING * max(PATH_MTUS_BYTES)
+        self.receive_buffer_bytes = MOST_WAITING * max(PATH_MTUS_BYTES)
         self._wire: Final = wire
-        self._waiting: deque[Datagram] = deque()
-        self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._give_back: Final = weakref.finalize(self, os.close, self._bell)
+        self._mailbox: Final[Mailbox[Datagram]] = Mailbox()
 
     @property
     def makes_trains(self) -> bool:
@@ -62,7 +61,7 @@ class LoopbackPort:
 
     def fileno(self) -> int:
         """Descriptor that is readable while datagrams wait."""
-        return self._bell
+        return self._mailbox.fileno()
 
     def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service: they come here anyway."""
@@ -102,21 +101,12 @@ class LoopbackPort:
 
     def take(self, datagram: Datagram) -> None:
         """Append a datagram to the waiting datagrams."""
-        if len(self._waiting) >= _MOST_WAITING:
+        if not self._mailbox.put(datagram):
             self.counters["receive_dropped"] += 1
-            return
-        if not self._waiting:
-            os.eventfd_write(self._bell, 1)
-        self._waiting.append(datagram)
 
     def receive(self) -> Datagram | None:
         """Take a datagram that has arrived."""
-        if not self._waiting:
-            return None
-        datagram = self._waiting.popleft()
-        if not self._waiting:
-            os.eventfd_read(self._bell)
-        return datagram
+        return self._mailbox.take()
 
     def path_mtu(self, destination: bytes) -> int:
         """Return the largest path MTU."""
@@ -128,4 +118,4 @@ class LoopbackPort:
         self._wire.ports.pop(self.address, None)
         for group in tuple(self._wire.groups):
             self.leave(group)
-        self._give_back()
+        self._mailbox.close()

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.wire.ip import IPV4_HEADER_BYTES, IPV6_HEADER_BYTES
 from weftwork.wire.rdma_ip_cm import PortSpace
@@ -73,6 +74,8 @@ class UdpPort:
     last_error : of a packet that the system refused to send, or an empty text
     """
 
+    encapsulation: Final = ROCE_V2
+
     def __init__(self, address: str, *, offload: bool = True, shares_port: bool = False) -> None:
         parsed = parse_address(address)
         self.address: bytes = parsed.packed
@@ -122,6 +125,11 @@ class UdpPort:
         if error.errno == errno.EADDRNOTAVAIL:
             return f"address: found {self._text}, wanted one of this machine (ip -brief address lists them)"
         return f"address: found {self._text}, which UDP port {ROCE_V2_PORT} could not be opened on: {error.strerror}"
+
+    @property
+    def slot(self) -> int | None:
+        """Top eight bits of the numbers of this process; any where nobody shares the port."""
+        return None
 
     @property
     def makes_trains(self) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.connection_manager import ConnectionManager
-from weftwork.rdma.drivers.steering import SLOTS, addressee
+from weftwork.rdma.drivers.slots import SLOTS, addressee
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.wires import OpenWire
 from weftwork.wire.ib import BTH_BYTES

@@ -13,7 +13,7 @@ import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -59,7 +59,12 @@ class Program:
     @property
     def name(self) -> str:
         """The program as its output and errors name it."""
-        return f"host {self.host}, {self.file.name if isinstance(self.file, Path) else self.file.__name__}"
+        return f"host {self.host}, {self.title}"
+
+    @property
+    def title(self) -> str:
+        """Name of the file or of the function."""
+        return self.file.name if isinstance(self.file, Path) else self.file.__name__
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -331,12 +336,13 @@ class SimulatedPrograms:
         return f" at line {frame.f_lineno}" if frame is not None else ""
 
     def _run_program(self, running: _Running, strand: Strand) -> None:
-        try:
-            self._stage.begin(strand)
-            running.exit_code = _exit_code(running)
-        finally:
-            running.ended_ps = self._stage.now_ps
-            self._stage.finish()
+        with suppress(SystemExit):  # it was told to end before it began
+            try:
+                self._stage.begin(strand)
+                running.exit_code = _exit_code(running)
+            finally:
+                running.ended_ps = self._stage.now_ps
+                self._stage.finish()
 
 
 def _exit_code(running: _Running) -> int:

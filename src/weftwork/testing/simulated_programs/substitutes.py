@@ -137,11 +137,12 @@ def _threads(stage: Stage) -> list[_Replacement]:
         run = thread.run
 
         def run_in_turns() -> None:
-            try:
-                stage.begin(strand)
-                run()
-            finally:
-                stage.finish()
+            with suppress(SystemExit):  # as the library does
+                try:
+                    stage.begin(strand)
+                    run()
+                finally:
+                    stage.finish()
 
         thread.run = run_in_turns  # type: ignore[method-assign]
         outside.is_real = True

@@ -33,7 +33,7 @@ from weftwork.wire.infiniband import ETHERTYPE_ROCE_V1
 from weftwork.wire.ip import IPV6_HEADER_BYTES
 from weftwork.wire.lrh import NEXT_HEADER_BTH
 from weftwork.wire.mad import GENERAL_SERVICES_QP
-from weftwork.wire.rdma_ip_cm import gid_of
+from weftwork.wire.rdma_ip_cm import PortSpace, gid_of
 
 __all__ = ["EthernetPort"]
 
@@ -136,13 +136,20 @@ class EthernetPort:
         """Descriptor of the receiving socket."""
         return self._receiver.fileno()
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service; UsageError if another process listens."""
-        self._process.listen(service_port)
+        self._process.listen(service_port, space)
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def join(self, group: bytes) -> None:
+        """Refuse: this wire has no multicast."""
+        raise UsageError(f"multicast: found group {group.hex(':')} on RoCEv1, wanted the wire rocev2")
+
+    def leave(self, group: bytes) -> None:
+        """Receive no more datagrams of a multicast address."""
+
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Return the address itself."""
-        del service_port
+        del service_port, space
         return address
 
     def path_mtu(self, destination: bytes) -> int:

@@ -261,6 +261,11 @@ def test_peers_behind_a_router(port: EthernetPort) -> None:
     assert port.path_mtu(OTHERS) == 4096
 
 
+def test_what_only_rocev2_has_is_refused() -> None:
+    with pytest.raises(UsageError, match="checks_identification: found it for rocev1"):
+        RdmaDevice(HERE.format(2), wire="rocev1", checks_identification=True)
+
+
 def test_without_the_right_to_packet_sockets() -> None:
     if os.geteuid() and may_open_packet_sockets():
         pytest.skip("this user has CAP_NET_RAW, and cannot give it away")

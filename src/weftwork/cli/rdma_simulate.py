@@ -263,9 +263,10 @@ def _verdict(run: ProgramsRun, effects: FabricEffects) -> str:
     if culprit is None:
         return f"{end} The fabric was not congested: no queue held more than two packets."
     waited = f"up to {amount(culprit.max_queue_bytes, 'B')} waited there, which takes {amount(culprit.queue_ps, 'ps')}"
-    marks, drops = plural(effects.marks, "packet"), plural(effects.drops, "packet")
-    pauses = plural(effects.pauses_sent, "pause frame")
-    return f"{end} Port {culprit.name} held them up: {waited}. In all {marks} marked, {drops} dropped, {pauses}."
+    counts = (
+        f"marked {plural(effects.marks, 'packet')}, dropped {effects.drops:,} and paused {effects.pauses_sent:,} times"
+    )
+    return f"{end} Port {culprit.name} held them up: {waited}. In all, the fabric {counts}."
 
 
 def _host_table(programs: Sequence[Program], run: ProgramsRun) -> Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.rdma.datagram import Datagram, IcrcStates, UdpFlow
+from weftwork.rdma.datagram import Datagram, IcrcStates, PacketFlow
 from weftwork.rdma.peer.packet_words import NAKS, REQUESTS, words_of
 from weftwork.rdma.verbs import ATOMIC_BYTES
 from weftwork.wire.credits import NO_CREDIT_COUNT
@@ -165,7 +165,7 @@ class PeerForger:
 
     def _from_end(self, datagram: Datagram, made: Datagram) -> Datagram:
         """Give a changed packet of the end its way back."""
-        flow = UdpFlow(datagram.source, datagram.destination, datagram.source_port, self._states)
+        flow = PacketFlow(datagram.source, datagram.destination, datagram.source_port, self._states)
         return flow.close(bytes(made.payload())[:-ICRC_BYTES])._replace(ecn=datagram.ecn)
 
     def _usual_bytes(self, opcode: int) -> int:
@@ -234,4 +234,4 @@ class PeerForger:
         return header._replace(virtual_address=addr, remote_key=rkey)
 
     def _seal(self, packet: bytes, source: bytes) -> Datagram:
-        return UdpFlow(source, self._end, self._source_port, self._states).close(packet)
+        return PacketFlow(source, self._end, self._source_port, self._states).close(packet)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from weftwork.cli.commands_rdma_tools import perf_command, ping_command, show_command
 from weftwork.cli.options import Json, NoUserCode, Settings
 
 __all__ = ["rdma"]
@@ -14,6 +15,11 @@ __all__ = ["rdma"]
 _TRUST = "The programs run with all your rights, as if you started them yourself."
 
 rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Use RDMA in software, and explain its packets.")
+
+
+rdma.command("perf")(perf_command)
+rdma.command("ping")(ping_command)
+rdma.command("show")(show_command)
 
 
 @rdma.command("decode")

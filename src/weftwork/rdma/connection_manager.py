@@ -185,6 +185,14 @@ class ConnectionManager:
         """Most bytes in a packet to a peer."""
         return self._path_mtu(address) if callable(self._path_mtu) else self._path_mtu
 
+    def ports(self) -> tuple[int, ...]:
+        """Ports on which it listens."""
+        return tuple(self._listeners)
+
+    def conversations(self) -> tuple[CmId, ...]:
+        """Conversations that are not over."""
+        return tuple(self._ids.values())
+
     def next_event(self) -> CmEvent | None:
         """Take the next event, or None."""
         return self._events.popleft() if self._events else None

@@ -20,6 +20,7 @@ from weftwork.base.errors import UsageError, WeftworkError
 from weftwork.rdma.completion import CompletionChannel
 from weftwork.rdma.drivers.rocev2 import over_port
 from weftwork.rdma.queue_pair import EventType
+from weftwork.rdma.status import StatusDoor
 from weftwork.rdma.turns import FairLock
 from weftwork.rdma.verbs import AccessFlags, QpState
 from weftwork.rdma.wires import WireOptions, open_wire
@@ -106,6 +107,7 @@ class RdmaDevice:
         self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._end: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)  # rung once, when the device closes
         self._give_back: Final = weakref.finalize(self, _close_all, self._bell, self._end)
+        self._door: Final = StatusDoor(self) if self._time is None else None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -292,6 +294,8 @@ class RdmaDevice:
     def _step(self) -> bool:
         is_busy = self._driver.progress()
         self._dispatch()
+        if self._door is not None:
+            self._door.look()
         return is_busy
 
     def _dispatch(self) -> None:
@@ -378,9 +382,7 @@ class RdmaDevice:
     def _attend(self, until: Callable[[], bool], end_s: float | None) -> bool:
         """Move packets in this thread, while the device's thread rests."""
         busy_s = time.monotonic()
-        poller = select.poll()
-        poller.register(self.port.fileno(), select.POLLIN)
-        poller.register(self._end, select.POLLIN)
+        poller = self._poller()
         while True:
             with self._lock:
                 is_busy = not self.is_closed and self._step()
@@ -404,6 +406,14 @@ class RdmaDevice:
                 continue
             poller.poll(_milliseconds(wait_s))
 
+    def _poller(self) -> select.poll:
+        """Poller that wakes for packets, for the end of the device, and for those who ask for its status."""
+        poller = select.poll()
+        for waker in (self.port, self._end, self._door):
+            if waker is not None:
+                poller.register(waker, select.POLLIN)
+        return poller
+
     def _run(self) -> None:
         """Run the device's thread: move packets until the device closes."""
         try:
@@ -412,10 +422,8 @@ class RdmaDevice:
             self._failure = error  # told to whoever posts or waits
 
     def _move_packets(self) -> None:
-        poller = select.poll()
-        poller.register(self.port.fileno(), select.POLLIN)
+        poller = self._poller()
         poller.register(self._bell, select.POLLIN)
-        poller.register(self._end, select.POLLIN)
         while not self._closing.is_set():
             if self._waiters or time.monotonic() < self._attended_until_s:
                 self._closing.wait(_GRACE_S)  # another thread moves packets, and has just done so
@@ -460,6 +468,8 @@ class RdmaDevice:
         self._check_idle()
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self.port.fileno(), self._on_loop)
+        if self._door is not None:
+            self._loop.add_reader(self._door.fileno(), self._on_loop)
         self._on_loop()
         return self
 
@@ -503,6 +513,8 @@ class RdmaDevice:
             is_inside = self._lock.depth > 1
         if self._loop is not None:
             self._loop.remove_reader(self.port.fileno())
+            if self._door is not None:
+                self._loop.remove_reader(self._door.fileno())
             if self._timer is not None:
                 self._timer.cancel()
             self._loop = None
@@ -519,6 +531,8 @@ class RdmaDevice:
         with self._lock:
             self.nic.memory.unpin_all()
             self.port.close()
+            if self._door is not None:
+                self._door.close()
             self._give_back()
         self.closed.set()
 

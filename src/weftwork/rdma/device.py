@@ -20,6 +20,7 @@ from weftwork.base.errors import UsageError, WeftworkError
 from weftwork.rdma.completion import CompletionChannel
 from weftwork.rdma.drivers.rocev2 import over_port
 from weftwork.rdma.queue_pair import EventType
+from weftwork.rdma.status import StatusDoor
 from weftwork.rdma.turns import FairLock
 from weftwork.rdma.verbs import AccessFlags, QpState
 from weftwork.rdma.wires import WireOptions, open_wire
@@ -106,6 +107,7 @@ class RdmaDevice:
         self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._end: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)  # rung once, when the device closes
         self._give_back: Final = weakref.finalize(self, _close_all, self._bell, self._end)
+        self._door: Final = StatusDoor(self) if self._time is None else None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -119,6 +121,7 @@ class RdmaDevice:
         self.closed: Final = threading.Event()
         self._at_close: Final[dict[object, Callable[[], None]]] = {}
         self._failure: Exception | None = None
+        _open.add(self)
 
     # Memory
 
@@ -187,7 +190,39 @@ class RdmaDevice:
     def destroy_qp(self, qp: RdmaQueuePair) -> None:
         """Forget a queue pair."""
         with self._lock:
+            for group in self.nic.groups.of(qp):
+                self._leave(qp, group)
             self.nic.destroy_qp(qp)
+
+    def attach_mcast(self, qp: RdmaQueuePair, group: bytes) -> None:
+        """Let a queue pair of type UD take the datagrams of a group.
+
+        Parameters
+        ----------
+        qp : any number of queue pairs may be in a group
+        group : IP multicast address, 4 or 16 bytes in network order
+
+        Raises
+        ------
+        UsageError : see `MulticastGroups.attach`; or the port cannot join the group
+        """
+        with self._lock:
+            self._check_open()
+            if self.nic.groups.attach(qp, group):
+                try:
+                    self.port.join(group)
+                except UsageError:
+                    self.nic.groups.detach(qp, group)
+                    raise
+
+    def detach_mcast(self, qp: RdmaQueuePair, group: bytes) -> None:
+        """Take a queue pair out of a group; UsageError if it is not in it."""
+        with self._lock:
+            self._leave(qp, group)
+
+    def _leave(self, qp: RdmaQueuePair, group: bytes) -> None:
+        if self.nic.groups.detach(qp, group):
+            self.port.leave(group)
 
     def modify_qp(self, qp: RdmaQueuePair, state: QpState, attr: QpAttr | None = None) -> None:
         """Take a queue pair to another state; see `RdmaQueuePair.modify`."""
@@ -292,6 +327,8 @@ class RdmaDevice:
     def _step(self) -> bool:
         is_busy = self._driver.progress()
         self._dispatch()
+        if self._door is not None:
+            self._door.look()
         return is_busy
 
     def _dispatch(self) -> None:
@@ -378,9 +415,7 @@ class RdmaDevice:
     def _attend(self, until: Callable[[], bool], end_s: float | None) -> bool:
         """Move packets in this thread, while the device's thread rests."""
         busy_s = time.monotonic()
-        poller = select.poll()
-        poller.register(self.port.fileno(), select.POLLIN)
-        poller.register(self._end, select.POLLIN)
+        poller = self._poller()
         while True:
             with self._lock:
                 is_busy = not self.is_closed and self._step()
@@ -404,6 +439,14 @@ class RdmaDevice:
                 continue
             poller.poll(_milliseconds(wait_s))
 
+    def _poller(self) -> select.poll:
+        """Poller that wakes for packets, for the end of the device, and for those who ask for its status."""
+        poller = select.poll()
+        for waker in (self.port, self._end, self._door):
+            if waker is not None:
+                poller.register(waker, select.POLLIN)
+        return poller
+
     def _run(self) -> None:
         """Run the device's thread: move packets until the device closes."""
         try:
@@ -412,10 +455,8 @@ class RdmaDevice:
             self._failure = error  # told to whoever posts or waits
 
     def _move_packets(self) -> None:
-        poller = select.poll()
-        poller.register(self.port.fileno(), select.POLLIN)
+        poller = self._poller()
         poller.register(self._bell, select.POLLIN)
-        poller.register(self._end, select.POLLIN)
         while not self._closing.is_set():
             if self._waiters or time.monotonic() < self._attended_until_s:
                 self._closing.wait(_GRACE_S)  # another thread moves packets, and has just done so
@@ -460,6 +501,8 @@ class RdmaDevice:
         self._check_idle()
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self.port.fileno(), self._on_loop)
+        if self._door is not None:
+            self._loop.add_reader(self._door.fileno(), self._on_loop)
         self._on_loop()
         return self
 
@@ -503,6 +546,8 @@ class RdmaDevice:
             is_inside = self._lock.depth > 1
         if self._loop is not None:
             self._loop.remove_reader(self.port.fileno())
+            if self._door is not None:
+                self._loop.remove_reader(self._door.fileno())
             if self._timer is not None:
                 self._timer.cancel()
             self._loop = None
@@ -519,8 +564,29 @@ class RdmaDevice:
         with self._lock:
             self.nic.memory.unpin_all()
             self.port.close()
+            if self._door is not None:
+                self._door.close()
             self._give_back()
         self.closed.set()
+
+
+_open: Final[weakref.WeakSet[RdmaDevice]] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """Give up the devices that a process has inherited by a fork.
+
+    The child closes its copies of the sockets without a word to any peer: else the system would go on to deliver
+    packets to them, which nobody reads, after the parent has closed its own.
+    """
+    for device in list(_open):
+        if not device.is_closed:
+            device.is_closed = True
+            device.port.close()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _close_all(*descriptors: int) -> None:

@@ -258,6 +258,16 @@ def test_what_was_framed_before_a_disconnect_still_arrives_whole() -> None:
     assert pair.qps[1].refused is None
 
 
+def test_a_queue_pair_that_is_destroyed_ends_its_stream() -> None:
+    pair = IwarpPair()
+    pair.ends[0].nic.destroy_qp(pair.qps[0])
+    assert pair.ends[0].manager.take_ready() == [pair.ids[0]]
+    pair.run()
+    for end in pair.ends:
+        assert end.kinds()[-2:] == [CmEventType.DISCONNECTED, CmEventType.TIMEWAIT_EXIT]
+        assert not end.manager._by_qp
+
+
 def test_in_sqd_no_request_begins() -> None:
     pair = IwarpPair()
     a = pair.ends[0]

@@ -22,6 +22,7 @@ from weftwork.rdma.iwarp.nic import IwarpNic
 from weftwork.rdma.iwarp.sockets import IwarpMover, IwarpPort
 from weftwork.rdma.queue_pair import NicLimits
 from weftwork.wire.mpa import MpaFrame
+from weftwork.wire.rdma_ip_cm import PortSpace
 
 PORT = 7471
 PATIENCE_S = 60.0
@@ -161,10 +162,10 @@ def test_a_rejection_and_a_closed_port_are_told(address: str) -> None:
         connection.reject(b"busy")
         assert connection.closed.is_done
 
-    with pytest.raises(rdma.PeerError, match="the peer refused \\(CONSUMER_DEFINED\\)"):
+    with pytest.raises(rdma.PeerError, match=r"the peer refused \(CONSUMER_DEFINED\)"):
         with_server(address, server, lambda _: None)
     with (
-        pytest.raises(rdma.PeerError, match="nobody listens on this port. TCP: Connection refused"),
+        pytest.raises(rdma.PeerError, match=r"nobody listens on this port\. TCP: Connection refused"),
         rdma.connect(address, PORT, wire="iwarp"),
     ):
         pass
@@ -186,6 +187,22 @@ def test_ports_and_addresses_are_checked(address: str) -> None:
         pytest.raises(UsageError, match="TCP repeats what is lost"),
     ):
         rdma.Rendezvous(device).connect(address, PORT, selective_repeat=True)
+
+
+def test_a_port_can_be_left_and_taken_again(address: str) -> None:
+    with rdma.RdmaDevice(address, wire="iwarp") as device:
+        manager = device.make_manager()
+        for _ in range(2):
+            listener = manager.listen(PORT, 4)
+            device.port.listen(PORT)
+            listener.close()
+        device.progress()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((address, PORT), PATIENCE_S)
+        with pytest.raises(UsageError, match="no multicast"):
+            device.port.join(bytes(4))
+        with pytest.raises(UsageError, match="no datagram service"):
+            device.port.listen(PORT, PortSpace.UDP)
 
 
 class Server:

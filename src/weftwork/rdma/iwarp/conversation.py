@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from weftwork.base.errors import UsageError
-from weftwork.rdma.cm_id import LONGEST_SERVICE_TIMEOUT, timeout_ps
+from weftwork.rdma.cm_host import LONGEST_SERVICE_TIMEOUT, timeout_ps
 from weftwork.rdma.cm_records import AgreedConnection, CmEvent, CmEventType, CmRejReason, ConnParam
 from weftwork.rdma.cm_states import CmInput, CmState
 from weftwork.rdma.iwarp.queue_pair import IwarpQueuePair

@@ -62,6 +62,11 @@ class IwarpNic(RdmaNic):
             raise UsageError(f"qp_type: found {qp_type.name}, wanted RC; iWARP has reliable connections alone")
         return IwarpQueuePair(self, number, qp_type, pd, cqs, queue, sq_sig_all=sq_sig_all)
 
+    def destroy_qp(self, qp: RdmaQueuePair) -> None:
+        """Forget a queue pair; its stream ends, its completions stay."""
+        super().destroy_qp(qp)
+        self.wake(qp)
+
     def take_ready(self) -> list[NicEnd]:
         """Queue pairs that may have bytes to send, each once."""
         ready = list(self._ready)

@@ -27,6 +27,7 @@ from weftwork.rdma.iwarp.nic import IwarpNic
 from weftwork.rdma.iwarp.setup import MpaOptions
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.wires import OpenWire
+from weftwork.wire.rdma_ip_cm import PortSpace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,8 +102,11 @@ class IwarpPort:
         del destination
         return PATH_MTUS_BYTES[-1]
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Open a TCP port; UsageError if another program has it."""
+        if space is not PortSpace.TCP:
+            raise UsageError(f"space: found {space.name}, wanted TCP; iWARP has no datagram service")
+        self.close_left()
         made = socket.socket(self._family, socket.SOCK_STREAM)
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -115,9 +119,27 @@ class IwarpPort:
         self.listeners[made.fileno()] = (made, service_port)
         self.poller.register(made.fileno(), _READS)
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def close_left(self) -> None:
+        """Close the ports on which the manager does not listen any more."""
+        if not self._manager.left_ports:
+            return
+        for descriptor, (listener, port) in list(self.listeners.items()):
+            if port in self._manager.left_ports:
+                del self.listeners[descriptor]
+                self.poller.unregister(descriptor)
+                listener.close()
+        self._manager.left_ports.clear()
+
+    def join(self, group: bytes) -> None:
+        """Refuse a multicast address: a stream has one peer."""
+        raise UsageError(f"group: found {group.hex()}, wanted none; iWARP has no multicast")
+
+    def leave(self, group: bytes) -> None:
+        """Nothing has been joined."""
+
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Return the address itself."""
-        del service_port
+        del service_port, space
         return address
 
     def dial(self, address: bytes, port: int) -> socket.socket:
@@ -316,6 +338,7 @@ class IwarpMover:
 
     def _send(self) -> bool:
         is_busy = False
+        self.port.close_left()
         while self._open_new():
             is_busy = True
         for conversation in self._manager.take_ready():

@@ -312,7 +312,7 @@ def test_a_shared_receive_queue_serves_the_sends() -> None:
     ("opcode", "words"),
     [
         (WrOpcode.SEND_WITH_IMM, "use RDMA_WRITE_WITH_IMM"),
-        (WrOpcode.FLUSH, "no FLUSH"),
+        (WrOpcode.FLUSH, "wire iWARP does not have; a READ"),
         (WrOpcode.ATOMIC_WRITE, "use ATOMIC_CMP_AND_SWP"),
     ],
 )

@@ -17,7 +17,7 @@ from weftwork import rdma
 from weftwork.base.errors import UsageError
 from weftwork.rdma.cm_records import CmEventType
 from weftwork.rdma.iwarp.conversation import STARTUP_PS
-from weftwork.rdma.iwarp.manager import IwarpManager
+from weftwork.rdma.iwarp.connection_manager import IwarpManager
 from weftwork.rdma.iwarp.nic import IwarpNic
 from weftwork.rdma.iwarp.sockets import IwarpMover, IwarpPort
 from weftwork.rdma.queue_pair import NicLimits

@@ -1,7 +1,7 @@
 """A NIC for iWARP: the objects of the verbs, and queue pairs on streams.
 
 Source: RFC 5040, 3 (the RNIC and its verbs); the objects as IBTA vol. 1, chapter 11.
-Leaves out: streams and their start-up, see `manager`; datagrams, which iWARP does not have.
+Leaves out: streams and their start-up, see `connection_manager`; datagrams, which iWARP does not have.
 """
 
 from __future__ import annotations

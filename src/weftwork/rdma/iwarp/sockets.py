@@ -1,6 +1,6 @@
 """iWARP over TCP sockets of the system: the parts of a device.
 
-All sockets are non-blocking and wait in one epoll descriptor. What a peer can hold here is bounded: see `manager` for
+All sockets are non-blocking and wait in one epoll descriptor. What a peer can hold here is bounded: see `connection_manager` for
 streams that have not started, and `queue_pair` for those that have.
 Source: tcp(7), epoll(7), sendmsg(2); RFC 5044, 5 (an FPDU fits a TCP segment).
 Leaves out: port mappers; the stream's meaning, see `conversation`.
@@ -22,7 +22,7 @@ from weftwork.base.errors import UsageError
 from weftwork.rdma.cm_records import CmRejReason
 from weftwork.rdma.drivers.driver import PS_PER_NS
 from weftwork.rdma.drivers.udp import parse_address
-from weftwork.rdma.iwarp.manager import IwarpManager
+from weftwork.rdma.iwarp.connection_manager import IwarpManager
 from weftwork.rdma.iwarp.nic import IwarpNic
 from weftwork.rdma.iwarp.setup import MpaOptions
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
@@ -172,7 +172,7 @@ class IwarpPort:
         self.poller.close()
 
 
-class _Stream:
+class _SocketStream:
     """A socket and its conversation.
 
     Attributes
@@ -204,8 +204,8 @@ class IwarpMover:
         self.port: Final = port
         self._manager: Final = manager
         self._clock_ns: Final = clock_ns
-        self._streams: Final[dict[int, _Stream]] = {}
-        self._by_conversation: Final[dict[IwarpCmId, _Stream]] = {}
+        self._streams: Final[dict[int, _SocketStream]] = {}
+        self._by_conversation: Final[dict[IwarpCmId, _SocketStream]] = {}
         self._view: Final = memoryview(bytearray(_BUFFER_BYTES))
         self._resting: Final[set[int]] = set()  # listeners, while the system has no descriptors left
         port.at_close = self._close_all
@@ -262,7 +262,7 @@ class IwarpMover:
             if made is None:
                 sock.close()
                 continue
-            self._add(_Stream(made, sock, _READS))
+            self._add(_SocketStream(made, sock, _READS))
             made.opened(_segment_bytes(sock))
 
     def _rest(self, descriptor: int) -> None:
@@ -271,7 +271,7 @@ class IwarpMover:
             self._resting.add(descriptor)
             self.port.poller.modify(descriptor, 0)
 
-    def _add(self, stream: _Stream) -> None:
+    def _add(self, stream: _SocketStream) -> None:
         stream.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._streams[stream.socket.fileno()] = stream
         self._by_conversation[stream.conversation] = stream
@@ -288,7 +288,7 @@ class IwarpMover:
         except OSError as error:
             self._refused(found, error)
             return True
-        self._add(_Stream(found, sock, select.EPOLLOUT))
+        self._add(_SocketStream(found, sock, select.EPOLLOUT))
         return True
 
     def _refused(self, conversation: IwarpCmId, error: OSError) -> None:
@@ -296,7 +296,7 @@ class IwarpMover:
         reason = CmRejReason.INVALID_SERVICE_ID if error.errno == errno.ECONNREFUSED else None
         conversation.lost(f"TCP: {error.strerror}", reason)
 
-    def _look(self, stream: _Stream, mask: int) -> None:
+    def _look(self, stream: _SocketStream, mask: int) -> None:
         """Take what a socket has."""
         if stream.is_connecting:
             code = stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -315,7 +315,7 @@ class IwarpMover:
             self._wait_for(stream, stream.mask & ~select.EPOLLOUT)
             self._manager.moved(stream.conversation)
 
-    def _receive(self, stream: _Stream) -> None:
+    def _receive(self, stream: _SocketStream) -> None:
         try:
             size_bytes = stream.socket.recv_into(self._view)
         except BlockingIOError:
@@ -329,7 +329,7 @@ class IwarpMover:
             self._wait_for(stream, stream.mask & ~_READS)
             stream.conversation.peer_closed()
 
-    def _wait_for(self, stream: _Stream, mask: int) -> None:
+    def _wait_for(self, stream: _SocketStream, mask: int) -> None:
         if mask != stream.mask:
             stream.mask = mask
             self.port.poller.modify(stream.socket.fileno(), mask)
@@ -351,7 +351,7 @@ class IwarpMover:
                 self._close(stream)
         return is_busy
 
-    def _write(self, stream: _Stream) -> bool:
+    def _write(self, stream: _SocketStream) -> bool:
         """Let the system take bytes; returns whether it took some."""
         conversation = stream.conversation
         taken = 0
@@ -377,7 +377,7 @@ class IwarpMover:
                 conversation.lost(f"TCP: {error.strerror}")
         return taken > 0
 
-    def _close(self, stream: _Stream) -> None:
+    def _close(self, stream: _SocketStream) -> None:
         descriptor = stream.socket.fileno()
         self.port.poller.unregister(descriptor)
         del self._streams[descriptor], self._by_conversation[stream.conversation]

@@ -62,6 +62,7 @@ class End:
         attr = QPAttr(path_mtu=ibv_mtu.IBV_MTU_1024)
         attr.dest_qp_num = other.qp.qp_num
         attr.ah_attr = self.route(other)
+        attr.qp_access_flags = ALL
         attr.rq_psn, attr.sq_psn = 7, 7
         attr.max_rd_atomic = attr.max_dest_rd_atomic = 4
         attr.min_rnr_timer, attr.timeout, attr.retry_cnt, attr.rnr_retry = 1, 14, 7, 7

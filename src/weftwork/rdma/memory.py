@@ -147,6 +147,10 @@ class MemoryTable:
         """Number of regions and windows."""
         return len(self._remote)
 
+    def regions(self) -> tuple[MemoryRegion, ...]:
+        """Registered regions, in the order of registration."""
+        return tuple(self._local.values())
+
     def register(self, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags) -> MemoryRegion:
         """Register a buffer without a copy.
 

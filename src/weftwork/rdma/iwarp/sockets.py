@@ -1,7 +1,7 @@
 """iWARP over TCP sockets of the system: the parts of a device.
 
-All sockets are non-blocking and wait in one epoll descriptor. What a peer can hold here is bounded: see `connection_manager` for
-streams that have not started, and `queue_pair` for those that have.
+All sockets are non-blocking and wait in one epoll descriptor. What a peer can hold here is bounded:
+`connection_manager` says so of streams that have not started, and `queue_pair` of those that have.
 Source: tcp(7), epoll(7), sendmsg(2); RFC 5044, 5 (an FPDU fits a TCP segment).
 Leaves out: port mappers; the stream's meaning, see `conversation`.
 """

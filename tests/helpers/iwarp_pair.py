@@ -9,7 +9,7 @@ from helpers.rdma_pair import ALL
 
 from weftwork.rdma.cm_records import CmEvent, CmEventType, ConnParam
 from weftwork.rdma.iwarp.conversation import IwarpCmId
-from weftwork.rdma.iwarp.manager import IwarpManager
+from weftwork.rdma.iwarp.connection_manager import IwarpManager
 from weftwork.rdma.iwarp.nic import IwarpNic
 from weftwork.rdma.iwarp.queue_pair import IwarpQueuePair
 from weftwork.rdma.iwarp.setup import MpaOptions
@@ -53,6 +53,15 @@ class IwarpEnd:
         return self.cq.poll(4096)
 
 
+def first_bytes(pieces: list[memoryview], most_bytes: int) -> bytes:
+    found = b""
+    for piece in pieces:
+        found += piece[: most_bytes - len(found)]
+        if len(found) == most_bytes:
+            break
+    return found
+
+
 class Stream:
     """Both ends of a TCP connection in memory; what was sent is kept, by direction."""
 
@@ -71,7 +80,8 @@ class Stream:
             peer = self.ends[1 - number]
             end.look()
             pieces = end.bytes_to_send()
-            data = bytes(pieces[0]) if self.by_fpdu and pieces else b"".join(pieces)[: luck.randint(1, most_bytes)]
+            most = luck.randint(1, most_bytes)
+            data = bytes(pieces[0]) if self.by_fpdu and pieces else first_bytes(pieces, most)
             if data:
                 end.bytes_sent(len(data))
                 self.sent.append((number, data))

@@ -115,7 +115,9 @@ def test_a_send_can_invalidate_and_ask_for_an_event(solicited: bool) -> None:  #
     window = b.nic.memory.allocate_window(b.pd, 2)
     bind = MwBind(region=b.mr, addr=b.mr.addr, length=64, access=AccessFlags.REMOTE_WRITE)
     key = window.rkey
-    assert b.nic.memory.bind(window, b.mr, (b.mr.addr, 64), bind.access, b.qp.qp_num, rkey=key + 1 if key & 1 else key ^ 1)
+    assert b.nic.memory.bind(
+        window, b.mr, (b.mr.addr, 64), bind.access, b.qp.qp_num, rkey=key + 1 if key & 1 else key ^ 1
+    )
     pair.post_recv(1, 0, 100)
     flags = SendFlags.SIGNALED | (SendFlags.SOLICITED if solicited else SendFlags(0))
     pair.post(0, WrOpcode.SEND_WITH_INV, 0, 10, invalidate_rkey=window.rkey, flags=flags)
@@ -256,6 +258,16 @@ def test_what_was_framed_before_a_disconnect_still_arrives_whole() -> None:
     assert pair.qps[1].refused is None
 
 
+def test_a_queue_pair_that_is_destroyed_ends_its_stream() -> None:
+    pair = IwarpPair()
+    pair.ends[0].nic.destroy_qp(pair.qps[0])
+    assert pair.ends[0].manager.take_ready() == [pair.ids[0]]
+    pair.run()
+    for end in pair.ends:
+        assert end.kinds()[-2:] == [CmEventType.DISCONNECTED, CmEventType.TIMEWAIT_EXIT]
+        assert not end.manager._by_qp
+
+
 def test_in_sqd_no_request_begins() -> None:
     pair = IwarpPair()
     a = pair.ends[0]
@@ -300,7 +312,7 @@ def test_a_shared_receive_queue_serves_the_sends() -> None:
     ("opcode", "words"),
     [
         (WrOpcode.SEND_WITH_IMM, "use RDMA_WRITE_WITH_IMM"),
-        (WrOpcode.FLUSH, "no FLUSH"),
+        (WrOpcode.FLUSH, "wire iWARP does not have; a READ"),
         (WrOpcode.ATOMIC_WRITE, "use ATOMIC_CMP_AND_SWP"),
     ],
 )

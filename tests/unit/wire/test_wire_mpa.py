@@ -60,9 +60,7 @@ FRAMES = st.builds(
 SETUPS = st.builds(EnhancedSetup, bits(14), bits(14), st.booleans(), st.booleans(), st.booleans(), st.booleans())
 MARKERS = st.builds(Marker, bits(16), bits(16))
 TAGGED = st.builds(DdpTagged, bits(8), bits(32), bits(64), st.booleans(), bits(2), bits(4))
-UNTAGGED = st.builds(
-    DdpUntagged, bits(8), bits(32), bits(32), bits(32), bits(32), st.booleans(), bits(2), bits(4)
-)
+UNTAGGED = st.builds(DdpUntagged, bits(8), bits(32), bits(32), bits(32), bits(32), st.booleans(), bits(2), bits(4))
 READS = st.builds(ReadRequest, bits(32), bits(64), bits(32), bits(32), bits(64))
 ATOMICS = st.builds(
     AtomicRequest, bits(4), bits(32), bits(32), bits(64), bits(64), bits(64), bits(64), bits(64), bits(28)
@@ -71,9 +69,7 @@ RESPONSES = st.builds(AtomicResponse, bits(32), bits(64))
 IMMEDIATES = st.builds(ImmediateMessage, bits(32), bits(32))
 HEADERS = st.just(b"") | st.one_of(TAGGED, UNTAGGED).map(lambda header: header.encode())
 TERMINATES = st.builds(Terminate, bits(4), bits(4), bits(8), st.none() | bits(16), HEADERS, st.just(b""), bits(13))
-RECORDS = st.one_of(
-    *(FRAMES, SETUPS, MARKERS, TAGGED, UNTAGGED, READS, ATOMICS, RESPONSES, IMMEDIATES, TERMINATES)
-)
+RECORDS = st.one_of(*(FRAMES, SETUPS, MARKERS, TAGGED, UNTAGGED, READS, ATOMICS, RESPONSES, IMMEDIATES, TERMINATES))
 KINDS: list[Any] = [MpaFrame, EnhancedSetup, Marker, DdpTagged, DdpUntagged, ReadRequest, AtomicRequest]
 KINDS += [AtomicResponse, ImmediateMessage, Terminate]
 PLACES = st.none() | st.integers(0, MARKER_INTERVAL_BYTES // 4 - 1).map(lambda words: 4 * words)

@@ -3,7 +3,7 @@
 It has the calls of a conversation over datagrams, so that a program need not know the wire. Its driver hands it the
 bytes of the stream and sends its own. Until both frames of the start-up are exchanged, it holds no more than one frame.
 Source: RFC 5044, 7.1; RFC 6581; names as librdmacm's rdma_cma.h; times as Linux drivers/infiniband/sw/siw/siw_cm.h.
-Leaves out: which conversations there are, see `manager`; sockets, see `sockets`.
+Leaves out: which conversations there are, see `connection_manager`; sockets, see `sockets`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from weftwork.base.errors import UsageError
-from weftwork.rdma.cm_id import LONGEST_SERVICE_TIMEOUT, timeout_ps
+from weftwork.rdma.cm_host import LONGEST_SERVICE_TIMEOUT, timeout_ps
 from weftwork.rdma.cm_records import AgreedConnection, CmEvent, CmEventType, CmRejReason, ConnParam
 from weftwork.rdma.cm_states import CmInput, CmState
 from weftwork.rdma.iwarp.queue_pair import IwarpQueuePair

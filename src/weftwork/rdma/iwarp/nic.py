@@ -1,7 +1,7 @@
 """A NIC for iWARP: the objects of the verbs, and queue pairs on streams.
 
 Source: RFC 5040, 3 (the RNIC and its verbs); the objects as IBTA vol. 1, chapter 11.
-Leaves out: streams and their start-up, see `manager`; datagrams, which iWARP does not have.
+Leaves out: streams and their start-up, see `connection_manager`; datagrams, which iWARP does not have.
 """
 
 from __future__ import annotations
@@ -61,6 +61,11 @@ class IwarpNic(RdmaNic):
         if qp_type is not QpType.RC:
             raise UsageError(f"qp_type: found {qp_type.name}, wanted RC; iWARP has reliable connections alone")
         return IwarpQueuePair(self, number, qp_type, pd, cqs, queue, sq_sig_all=sq_sig_all)
+
+    def destroy_qp(self, qp: RdmaQueuePair) -> None:
+        """Forget a queue pair; its stream ends, its completions stay."""
+        super().destroy_qp(qp)
+        self.wake(qp)
 
     def take_ready(self) -> list[NicEnd]:
         """Queue pairs that may have bytes to send, each once."""

@@ -102,7 +102,7 @@ class IwarpQueuePair(RdmaQueuePair):
     @property
     def is_over(self) -> bool:
         """Whether nothing comes behind the bytes that have been framed."""
-        return self._is_over
+        return self._is_over or self.state is QpState.RESET  # it was destroyed
 
     @property
     def is_cut(self) -> bool:

@@ -43,9 +43,9 @@ _SENDS: Final = frozenset({WrOpcode.SEND, WrOpcode.SEND_WITH_INV})
 _TO_MEMORY: Final = frozenset({WrOpcode.RDMA_WRITE, WrOpcode.RDMA_WRITE_WITH_IMM, WrOpcode.RDMA_READ})
 # What neither RFC 5040 nor RFC 7306 has.
 _LACKS: Final = {
-    WrOpcode.SEND_WITH_IMM: "iWARP sends immediate data behind a WRITE alone; use RDMA_WRITE_WITH_IMM",
-    WrOpcode.FLUSH: "iWARP has no FLUSH; a READ behind the WRITE shows that it has arrived",
-    WrOpcode.ATOMIC_WRITE: "iWARP has no ATOMIC WRITE; use ATOMIC_CMP_AND_SWP",
+    WrOpcode.SEND_WITH_IMM: "use RDMA_WRITE_WITH_IMM",
+    WrOpcode.FLUSH: "a READ behind the WRITE shows that it has arrived",
+    WrOpcode.ATOMIC_WRITE: "use ATOMIC_CMP_AND_SWP",
 }
 # How a request ends that the peer has refused.
 _REFUSED: Final = {
@@ -69,7 +69,7 @@ _REFUSED: Final = {
 def lacks_text(wr: SendWr) -> str | None:
     """Why iWARP does not have a request, or None."""
     if wr.opcode in _LACKS:
-        return f"opcode: found {wr.opcode.name}; {_LACKS[wr.opcode]}"
+        return f"opcode: found {wr.opcode.name}, which the wire iWARP does not have; {_LACKS[wr.opcode]}"
     length = sum(sge.length for sge in wr.sg_list)
     if wr.opcode in _TO_MEMORY and wr.remote_addr + length > 1 << 64:
         return f"remote_addr: found {wr.remote_addr} and {length} bytes, which pass 2^64"

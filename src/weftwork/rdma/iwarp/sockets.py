@@ -1,7 +1,7 @@
 """iWARP over TCP sockets of the system: the parts of a device.
 
-All sockets are non-blocking and wait in one epoll descriptor. What a peer can hold here is bounded: see `manager` for
-streams that have not started, and `queue_pair` for those that have.
+All sockets are non-blocking and wait in one epoll descriptor. What a peer can hold here is bounded:
+`connection_manager` says so of streams that have not started, and `queue_pair` of those that have.
 Source: tcp(7), epoll(7), sendmsg(2); RFC 5044, 5 (an FPDU fits a TCP segment).
 Leaves out: port mappers; the stream's meaning, see `conversation`.
 """
@@ -22,11 +22,12 @@ from weftwork.base.errors import UsageError
 from weftwork.rdma.cm_records import CmRejReason
 from weftwork.rdma.drivers.driver import PS_PER_NS
 from weftwork.rdma.drivers.udp import parse_address
-from weftwork.rdma.iwarp.manager import IwarpManager
+from weftwork.rdma.iwarp.connection_manager import IwarpManager
 from weftwork.rdma.iwarp.nic import IwarpNic
 from weftwork.rdma.iwarp.setup import MpaOptions
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.wires import OpenWire
+from weftwork.wire.rdma_ip_cm import PortSpace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,23 +102,44 @@ class IwarpPort:
         del destination
         return PATH_MTUS_BYTES[-1]
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Open a TCP port; UsageError if another program has it."""
+        if space is not PortSpace.TCP:
+            raise UsageError(f"space: found {space.name}, wanted TCP; iWARP has no datagram service")
+        self.close_left()
         made = socket.socket(self._family, socket.SOCK_STREAM)
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.settimeout(0)
             made.bind((self._text, service_port))
-            made.listen(self._manager.nic.limits.max_cm_pending)
+            made.listen(socket.SOMAXCONN)
         except OSError as error:
             made.close()
             raise UsageError(self._why(service_port, error)) from error
         self.listeners[made.fileno()] = (made, service_port)
         self.poller.register(made.fileno(), _READS)
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def close_left(self) -> None:
+        """Close the ports on which the manager does not listen any more."""
+        if not self._manager.left_ports:
+            return
+        for descriptor, (listener, port) in list(self.listeners.items()):
+            if port in self._manager.left_ports:
+                del self.listeners[descriptor]
+                self.poller.unregister(descriptor)
+                listener.close()
+        self._manager.left_ports.clear()
+
+    def join(self, group: bytes) -> None:
+        """Refuse a multicast address: a stream has one peer."""
+        raise UsageError(f"group: found {group.hex()}, wanted none; iWARP has no multicast")
+
+    def leave(self, group: bytes) -> None:
+        """Nothing has been joined."""
+
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Return the address itself."""
-        del service_port
+        del service_port, space
         return address
 
     def dial(self, address: bytes, port: int) -> socket.socket:
@@ -150,7 +172,7 @@ class IwarpPort:
         self.poller.close()
 
 
-class _Stream:
+class _SocketStream:
     """A socket and its conversation.
 
     Attributes
@@ -182,8 +204,8 @@ class IwarpMover:
         self.port: Final = port
         self._manager: Final = manager
         self._clock_ns: Final = clock_ns
-        self._streams: Final[dict[int, _Stream]] = {}
-        self._by_conversation: Final[dict[IwarpCmId, _Stream]] = {}
+        self._streams: Final[dict[int, _SocketStream]] = {}
+        self._by_conversation: Final[dict[IwarpCmId, _SocketStream]] = {}
         self._view: Final = memoryview(bytearray(_BUFFER_BYTES))
         self._resting: Final[set[int]] = set()  # listeners, while the system has no descriptors left
         port.at_close = self._close_all
@@ -192,16 +214,17 @@ class IwarpMover:
 
     def progress(self) -> bool:
         """Receive, fire timers, and send; returns whether there was work."""
-        self._manager.start_clocks(self._now_ps())
         events = self.port.poller.poll(0, _MOST_EVENTS)
         for descriptor, mask in events:
             if descriptor in self.port.listeners:
                 self._accept(descriptor)
             elif descriptor in self._streams:
                 self._look(self._streams[descriptor], mask)
+        now_ps = self._now_ps()
+        self._manager.start_clocks(now_ps)
         due_ps = self._manager.next_timer_ps()
-        if due_ps is not None and due_ps <= self._now_ps():
-            self._manager.on_timer(self._now_ps())
+        if due_ps is not None and due_ps <= now_ps:
+            self._manager.on_timer(now_ps)
         return self._send() or bool(events)
 
     def send(self) -> None:
@@ -239,7 +262,7 @@ class IwarpMover:
             if made is None:
                 sock.close()
                 continue
-            self._add(_Stream(made, sock, _READS))
+            self._add(_SocketStream(made, sock, _READS))
             made.opened(_segment_bytes(sock))
 
     def _rest(self, descriptor: int) -> None:
@@ -248,7 +271,7 @@ class IwarpMover:
             self._resting.add(descriptor)
             self.port.poller.modify(descriptor, 0)
 
-    def _add(self, stream: _Stream) -> None:
+    def _add(self, stream: _SocketStream) -> None:
         stream.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._streams[stream.socket.fileno()] = stream
         self._by_conversation[stream.conversation] = stream
@@ -265,7 +288,7 @@ class IwarpMover:
         except OSError as error:
             self._refused(found, error)
             return True
-        self._add(_Stream(found, sock, select.EPOLLOUT))
+        self._add(_SocketStream(found, sock, select.EPOLLOUT))
         return True
 
     def _refused(self, conversation: IwarpCmId, error: OSError) -> None:
@@ -273,7 +296,7 @@ class IwarpMover:
         reason = CmRejReason.INVALID_SERVICE_ID if error.errno == errno.ECONNREFUSED else None
         conversation.lost(f"TCP: {error.strerror}", reason)
 
-    def _look(self, stream: _Stream, mask: int) -> None:
+    def _look(self, stream: _SocketStream, mask: int) -> None:
         """Take what a socket has."""
         if stream.is_connecting:
             code = stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -292,7 +315,7 @@ class IwarpMover:
             self._wait_for(stream, stream.mask & ~select.EPOLLOUT)
             self._manager.moved(stream.conversation)
 
-    def _receive(self, stream: _Stream) -> None:
+    def _receive(self, stream: _SocketStream) -> None:
         try:
             size_bytes = stream.socket.recv_into(self._view)
         except BlockingIOError:
@@ -306,7 +329,7 @@ class IwarpMover:
             self._wait_for(stream, stream.mask & ~_READS)
             stream.conversation.peer_closed()
 
-    def _wait_for(self, stream: _Stream, mask: int) -> None:
+    def _wait_for(self, stream: _SocketStream, mask: int) -> None:
         if mask != stream.mask:
             stream.mask = mask
             self.port.poller.modify(stream.socket.fileno(), mask)
@@ -315,6 +338,7 @@ class IwarpMover:
 
     def _send(self) -> bool:
         is_busy = False
+        self.port.close_left()
         while self._open_new():
             is_busy = True
         for conversation in self._manager.take_ready():
@@ -327,7 +351,7 @@ class IwarpMover:
                 self._close(stream)
         return is_busy
 
-    def _write(self, stream: _Stream) -> bool:
+    def _write(self, stream: _SocketStream) -> bool:
         """Let the system take bytes; returns whether it took some."""
         conversation = stream.conversation
         taken = 0
@@ -353,7 +377,7 @@ class IwarpMover:
                 conversation.lost(f"TCP: {error.strerror}")
         return taken > 0
 
-    def _close(self, stream: _Stream) -> None:
+    def _close(self, stream: _SocketStream) -> None:
         descriptor = stream.socket.fileno()
         self.port.poller.unregister(descriptor)
         del self._streams[descriptor], self._by_conversation[stream.conversation]

@@ -62,6 +62,7 @@ class IwarpManager:
     Attributes
     ----------
     counters : streams that were refused or dropped, by reason
+    left_ports : on which nobody listens any more; the driver closes them
     last_why : what ended the last stream that ended by an error, in words
     """
 
@@ -69,6 +70,7 @@ class IwarpManager:
         self.nic = nic
         self.counters: Counter[str] = Counter()
         self.last_why = ""
+        self.left_ports: set[int] = set()
         self._listeners: dict[int, IwarpListener] = {}
         self._conversations: dict[IwarpCmId, None] = {}
         self._starting: dict[IwarpCmId, None] = {}  # accepted, and without a whole request; oldest first
@@ -136,6 +138,7 @@ class IwarpManager:
         """Accept no more requests on a port."""
         if self._listeners.get(listener.port) is listener:
             del self._listeners[listener.port]
+            self.left_ports.add(listener.port)
 
     def pending(self, port: int) -> int:
         """Requests on a port that wait for an answer."""
@@ -230,6 +233,8 @@ class IwarpManager:
     def moved(self, conversation: IwarpCmId) -> None:
         """Note that the state or the wait has changed, or that there are bytes to send."""
         self._ready[conversation] = None
+        if conversation.why:
+            self.last_why = conversation.why
         if conversation.wait_ps != self._waits.get(conversation):
             self._to_start[conversation] = None
         if conversation.state is not CmState.IDLE or conversation.is_over:
@@ -255,8 +260,6 @@ class IwarpManager:
 
     def _forget(self, conversation: IwarpCmId) -> None:
         self._conversations.pop(conversation, None)
-        if conversation.why:
-            self.last_why = conversation.why
         if conversation.state is CmState.IDLE and conversation.qp is None and conversation.why:
             self.counters["startup_refused"] += 1
         if conversation.qp is not None and self._by_qp.get(conversation.qp) is conversation:

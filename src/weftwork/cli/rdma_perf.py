@@ -27,7 +27,7 @@ from weftwork.rdma.perf.session import MAGIC, PerfClient, PerfServer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from weftwork.rdma.perf.lanes import Lanes
+    from weftwork.rdma.perf.lanes import PerfLanes
     from weftwork.rdma.perf.session import PerfRow
 
 __all__ = ["PerfStyle", "chosen_end", "head_line", "perf", "perf_server", "plan_keys", "row_line"]
@@ -225,7 +225,7 @@ def head_line(style: PerfStyle, *, latency: bool) -> str:
     return _in_columns(columns, names if style.with_cpu else names[:-_CPU_COLUMNS])
 
 
-def _print_head(plan: PerfPlan, lanes: Lanes, peer: str, style: PerfStyle) -> None:
+def _print_head(plan: PerfPlan, lanes: PerfLanes, peer: str, style: PerfStyle) -> None:
     typer.echo(_LINE)
     typer.echo(f"                    {_title(plan)}")
     about = {"Number of qps": plan.qps, "Connection type": plan.connection}

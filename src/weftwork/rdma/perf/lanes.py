@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.queue_pair import RdmaQueuePair
     from weftwork.rdma.verbs import Wc
 
-__all__ = ["Lane", "Lanes"]
+__all__ = ["PerfLane", "PerfLanes"]
 
 _GRH_BYTES: Final = 40  # IBTA vol. 1, 11.4.2.1: in front of a received datagram
 _ALIGNMENT: Final = 64  # chosen: a line of the cache, and enough for atomics
@@ -58,7 +58,7 @@ _ATOMICS: Final = {"fetch-add": WrOpcode.ATOMIC_FETCH_AND_ADD, "cmp-swap": WrOpc
 
 
 @dataclass(slots=True)
-class Lane:
+class PerfLane:
     """A queue pair with its memory, and its peer.
 
     Parameters
@@ -81,7 +81,7 @@ class Lane:
     completed: int = 0
 
 
-class Lanes:
+class PerfLanes:
     """All queue pairs of one end.
 
     Parameters
@@ -115,10 +115,10 @@ class Lanes:
         self._in_mr: Final[MemoryRegion] = device.reg_mr(self._pd, self.incoming, _ACCESS)
         self.send_cq: Final[CompletionQueue] = device.create_cq(plan.tx_depth * plan.qps + plan.qps)
         self.recv_cq: Final[CompletionQueue] = device.create_cq(plan.rx_depth * plan.qps)
-        self.lanes: Final[list[Lane]] = []
+        self.lanes: Final[list[PerfLane]] = []
         for number in range(plan.qps):
             qp = device.create_qp(self._pd, plan.qp_type, (self.send_cq, self.recv_cq), max_recv_wr=plan.rx_depth)
-            self.lanes.append(Lane(qp, device.nic.random_psn(), number * stride))
+            self.lanes.append(PerfLane(qp, device.nic.random_psn(), number * stride))
         self.path_mtu = plan.path_mtu or device.port.path_mtu(self._remote)
 
     def describe(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Lanes:
             for state in (QpState.INIT, QpState.RTR, QpState.RTS):
                 self.device.modify_qp(lane.qp, state, attr)
 
-    def request(self, lane: Lane, size_bytes: int, completes: int) -> SendWr:
+    def request(self, lane: PerfLane, size_bytes: int, completes: int) -> SendWr:
         """A work request that can be posted again and again.
 
         Parameters
@@ -191,7 +191,7 @@ class Lanes:
             remote_qkey=_QKEY if is_datagram else 0,
         )
 
-    def receive(self, lane: Lane, number: int) -> RecvWr:
+    def receive(self, lane: PerfLane, number: int) -> RecvWr:
         """A receive for any size of the plan, which can be posted again and again.
 
         Its ``wr_id`` is the number of its lane.

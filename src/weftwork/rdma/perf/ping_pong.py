@@ -18,7 +18,7 @@ from weftwork.rdma.verbs import QpType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weftwork.rdma.perf.lanes import Lanes
+    from weftwork.rdma.perf.lanes import PerfLanes
 
 __all__ = ["PingPong"]
 
@@ -37,7 +37,7 @@ class PingPong:
     size_bytes : of each message
     """
 
-    def __init__(self, lanes: Lanes, size_bytes: int) -> None:
+    def __init__(self, lanes: PerfLanes, size_bytes: int) -> None:
         self._lanes: Final = lanes
         self._lane: Final = lanes.lanes[0]
         self._size_bytes: Final = size_bytes

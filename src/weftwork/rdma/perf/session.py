@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import PeerError, UsageError
 from weftwork.rdma.perf.figures import BandwidthFigures, LatencyFigures, bandwidth_figures, latency_figures
-from weftwork.rdma.perf.lanes import Lanes
+from weftwork.rdma.perf.lanes import PerfLanes
 from weftwork.rdma.perf.letters import Letters
 from weftwork.rdma.perf.operation import PerfVerb
 from weftwork.rdma.perf.ping_pong import PingPong
 from weftwork.rdma.perf.plan import PerfPlan, disagreements, mistakes_of
-from weftwork.rdma.perf.streams import Stream
+from weftwork.rdma.perf.streams import MessageStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -90,7 +90,7 @@ class PerfClient:
         self._plan: Final = plan
         self._letters.send({"plan": plan.encode()})
         described = self._letters.expect("ends")
-        self.lanes: Final = Lanes(connection, plan)
+        self.lanes: Final = PerfLanes(connection, plan)
         self._letters.send({"ends": self.lanes.describe()})
         self.lanes.join(described)
         self._letters.expect("joined")
@@ -120,7 +120,7 @@ class PerfClient:
                 sent=len(samples),
                 received=len(samples),
             )
-        stream = Stream(self.lanes, size_bytes, receives=plan.bidirectional)
+        stream = MessageStream(self.lanes, size_bytes, receives=plan.bidirectional)
         self._announce(size_bytes)
         own, share = _streamed(stream, plan, size_bytes, letters, tell)
         peer = letters.expect("done")
@@ -176,7 +176,7 @@ class PerfServer:
         if wrong:
             self._refuse(f"the server refused the plan: {'; '.join(wrong)}")
         try:
-            self.lanes: Final = Lanes(connection, self.plan)
+            self.lanes: Final = PerfLanes(connection, self.plan)
         except UsageError as error:
             self._refuse(f"the server could not make its queue pairs: {error}")
         self._letters.send({"ends": self.lanes.describe()})
@@ -202,7 +202,7 @@ class PerfServer:
                 letters.expect("done")
                 letters.send({"done": {"cpu_share": effort.share(), "received": 0}})
                 continue
-            stream = Stream(self.lanes, size_bytes, receives=True)
+            stream = MessageStream(self.lanes, size_bytes, receives=True)
             letters.send({"ready": True})
             if plan.bidirectional:
                 _streamed(stream, plan, size_bytes, letters, lambda _: None)
@@ -215,7 +215,7 @@ class PerfServer:
 
 
 def _streamed(
-    stream: Stream, plan: PerfPlan, size_bytes: int, letters: Letters, tell: Callable[[int], None]
+    stream: MessageStream, plan: PerfPlan, size_bytes: int, letters: Letters, tell: Callable[[int], None]
 ) -> tuple[BandwidthFigures, float]:
     """Send everything, and tell the peer when it is done.
 

@@ -132,5 +132,6 @@ class CmPair:
 
     def left_over(self) -> list[object]:
         """What the managers still keep."""
-        tables = ("_ids", "_by_peer", "_by_peer_qp", "_by_qp", "_pending", "_time_waits", "_outgoing", "_to_start")
-        return [entry for cm in self.cms for table in tables for entry in getattr(cm, table)]
+        tables = ("_ids", "_by_peer", "_by_peer_qp", "_by_qp", "_pending", "_time_waits", "_outgoing")
+        kept: list[object] = [entry for cm in self.cms for table in tables for entry in getattr(cm, table)]
+        return kept + [entry for cm in self.cms for entry in (*cm._clocks._to_start, *cm.services.kept)]

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers.cm_pair import CmPair
+from helpers.cm_pair import PORT, CmPair
 
 from weftwork.rdma.capture import CaptureExplainer
 from weftwork.rdma.encapsulation import ROCE_V2
@@ -15,10 +15,11 @@ from weftwork.wire.cm import CM_MESSAGES
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetHeader
 from weftwork.wire.pcap import CapturedPacket
 from weftwork.wire.pcapng import encode_pcapng
+from weftwork.wire.rdma_ip_cm import PortSpace
 
 TSHARK = shutil.which("tshark")
 MACS = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
-NAMES = ["REQ", "MRA", "REP", "RTU", "DREQ", "DREP", "REQ", "REJ"]
+NAMES = ["REQ", "MRA", "REP", "RTU", "DREQ", "DREP", "REQ", "REJ", "SIDR_REQ", "SIDR_REP"]
 
 
 def conversation(*, ipv6: bool) -> tuple[CmPair, list[CapturedPacket]]:
@@ -34,6 +35,13 @@ def conversation(*, ipv6: bool) -> tuple[CmPair, list[CapturedPacket]]:
     pair.take(1)
     _, refused = pair.request()
     refused.reject(b"no")
+    assert pair.run()
+    pair.cms[1].listen(PORT, space=PortSpace.UDP)
+    pair.cms[0].services.ask(pair.addresses[1], PORT, b"who")
+    pair.soon()
+    asked = pair.cms[1].services.next_event()
+    assert asked is not None
+    asked.id.accept(0xABCDE)
     assert pair.run()
     assert pair.names() == NAMES
     packets = []

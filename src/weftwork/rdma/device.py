@@ -121,6 +121,7 @@ class RdmaDevice:
         self.closed: Final = threading.Event()
         self._at_close: Final[dict[object, Callable[[], None]]] = {}
         self._failure: Exception | None = None
+        _open.add(self)
 
     # Memory
 
@@ -189,7 +190,39 @@ class RdmaDevice:
     def destroy_qp(self, qp: RdmaQueuePair) -> None:
         """Forget a queue pair."""
         with self._lock:
+            for group in self.nic.groups.of(qp):
+                self._leave(qp, group)
             self.nic.destroy_qp(qp)
+
+    def attach_mcast(self, qp: RdmaQueuePair, group: bytes) -> None:
+        """Let a queue pair of type UD take the datagrams of a group.
+
+        Parameters
+        ----------
+        qp : any number of queue pairs may be in a group
+        group : IP multicast address, 4 or 16 bytes in network order
+
+        Raises
+        ------
+        UsageError : see `MulticastGroups.attach`; or the port cannot join the group
+        """
+        with self._lock:
+            self._check_open()
+            if self.nic.groups.attach(qp, group):
+                try:
+                    self.port.join(group)
+                except UsageError:
+                    self.nic.groups.detach(qp, group)
+                    raise
+
+    def detach_mcast(self, qp: RdmaQueuePair, group: bytes) -> None:
+        """Take a queue pair out of a group; UsageError if it is not in it."""
+        with self._lock:
+            self._leave(qp, group)
+
+    def _leave(self, qp: RdmaQueuePair, group: bytes) -> None:
+        if self.nic.groups.detach(qp, group):
+            self.port.leave(group)
 
     def modify_qp(self, qp: RdmaQueuePair, state: QpState, attr: QpAttr | None = None) -> None:
         """Take a queue pair to another state; see `RdmaQueuePair.modify`."""
@@ -535,6 +568,25 @@ class RdmaDevice:
                 self._door.close()
             self._give_back()
         self.closed.set()
+
+
+_open: Final[weakref.WeakSet[RdmaDevice]] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """Give up the devices that a process has inherited by a fork.
+
+    The child closes its copies of the sockets without a word to any peer: else the system would go on to deliver
+    packets to them, which nobody reads, after the parent has closed its own.
+    """
+    for device in list(_open):
+        if not device.is_closed:
+            device.is_closed = True
+            device.port.close()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _close_all(*descriptors: int) -> None:

@@ -112,6 +112,7 @@ class NicLimits:
     max_inflight : packets of a queue pair on their way
     max_out_of_order : how far ahead of its turn a packet may be that a queue pair keeps under selective repeat, in PSNs
     max_out_of_order_bytes : of the packets that a queue pair keeps so
+    max_mcast_grp, max_mcast_qp_attach : multicast groups, and queue pairs of one group
     max_cm_id, max_cm_pending : conversations of the connection manager, and those of them that await `accept`
     """
 
@@ -127,6 +128,8 @@ class NicLimits:
     max_inflight: int = 256
     max_out_of_order: int = 256
     max_out_of_order_bytes: int = 1 << 20
+    max_mcast_grp: int = 256
+    max_mcast_qp_attach: int = 64
     max_cm_id: int = 4096
     max_cm_pending: int = 256
 

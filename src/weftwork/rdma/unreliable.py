@@ -3,7 +3,7 @@
 Both are sent once and never acknowledged. A message of UC of which a packet is missing is dropped whole; the receive
 that it has begun serves the next one.
 Source: IBTA vol. 1, 9.8.2 (UC) and 9.8.3 (UD).
-Leaves out: multicast.
+Leaves out: which queue pairs take a multicast datagram, see `multicast`.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.ip import ECN_CE, ECN_ECT0, IPV6_HEADER_BYTES
 from weftwork.wire.lrh import LRH_BYTES, Lrh
 from weftwork.wire.pcap import LINK_INFINIBAND, CapturedPacket
+from weftwork.wire.rdma_ip_cm import PortSpace
 from weftwork.wire.vcrc import VCRC_BYTES, append_vcrc, check_vcrc
 
 if TYPE_CHECKING:
@@ -184,12 +185,19 @@ class InfinibandPort:
         """Descriptor that is readable while packets wait."""
         return self._mailbox.fileno()
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service: they come here anyway."""
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def join(self, group: bytes) -> None:
+        """Refuse: this wire has no multicast."""
+        raise UsageError(f"multicast: found group {group.hex(':')} on native InfiniBand, wanted the wire rocev2")
+
+    def leave(self, group: bytes) -> None:
+        """Receive no more datagrams of a multicast address."""
+
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Return the address itself."""
-        del service_port
+        del service_port, space
         return address
 
     def path_mtu(self, destination: bytes) -> int:

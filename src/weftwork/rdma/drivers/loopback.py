@@ -10,6 +10,7 @@ from weftwork.base.errors import UsageError
 from weftwork.rdma.drivers.mailbox import MOST_WAITING, Mailbox
 from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
+from weftwork.wire.rdma_ip_cm import PortSpace
 
 if TYPE_CHECKING:
     from weftwork.rdma.datagram import Datagram
@@ -22,6 +23,7 @@ class LoopbackWire:
 
     def __init__(self) -> None:
         self.ports: dict[bytes, LoopbackPort] = {}
+        self.groups: dict[bytes, dict[LoopbackPort, None]] = {}  # by multicast address
 
     def open(self, address: str) -> LoopbackPort:
         """Open a port; UsageError for a used address."""
@@ -61,25 +63,41 @@ class LoopbackPort:
         """Descriptor that is readable while datagrams wait."""
         return self._mailbox.fileno()
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service: they come here anyway."""
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def join(self, group: bytes) -> None:
+        """Receive the datagrams of a multicast address."""
+        self._wire.groups.setdefault(group, {})[self] = None
+
+    def leave(self, group: bytes) -> None:
+        """Receive them no more."""
+        members = self._wire.groups.get(group, {})
+        members.pop(self, None)
+        if not members:
+            self._wire.groups.pop(group, None)
+
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Return the address itself."""
-        del service_port
+        del service_port, space
         return address
 
     def send(self, datagram: Datagram) -> None:
         """Hand a copy to the destination port, or lose it.
 
-        It is lost without such a port, or if too many wait.
+        It is lost without such a port, or if too many wait. Every port that has joined a multicast address gets one.
         """
+        copy = datagram._replace(parts=(b"".join(datagram.parts),))
+        for member in tuple(self._wire.groups.get(datagram.destination, ())):
+            member.take(copy)
+        if ipaddress.ip_address(datagram.destination).is_multicast:
+            return
         to = self._wire.ports.get(datagram.destination)
         if to is None:
             self.counters["send_refused"] += 1
             self.last_error = f"to {ipaddress.ip_address(datagram.destination)}: no port of this wire"
         else:
-            to.take(datagram._replace(parts=(b"".join(datagram.parts),)))
+            to.take(copy)
 
     def take(self, datagram: Datagram) -> None:
         """Append a datagram to the waiting datagrams."""
@@ -98,4 +116,6 @@ class LoopbackPort:
     def close(self) -> None:
         """Take the port off the wire."""
         self._wire.ports.pop(self.address, None)
+        for group in tuple(self._wire.groups):
+            self.leave(group)
         self._mailbox.close()

@@ -1,7 +1,7 @@
 """Slots of the processes that share an address.
 
 Each process takes a slot, 0 to 255, and gives it to the numbers of its queue pairs and communication IDs as their top
-eight bits. So a packet tells the process that it is for; a request for a connection tells it by its service. Slots and
+eight bits. So a packet tells the process that it is for; a request tells it by its service. Slots and
 services are sockets of the Unix domain with abstract names, which the system frees when a process ends.
 Source: unix(7) (abstract names, SCM_CREDENTIALS); the fields of a message as in ``weftwork.wire.cm``.
 Leaves out: how packets come to their process, see `steering` and `ethernet`.
@@ -14,9 +14,10 @@ import socket
 from typing import Final, NamedTuple
 
 from weftwork.base.errors import UsageError
-from weftwork.wire.cm import CmRequest
+from weftwork.wire.cm import CmRequest, CmServiceReply, CmServiceRequest
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
+from weftwork.wire.rdma_ip_cm import PortSpace, port_of_service, service_of_port
 
 __all__ = ["SLOTS", "Addressee", "ProcessSlot", "addressee"]
 
@@ -24,10 +25,12 @@ SLOTS: Final = 256  # the top eight bits of a queue pair number
 # Behind BTH and DETH (8 bytes) of a management datagram: attribute, then the fields that all messages of the CM have.
 _MAD_AT: Final = BTH_BYTES + 8
 _ATTRIBUTE: Final = slice(_MAD_AT + 16, _MAD_AT + 18)
-_REMOTE_ID: Final = slice(_MAD_AT + 28, _MAD_AT + 32)
-_SERVICE_PORT: Final = slice(_MAD_AT + 38, _MAD_AT + 40)  # the low 16 bits of the service ID, as rdma_cm uses it
+_REQUEST_ID: Final = _MAD_AT + 24  # top byte; of a SIDR_REP the only ID
+_REMOTE_ID: Final = _MAD_AT + 28  # top byte
+_SERVICE: Final = slice(_MAD_AT + 32, _MAD_AT + 40)  # of a REQ and of a SIDR_REQ
 _SHORTEST: Final = _MAD_AT + 40
-_REQUEST: Final = CmRequest.ATTRIBUTE.to_bytes(2, "big")
+_REQUESTS: Final = frozenset(kind.ATTRIBUTE.to_bytes(2, "big") for kind in (CmRequest, CmServiceRequest))
+_SERVICE_REPLY: Final = CmServiceReply.ATTRIBUTE.to_bytes(2, "big")
 
 
 class Addressee(NamedTuple):
@@ -36,11 +39,11 @@ class Addressee(NamedTuple):
     Parameters
     ----------
     slot : of the receiver; None where the packet names none
-    service_port : of a request for a connection, whose receiver is who listens there; None of other packets
+    service : of a request, whose receiver is who listens for this service ID; None of other packets
     """
 
     slot: int | None
-    service_port: int | None = None
+    service: int | None = None
 
 
 def addressee(payload: bytes | memoryview) -> Addressee:
@@ -49,9 +52,16 @@ def addressee(payload: bytes | memoryview) -> Addressee:
         return Addressee(payload[5])
     if len(payload) < _SHORTEST:
         return Addressee(None)
-    if payload[_ATTRIBUTE] == _REQUEST:
-        return Addressee(None, int.from_bytes(payload[_SERVICE_PORT], "big"))
-    return Addressee(payload[_REMOTE_ID][0])
+    attribute = bytes(payload[_ATTRIBUTE])
+    if attribute in _REQUESTS:
+        return Addressee(None, int.from_bytes(payload[_SERVICE], "big"))
+    return Addressee(payload[_REQUEST_ID if attribute == _SERVICE_REPLY else _REMOTE_ID])
+
+
+def _listener(service: int) -> str:
+    """Name of the socket of the process that listens for a service."""
+    port = port_of_service(service)
+    return f"listen/{port}" if port is not None else f"listen/{service:#x}"
 
 
 class ProcessSlot:
@@ -96,12 +106,18 @@ class ProcessSlot:
         self.doors.append(door)
         return door
 
-    def listen(self, service_port: int) -> socket.socket:
-        """Register a service, and return its door; UsageError if another process has it."""
-        door = self._open_door(f"listen/{service_port}")
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> socket.socket | None:
+        """Register a service, and return its door; UsageError if another process has it.
+
+        None if this process has it, since the door stays open until `close`.
+        """
+        service = service_of_port(service_port, space)
+        if service in self._listens:
+            return None
+        door = self._open_door(_listener(service))
         if door is None:
             raise UsageError(f"port: found {service_port}, on which another process listens")
-        self._listens.add(service_port)
+        self._listens.add(service)
         return door
 
     def owner(self, payload: bytes | memoryview) -> str | None:
@@ -114,8 +130,8 @@ class ProcessSlot:
         payload : from BTH on, at least BTH
         """
         to = addressee(payload)
-        if to.service_port is not None:
-            return None if to.service_port in self._listens else f"{self._prefix}listen/{to.service_port}"
+        if to.service is not None:
+            return None if to.service in self._listens else f"{self._prefix}{_listener(to.service)}"
         return None if to.slot in {None, self.number} else f"{self._prefix}{to.slot}"
 
     def is_there(self, name: str) -> bool:

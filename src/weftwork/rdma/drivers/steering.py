@@ -3,7 +3,8 @@
 They share an address. Each process takes a slot, see `slots`, so that the system itself can choose the socket: a
 filter of two words on the destination queue pair. The system counts sockets and not slots, and closes the gap when a
 process ends; a datagram that comes to the wrong process is handed on by a socket of the Unix domain. The same hand-over
-brings messages of connection management to the process that listens.
+brings messages of connection management to the process that listens. A multicast datagram comes to every process that
+has joined its group.
 Source: socket(7) (SO_REUSEPORT, SO_ATTACH_REUSEPORT_CBPF), unix(7) (SCM_CREDENTIALS).
 Leaves out: processes of different users, which the system keeps apart, and so do we.
 """
@@ -17,15 +18,19 @@ from struct import Struct
 from typing import Final
 
 from weftwork.rdma.datagram import Datagram
+from weftwork.rdma.drivers.group_sockets import open_group
 from weftwork.rdma.drivers.raw import attach_filter
 from weftwork.rdma.drivers.slots import ProcessSlot
 from weftwork.rdma.drivers.udp import UdpPort, parse_address
 from weftwork.wire.ib import BTH_BYTES
+from weftwork.wire.mad import GENERAL_SERVICES_QP
+from weftwork.wire.rdma_ip_cm import PortSpace
 
 __all__ = ["SharedUdpPort"]
 
 _SO_ATTACH_REUSEPORT_CBPF: Final = 51  # Linux include/uapi/asm-generic/socket.h
 _STEER: Final = ((0x30, 0, 0, 5), (0x16, 0, 0, 0))  # ldb [5]: top byte of the queue pair in BTH; ret A
+_TO_GENERAL_SERVICES: Final = GENERAL_SERVICES_QP.to_bytes(3, "big")
 _ENVELOPE: Final = Struct("=16sBHBBH")  # source and its size, source port, ECN, DSCP, bytes of a segment
 _CREDENTIALS: Final = Struct("=iII")  # struct ucred: pid, uid, gid
 
@@ -45,6 +50,7 @@ class SharedUdpPort(UdpPort):
     def __init__(self, address: str, *, offload: bool = True) -> None:
         self._process: Final = ProcessSlot(str(parse_address(address)))  # one name for all ways to write it
         self._events: Final = select.epoll()
+        self._groups: Final[dict[bytes, socket.socket]] = {}
         self._packet: Final = bytearray(1 << 16)
         self._out: Final = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
@@ -61,9 +67,23 @@ class SharedUdpPort(UdpPort):
         """Top eight bits of the numbers of this process."""
         return self._process.number
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service; UsageError if another process listens."""
-        self._events.register(self._process.listen(service_port), select.EPOLLIN)
+        door = self._process.listen(service_port, space)
+        if door is not None:
+            self._events.register(door, select.EPOLLIN)
+
+    def join(self, group: bytes) -> None:
+        """Receive the datagrams of a multicast address, besides other processes; UsageError if refused."""
+        if group not in self._groups:
+            self._groups[group] = open_group(self._destination(group), self._destination(self.address))
+            self._events.register(self._groups[group], select.EPOLLIN)
+
+    def leave(self, group: bytes) -> None:
+        """Receive them no more."""
+        if group in self._groups:
+            self._events.unregister(self._groups[group])
+            self._groups.pop(group).close()
 
     def fileno(self) -> int:
         """Descriptor that is readable when datagrams have arrived.
@@ -72,14 +92,27 @@ class SharedUdpPort(UdpPort):
         """
         return self._events.fileno()
 
+    def send(self, datagram: Datagram) -> None:
+        """Send a packet or a train.
+
+        A management datagram to another process of this address goes to it at once. By UDP it would come to the socket
+        of slot 0, whose process may end before it hands the datagram on, as the sender of a last message does.
+        """
+        if datagram.destination == self.address and datagram.parts[0][5:8] == _TO_GENERAL_SERVICES:
+            datagram = datagram._replace(parts=(datagram.payload(),))
+            name = self._process.owner(datagram.parts[0])
+            if name is not None and self._hand_on(datagram, name):
+                return
+        super().send(datagram)
+
     def receive(self) -> Datagram | None:
         """Take a datagram for this process; others are handed on."""
         while True:
             datagram = super().receive()
             if datagram is None:
-                return self._receive_handed_on()
+                return self._receive_handed_on() or self._receive_multicast()
             payload = datagram.parts[0]
-            if len(payload) < BTH_BYTES or (payload[5] == self._process.number and payload[5:8] != b"\0\0\1"):
+            if len(payload) < BTH_BYTES or (payload[5] == self.slot and payload[5:8] != _TO_GENERAL_SERVICES):
                 return datagram
             name = self._process.owner(payload)
             if name is None or not self._hand_on(datagram, name):
@@ -126,6 +159,13 @@ class SharedUdpPort(UdpPort):
                 )
         return None
 
+    def _receive_multicast(self) -> Datagram | None:
+        for group, receiver in self._groups.items():
+            datagram = self._receive_from(receiver, group)
+            if datagram is not None:
+                return datagram
+        return None
+
     def close(self) -> None:
         """Close all sockets, and free the slot."""
         super().close()
@@ -134,4 +174,7 @@ class SharedUdpPort(UdpPort):
     def _close_doors(self) -> None:
         self._out.close()
         self._process.close()
+        for receiver in self._groups.values():
+            receiver.close()
+        self._groups.clear()
         self._events.close()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.rdma.datagram import Datagram, IcrcStates, UdpFlow
-from weftwork.rdma.peer.packet_words import NAKS, REQUESTS, words_of
+from weftwork.rdma.datagram import Datagram, IcrcStates, PacketFlow
+from weftwork.rdma.peer.packet_words import NAKS, PACKETS, REQUESTS, words_of
 from weftwork.rdma.verbs import ATOMIC_BYTES
 from weftwork.wire.credits import NO_CREDIT_COUNT
 from weftwork.wire.extended import Aeth, AethKind, AtomicEth, Feth, FlushPlacement, Ieth, ImmediateData, Reth
@@ -43,6 +43,7 @@ class SeenPacket:
     psn : counted from the first PSN of the requester; None of a CNP or of a packet that cannot be read
     psn_on_wire : 24 bits
     payload_bytes : of a message
+    rule : what a rule did to a packet of the end, or ``refused`` behind a refusal; empty where the peer's NIC got it
     """
 
     at_ps: int
@@ -51,6 +52,12 @@ class SeenPacket:
     psn: int | None
     psn_on_wire: int
     payload_bytes: int
+    rule: str = ""
+
+    @property
+    def name(self) -> str:
+        """The word that says most."""
+        return max(self.words, key=PACKETS.index)
 
 
 def see(datagram: Datagram, sender: str, first_psns: dict[str, int], now_ps: int) -> SeenPacket:
@@ -165,7 +172,7 @@ class PeerForger:
 
     def _from_end(self, datagram: Datagram, made: Datagram) -> Datagram:
         """Give a changed packet of the end its way back."""
-        flow = UdpFlow(datagram.source, datagram.destination, datagram.source_port, self._states)
+        flow = PacketFlow(datagram.source, datagram.destination, datagram.source_port, self._states)
         return flow.close(bytes(made.payload())[:-ICRC_BYTES])._replace(ecn=datagram.ecn)
 
     def _usual_bytes(self, opcode: int) -> int:
@@ -234,4 +241,4 @@ class PeerForger:
         return header._replace(virtual_address=addr, remote_key=rkey)
 
     def _seal(self, packet: bytes, source: bytes) -> Datagram:
-        return UdpFlow(source, self._end, self._source_port, self._states).close(packet)
+        return PacketFlow(source, self._end, self._source_port, self._states).close(packet)

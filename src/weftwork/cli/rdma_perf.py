@@ -131,8 +131,8 @@ def perf(plan: PerfPlan, *, client: str | None, port: int, source: str | None, w
             port = stack.enter_context(own_server(address, port, wire))
         start = f"weftwork rdma perf {plan.verb} --server --address {address} --port {port}"
         remedy = f"Start on the machine with this address: {start}"
-        connection = stack.enter_context(meet(address, port, MAGIC, remedy=remedy, source=source, wire=wire))
-        end = PerfClient(connection, plan)
+        connection, another = stack.enter_context(meet(address, port, MAGIC, remedy=remedy, source=source, wire=wire))
+        end = PerfClient(connection, plan, another)
         if not style.as_json:
             _print_head(plan, end.lanes, connection.remote_address, style)
         for size in plan.sizes:
@@ -182,7 +182,7 @@ def perf_server(
             connection = door.next_request()
             peer = connection.remote_address
             try:
-                server = PerfServer(connection, wanted)
+                server = PerfServer(connection, wanted, door.next_request)
                 server.serve()
                 connection.closed.wait()
             except PeerError as error:

@@ -68,7 +68,7 @@ def ping(
     host = host_address(address)
     remedy = f"Start on the machine with this address: weftwork rdma ping --server --address {host} --port {port}"
     with ExitStack() as stack:
-        connection = stack.enter_context(meet(host, port, b"", remedy=remedy, source=source, wire=wire))
+        connection, _ = stack.enter_context(meet(host, port, b"", remedy=remedy, source=source, wire=wire))
         trips_ms: list[float] = []
         why = _ping_all(connection, trips_ms, count, size_bytes, interval_s, is_quiet=as_json)
     sent = len(trips_ms) + (why is not None)

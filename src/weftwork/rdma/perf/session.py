@@ -22,6 +22,7 @@ from weftwork.rdma.perf.operation import PerfVerb
 from weftwork.rdma.perf.ping_pong import PingPong
 from weftwork.rdma.perf.plan import PerfPlan, disagreements, mistakes_of
 from weftwork.rdma.perf.streams import MessageStream
+from weftwork.rdma.verbs import QpType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -241,9 +242,9 @@ class PerfServer:
                 _streamed(stream, plan, size_bytes, letters, lambda _: None)
                 letters.expect("done")
                 continue
-            stream.take_until(lambda: letters.has_arrived)
-            letters.expect("done")
+            _take_rest(stream, plan, letters)
             letters.send({"done": {"cpu_share": effort.share(), "received": stream.received}})
+            letters.expect("done")
         self.lanes.close()
 
 
@@ -260,12 +261,22 @@ def _streamed(
     stream.send_all(tell)
     share = effort.share()
     figures = bandwidth_figures(size_bytes, stream.posts, stream.completions, with_peak=not plan.duration_s)
+    letters.send({"sent": figures.messages})
     if plan.bidirectional:
-        letters.send({"sent": True})
-        stream.take_until(lambda: letters.has_arrived)
-        letters.expect("sent")
+        _take_rest(stream, plan, letters)
     letters.send({"done": {"cpu_share": share, "received": stream.received, "figures": asdict(figures)}})
     return figures, share
+
+
+def _take_rest(stream: MessageStream, plan: PerfPlan, letters: Letters) -> None:
+    """Take what the peer sends, until it has said how many messages that is.
+
+    On some wires a SEND is complete before it has arrived: a reliable service brings the rest.
+    """
+    stream.take_until(lambda: letters.has_arrived)
+    sent = int(letters.expect("sent"))
+    if plan.verb is PerfVerb.SEND and plan.qp_type is QpType.RC:
+        stream.take_until(lambda: stream.received >= sent)
 
 
 def _decoded(letter: object) -> BandwidthFigures:

@@ -29,8 +29,10 @@ def temporary_beside(path: Path, name: str = "") -> Path:
     return path.parent / f".{name or 'weftwork'}-{secrets.token_hex(4)}.unfinished"
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file in UTF-8 completely, or leave the old file as it was.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file completely, or leave the old file as it was.
+
+    Text is written in UTF-8.
 
     A link stays one and its target is replaced. What is no file, such as ``/dev/stdout``, is written as it is.
 
@@ -43,11 +45,18 @@ def write_whole(path: Path, text: str) -> None:
     except FileNotFoundError:
         mode = None
     if mode is not None and not stat.S_ISREG(mode):
-        path.write_text(text, encoding="utf-8")
+        _write(path, content)
         return
     target = Path(os.path.realpath(path))
     with unfinished(temporary_beside(target)) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        _write(temporary, content)
         if mode is not None:
             temporary.chmod(stat.S_IMODE(mode))
         temporary.replace(target)
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    if isinstance(content, str):
+        path.write_text(content, encoding="utf-8")
+    else:
+        path.write_bytes(content)

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from weftwork.cli.options import Json
+from weftwork.cli.options import Json, NoUserCode, Settings
 
 __all__ = ["rdma"]
+
+_TRUST = "The programs run with all your rights, as if you started them yourself."
 
 rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Use RDMA in software, and explain its packets.")
 
@@ -26,3 +28,44 @@ def _rdma_decode(
     from weftwork.cli.rdma_decode import decode
 
     decode(file, limit=limit, is_noted=is_noted, as_json=as_json)
+
+
+@rdma.command("simulate", epilog=_TRUST)
+def _rdma_simulate(  # noqa: PLR0913 - the options, all by name
+    *,
+    file: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario or fabric, a YAML file.")],
+    programs: Annotated[
+        list[str],
+        typer.Argument(metavar="PROGRAM...", help="HOST:FILE of each program, with its arguments in quotes."),
+    ],
+    runs_job: Annotated[
+        bool, typer.Option("--traffic", help="Run the traffic of the scenario as well, between other hosts.")
+    ] = False,
+    addresses: Annotated[
+        list[str] | None,
+        typer.Option("--address", metavar="IP=HOST", help="Host that a program means by an address; may be repeated."),
+    ] = None,
+    capture: Annotated[Path | None, typer.Option(help="Write the packets of a host as pcapng.")] = None,
+    capture_host: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="HOST", help="Host to capture at; by default the first program's."),
+    ] = None,
+    settings: Settings = None,
+    no_user_code: NoUserCode = False,
+    as_json: Json = False,
+) -> None:
+    """Run RDMA programs unchanged on a simulated fabric, in virtual time."""
+    from weftwork.cli.rdma_simulate import simulate
+
+    code = simulate(
+        file,
+        programs=programs,
+        runs_job=runs_job,
+        addresses=addresses,
+        capture=capture,
+        capture_host=capture_host,
+        settings=settings,
+        user_code=not no_user_code,
+        as_json=as_json,
+    )
+    raise typer.Exit(code)

@@ -17,16 +17,12 @@ import weakref
 from typing import TYPE_CHECKING, Final, Self
 
 from weftwork.base.errors import UsageError, WeftworkError
-from weftwork.policies.load import load
 from weftwork.rdma.completion import CompletionChannel
-from weftwork.rdma.drivers.driver import NicDriver
-from weftwork.rdma.drivers.raw import RawPort
-from weftwork.rdma.drivers.steering import SharedUdpPort
-from weftwork.rdma.nic import RdmaNic
-from weftwork.rdma.psn_order import PATH_MTUS_BYTES
-from weftwork.rdma.queue_pair import EventType, NicLimits
+from weftwork.rdma.drivers.rocev2 import over_port
+from weftwork.rdma.queue_pair import EventType
 from weftwork.rdma.turns import FairLock
 from weftwork.rdma.verbs import AccessFlags, QpState
+from weftwork.rdma.wires import WireOptions, open_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +30,11 @@ if TYPE_CHECKING:
 
     from weftwork.policies.load import LoadedPolicy
     from weftwork.rdma.completion import CompletionQueue
+    from weftwork.rdma.device_parts import Conversations, PacketMover, VirtualTime, WirePort
     from weftwork.rdma.drivers.port import DatagramPort
     from weftwork.rdma.memory import MemoryRegion, MemoryWindow, ProtectionDomain, WritableBuffer
-    from weftwork.rdma.queue_pair import AsyncEvent, RdmaQueuePair
+    from weftwork.rdma.nic import RdmaNic
+    from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
     from weftwork.rdma.receive_queue import RecvQueue
     from weftwork.rdma.verbs import QpAttr, QpType, RecvWr, SendWr, Wc
 
@@ -46,9 +44,6 @@ _LOCAL: Final = AccessFlags.LOCAL_WRITE
 _LONGEST_WAIT_S: Final = 3600.0  # chosen: a bound that select(2) takes
 _GRACE_S: Final = 0.001  # chosen: a thread that waits again and again is not disturbed by that of the device
 _SPIN_S: Final = 0.0003  # chosen: a way there and back between two such NICs; then a thread that waits sleeps
-_MOST_INFLIGHT: Final = 512  # chosen: 2 MiB, twice what two ends need on one machine
-_FEWEST_INFLIGHT: Final = 16  # chosen: a train of packets of 4,096 bytes
-_HELD_BESIDE_BYTES: Final = 2048  # chosen: half as much again, since the system counts its own bytes (skb->truesize)
 _STEPS_OF_A_TURN: Final = 32  # chosen: then other work of the loop of asyncio has its turn
 
 
@@ -58,6 +53,7 @@ class RdmaDevice:
     Parameters
     ----------
     address : loopback unless told otherwise: nobody outside this machine can send to it
+    wire : how packets reach the peer, one of ``weftwork.rdma.wires.WIRES``
     port : another port than the UDP port of the address, such as one of a wire in memory
     checks_identification : receive by a raw socket, so that every bit that the ICRC covers is checked (see ``raw``)
     offload : let the system cut and join packets (UDP_SEGMENT, UDP_GRO)
@@ -81,6 +77,7 @@ class RdmaDevice:
         self,
         address: str = "127.0.0.1",
         *,
+        wire: str = "rocev2",
         port: DatagramPort | None = None,
         checks_identification: bool = False,
         offload: bool = True,
@@ -88,20 +85,19 @@ class RdmaDevice:
         congestion_control: LoadedPolicy | str | None = None,
         line_rate_bps: int = 100_000_000_000,
     ) -> None:
-        if isinstance(congestion_control, str):
-            congestion_control = load("congestion_control", congestion_control)
-        if port is None:
-            port = RawPort(address) if checks_identification else SharedUdpPort(address, offload=offload)
-        self.port: Final = port
-        self.nic: Final = RdmaNic(
-            port.address,
-            limits=limits if limits is not None else NicLimits(max_inflight=_inflight(port)),
+        options = WireOptions(
+            checks_identification=checks_identification,
+            offload=offload,
+            limits=limits,
             congestion_control=congestion_control,
             line_rate_bps=line_rate_bps,
-            makes_trains=port.makes_trains,
-            number_prefix=port.slot if isinstance(port, SharedUdpPort) else None,
         )
-        self._driver: Final = NicDriver(self.nic, port)
+        opened = open_wire(wire, address, options) if port is None else over_port(port, options)
+        self.port: Final[WirePort] = opened.port
+        self.nic: Final[RdmaNic] = opened.nic
+        self._driver: Final[PacketMover] = opened.mover
+        self._time: Final[VirtualTime | None] = opened.time
+        self._make_manager: Final = opened.make_manager
         self._lock: Final = FairLock()
         self._channel: Final = CompletionChannel()
         self._handlers: Final[dict[CompletionQueue, Callable[[], None]]] = {}
@@ -226,6 +222,8 @@ class RdmaDevice:
 
         Without a thread or a loop, packets move first.
         """
+        if self._time is not None and not len(cq):
+            self._time.poll(self._looks(lambda: len(cq) > 0))
         with self._lock:
             if self._thread is None and self._loop is None and not len(cq):
                 self._step()
@@ -270,6 +268,10 @@ class RdmaDevice:
     def after_step(self, handler: Callable[[], None]) -> None:
         """Register a function that runs after packets have moved."""
         self._after.append(handler)
+
+    def make_manager(self) -> Conversations:
+        """Make the connection manager of this device; UsageError for a second one."""
+        return self._make_manager()
 
     @property
     def lock(self) -> FairLock:
@@ -349,6 +351,8 @@ class RdmaDevice:
             self._check_open()
             self._waiters += 1
         try:
+            if self._time is not None:
+                return self._time.wait(self._looks(until), timeout_s)
             return self._attend(until, end_s)
         finally:
             with self._lock:
@@ -356,6 +360,20 @@ class RdmaDevice:
                 self._attended_until_s = time.monotonic() + _GRACE_S
                 if self.is_closed and not self._waiters:
                     self._left.set()
+
+    def _looks(self, until: Callable[[], bool]) -> Callable[[], bool]:
+        """A condition that first calls the registered functions, for virtual time."""
+
+        def holds() -> bool:
+            with self._lock:
+                if not self.is_closed:
+                    self._step()
+                if until():
+                    return True
+                self._check_open()
+            return False
+
+        return holds
 
     def _attend(self, until: Callable[[], bool], end_s: float | None) -> bool:
         """Move packets in this thread, while the device's thread rests."""
@@ -421,6 +439,8 @@ class RdmaDevice:
 
     def __enter__(self) -> Self:
         self._check_idle()
+        if self._time is not None:
+            return self  # packets move while time passes
         self._thread = threading.Thread(target=self._run, name="weftwork-rdma", daemon=True)
         self._thread.start()
         return self
@@ -501,15 +521,6 @@ class RdmaDevice:
             self.port.close()
             self._give_back()
         self.closed.set()
-
-
-def _inflight(port: DatagramPort) -> int:
-    """Packets in flight of a queue pair that a receive buffer holds.
-
-    The buffer of the peer is taken as large as ours.
-    """
-    held = port.receive_buffer_bytes // (max(PATH_MTUS_BYTES) + _HELD_BESIDE_BYTES)
-    return max(_FEWEST_INFLIGHT, min(_MOST_INFLIGHT, held))
 
 
 def _close_all(*descriptors: int) -> None:

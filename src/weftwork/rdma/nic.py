@@ -84,6 +84,7 @@ class RdmaNic:
     ----------
     memory : regions and windows
     counters : packets dropped before they reached a queue pair, by reason
+    ended_counters : of queue pairs that were destroyed, summed by name
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class RdmaNic:
         self._random: Final = random if random is not None else randomness.SystemRandom()
         self.memory = MemoryTable(self._random, self.limits.max_mr)
         self.counters: Counter[str] = Counter()
+        self.ended_counters: Counter[str] = Counter()
         self._congestion_control: Final = congestion_control
         self._line_rate_bps: Final = line_rate_bps
         self._qps: dict[int, NicEnd] = {}
@@ -190,7 +192,8 @@ class RdmaNic:
 
     def destroy_qp(self, qp: RdmaQueuePair) -> None:
         """Forget a queue pair; its completions stay."""
-        self._qps.pop(qp.qp_num, None)
+        if self._qps.pop(qp.qp_num, None) is not None:
+            self.ended_counters.update(qp.counters)
         self._ready.pop(qp, None)
         self._armed.pop(qp.qp_num, None)
         qp.state = QpState.RESET
@@ -200,6 +203,10 @@ class RdmaNic:
         if end.qp_num in self._qps:
             raise UsageError(f"qp_num: found {end.qp_num}, which has an owner on this NIC")
         self._qps[end.qp_num] = end
+
+    def ends(self) -> tuple[NicEnd, ...]:
+        """Queue pairs and other receivers, in the order in which they were made."""
+        return tuple(self._qps.values())
 
     def random_psn(self) -> int:
         """Draw a first PSN."""

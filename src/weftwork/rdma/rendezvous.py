@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final, Self
 from weftwork.base.errors import PeerError, UsageError
 from weftwork.rdma.cm_records import CmEventType, ConnParam
 from weftwork.rdma.connection import PEER_MAY, RdmaConnection
-from weftwork.rdma.connection_manager import ConnectionManager
 from weftwork.rdma.device import RdmaDevice
-from weftwork.rdma.drivers.steering import SharedUdpPort
-from weftwork.rdma.drivers.udp import address_towards, parse_address
+from weftwork.rdma.drivers.udp import parse_address
+from weftwork.rdma.wires import source_towards
 from weftwork.rdma.work import Work
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Rendezvous:
     def __init__(self, device: RdmaDevice) -> None:
         self.device: Final = device
         with device.lock:
-            self._manager: Final = ConnectionManager(device.nic, path_mtu=device.port.path_mtu)
+            self._manager: Final = device.make_manager()
             device.after_step(self._dispatch)
             device.on_close(self, self._close)
         self._connections: Final[dict[CmId, RdmaConnection]] = {}
@@ -55,8 +54,7 @@ class Rendezvous:
         """
         with self.device.lock:
             self._manager.listen(port, backlog)
-            if isinstance(self.device.port, SharedUdpPort):
-                self.device.port.listen(port)
+            self.device.port.listen(port)
             self._requests[port] = deque()
             self._waiting[port] = deque()
 
@@ -93,7 +91,7 @@ class Rendezvous:
         -------
         the connection, when it is established; PeerError where it is refused or nobody answers
         """
-        packed = parse_address(address).packed
+        packed = self.device.port.resolve(parse_address(address).packed, port)
         param = ConnParam(private_data=private_data, qp_access_flags=PEER_MAY, selective_repeat=selective_repeat)
         with self.device.lock:
             made = RdmaConnection(self.device, packed)
@@ -247,16 +245,17 @@ class RdmaConnector:
             self._device.close()
 
 
-def listen(address: str, port: int, *, backlog: int = _BACKLOG) -> RdmaListener:
+def listen(address: str, port: int, *, backlog: int = _BACKLOG, wire: str = "rocev2") -> RdmaListener:
     """Accept connections: ``with`` or ``async with`` opens the port.
 
     Parameters
     ----------
     address : of this machine
-    port : 1 to 65,535, of requests; packets come to UDP port 4791
+    port : 1 to 65,535, of requests; packets of RoCEv2 come to UDP port 4791
     backlog : requests that may wait
+    wire : how packets reach the peer, one of ``weftwork.rdma.wires.WIRES``
     """
-    return RdmaListener(RdmaDevice(address), port, backlog)
+    return RdmaListener(RdmaDevice(address, wire=wire), port, backlog)
 
 
 def connect(
@@ -266,6 +265,7 @@ def connect(
     *,
     source: str | None = None,
     selective_repeat: bool = False,
+    wire: str = "rocev2",
 ) -> RdmaConnector:
     """Connect to a peer: ``with`` or ``async with`` gives the `RdmaConnection`.
 
@@ -275,9 +275,10 @@ def connect(
     private_data : for the peer, at most 56 bytes
     source : address of this machine to connect from; None takes the one from which the system would send
     selective_repeat : repeat lost packets alone, where the peer wants so too
+    wire : how packets reach the peer, as that of the listener
     """
     return RdmaConnector(
-        RdmaDevice(source if source is not None else address_towards(address)),
+        RdmaDevice(source if source is not None else source_towards(address), wire=wire),
         address,
         port,
         private_data,

@@ -5,7 +5,7 @@ that it has on Ethernet. It passes the ports, queues and switches of the engine,
 switches tell CNPs by their opcode and send them in the control class; all else takes the data class. The core of the
 NIC is used as it is, by its five calls.
 Source: `docs/models/packet-engine.md` (ports, switches, links), `docs/models/rdma-nic.md` (the five calls).
-Leaves out: the host interface (PCIe) and the processor of a host, DSCP, and the scenario's own job, which does not run.
+Leaves out: the host interface (PCIe) and the processor of a host, DSCP, and by default the scenario's own job.
 A CNP waits behind a data packet of its own NIC that is paused, and of several timeouts in one pause the first counts.
 """
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from weftwork.engine.reference.port import Port
     from weftwork.rdma.datagram import Datagram
     from weftwork.rdma.queue_pair import NicLimits
+    from weftwork.spec.transport import Transport
 
 __all__ = ["RdmaFabric", "SimulatedNic"]
 
@@ -222,7 +223,8 @@ class RdmaFabric:
 
     Parameters
     ----------
-    engine_input : fabric, transport and policies, as ``prepare(scenario).engine_input`` has them; its job does not run
+    engine_input : fabric, transport and policies, as ``prepare(scenario).engine_input`` has them
+    runs_job : the job of the scenario runs as well, beside the software NICs and on other hosts
 
     Attributes
     ----------
@@ -234,17 +236,23 @@ class RdmaFabric:
     UsageError : switches would write into packets or cut them, which RoCEv2 has no bytes for
     """
 
-    def __init__(self, engine_input: PacketInput) -> None:
+    def __init__(self, engine_input: PacketInput, *, runs_job: bool = False) -> None:
         transport = engine_input.transport
         if engine_input.has_telemetry or engine_input.has_path_load or transport.trim_bytes:
             raise UsageError("engine_input: found telemetry, path load or trimming; wanted switches that only mark")
-        self.simulation: Final = Simulation(replace(engine_input, streams=engine_input.streams[:0]))
+        idle = replace(engine_input, streams=engine_input.streams[:0])
+        self.simulation: Final = Simulation(engine_input if runs_job else idle)
         priorities = engine_input.class_priority.tolist()
         self.data_class: Final[int] = priorities.index(transport.data_priority)
         self.control_class: Final = engine_input.control_class
         self._input: Final = engine_input
         self._hosts: dict[int, _RdmaHost] = {}  # by port
         self._ports: dict[bytes, int] = {}  # by address
+
+    @property
+    def transport(self) -> Transport:
+        """Sizes of packets, and what protects them."""
+        return self._input.transport
 
     @property
     def now_ps(self) -> int:
@@ -276,7 +284,7 @@ class RdmaFabric:
         port = self._port(host, nic_port)
         control = self._input.congestion_control
         nic = RdmaNic(
-            IPv4Address(address(port.id)).packed,
+            self.address_of(host, nic_port),
             random=random if random is not None else Random(self._input.seed << 32 | port.id),
             limits=limits,
             congestion_control=None if control.name == "none" else control,
@@ -346,6 +354,29 @@ class RdmaFabric:
         if name not in names:
             raise UsageError(f"name: found {name!r}, wanted one of {', '.join(names)}")
         return sum(port.counts[name] for port in self.simulation.ports)
+
+    def wake(self, address: bytes) -> None:
+        """Ask the NIC at an address for packets, since something was posted."""
+        self._hosts[self._ports[address]].start()
+
+    def later(self, address: bytes, action: Callable[[], None]) -> None:
+        """Call a function at the present instant, behind the event that is handled.
+
+        Parameters
+        ----------
+        address : of the NIC whose agenda it is
+        action : what is called
+        """
+        identity = (Agenda.DELIVERY, self._ports[address])
+        self.simulation.clock.at(self.now_ps, Phase.AGENDA, identity, action)
+
+    def rate_bps(self, host: int, nic_port: int = 0) -> int:
+        """Rate of a port of a host."""
+        return self._port(host, nic_port).rate_bps
+
+    def address_of(self, host: int, nic_port: int = 0) -> bytes:
+        """Address of a port of a host: 10.0.0.0 plus the id of the port."""
+        return IPv4Address(address(self._port(host, nic_port).id)).packed
 
     def port_of(self, address: bytes) -> int | None:
         """Id of the port whose NIC has an address, or None."""

@@ -62,6 +62,14 @@ class LoopbackPort:
         """Descriptor that is readable while datagrams wait."""
         return self._bell
 
+    def listen(self, service_port: int) -> None:
+        """Receive requests for a service: they come here anyway."""
+
+    def resolve(self, address: bytes, service_port: int) -> bytes:
+        """Return the address itself."""
+        del service_port
+        return address
+
     def send(self, datagram: Datagram) -> None:
         """Hand a copy to the destination port, or lose it.
 

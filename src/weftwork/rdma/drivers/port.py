@@ -1,39 +1,30 @@
-"""The interface of every driver: a port for datagrams."""
+"""The interface of every driver for datagrams: a port of a machine, or of a wire in memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-if TYPE_CHECKING:
-    from collections import Counter
+from weftwork.rdma.device_parts import WirePort
 
+if TYPE_CHECKING:
     from weftwork.rdma.datagram import Datagram
 
 __all__ = ["DatagramPort"]
 
 
-class DatagramPort(Protocol):
-    """A port of a machine, or of a wire in memory.
+class DatagramPort(WirePort, Protocol):
+    """A port for datagrams.
 
     Attributes
     ----------
-    address : IP address, 4 or 16 bytes in network order
-    counters : what went wrong, by name
     receive_buffer_bytes : that hold datagrams which have arrived
-    last_error : of a packet that could not be sent, or an empty text
     """
 
-    address: bytes
-    counters: Counter[str]
     receive_buffer_bytes: int
-    last_error: str
 
     @property
     def makes_trains(self) -> bool:
         """Whether `send` takes datagrams with many packets."""
-
-    def fileno(self) -> int:
-        """Descriptor that is readable when datagrams have arrived."""
 
     def send(self, datagram: Datagram) -> None:
         """Send a datagram.
@@ -46,9 +37,3 @@ class DatagramPort(Protocol):
 
         Its payload is valid until the next call.
         """
-
-    def path_mtu(self, destination: bytes) -> int:
-        """Largest path MTU of RoCE, 256 to 4096, to an address."""
-
-    def close(self) -> None:
-        """Release the resources of the system."""

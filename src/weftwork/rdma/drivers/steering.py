@@ -16,7 +16,7 @@ import os
 import select
 import socket
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
@@ -26,7 +26,7 @@ from weftwork.wire.cm import CmRequest
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
 
-__all__ = ["SLOTS", "SharedUdpPort"]
+__all__ = ["SLOTS", "Addressee", "SharedUdpPort", "addressee"]
 
 SLOTS: Final = 256  # the top eight bits of a queue pair number
 _SO_ATTACH_REUSEPORT_CBPF: Final = 51  # Linux include/uapi/asm-generic/socket.h
@@ -40,6 +40,30 @@ _SHORTEST: Final = _MAD_AT + 40
 _REQUEST: Final = CmRequest.ATTRIBUTE.to_bytes(2, "big")
 _ENVELOPE: Final = Struct("=16sBHBBH")  # source and its size, source port, ECN, DSCP, bytes of a segment
 _CREDENTIALS: Final = Struct("=iII")  # struct ucred: pid, uid, gid
+
+
+class Addressee(NamedTuple):
+    """Receiver of a packet among the processes, or devices, of one address.
+
+    Parameters
+    ----------
+    slot : of the receiver; None where the packet names none
+    service_port : of a request for a connection, whose receiver is who listens there; None of other packets
+    """
+
+    slot: int | None
+    service_port: int | None = None
+
+
+def addressee(payload: bytes | memoryview) -> Addressee:
+    """Find the receiver of a packet that starts with a whole BTH."""
+    if int.from_bytes(payload[5:8], "big") != GENERAL_SERVICES_QP:
+        return Addressee(payload[5])
+    if len(payload) < _SHORTEST:
+        return Addressee(None)
+    if payload[_ATTRIBUTE] == _REQUEST:
+        return Addressee(None, int.from_bytes(payload[_SERVICE_PORT], "big"))
+    return Addressee(payload[_REMOTE_ID][0])
 
 
 class SharedUdpPort(UdpPort):
@@ -125,15 +149,10 @@ class SharedUdpPort(UdpPort):
 
         None for this process, or for an unknown process.
         """
-        slot = payload[5]
-        if int.from_bytes(payload[5:8], "big") == GENERAL_SERVICES_QP:
-            if len(payload) < _SHORTEST:
-                return None
-            if payload[_ATTRIBUTE] == _REQUEST:
-                port = int.from_bytes(payload[_SERVICE_PORT], "big")
-                return None if port in self._listens else f"{self._name}listen/{port}"
-            slot = payload[_REMOTE_ID][0]
-        return None if slot == self.slot else f"{self._name}{slot}"
+        to = addressee(payload)
+        if to.service_port is not None:
+            return None if to.service_port in self._listens else f"{self._name}listen/{to.service_port}"
+        return None if to.slot in {None, self.slot} else f"{self._name}{to.slot}"
 
     def _hand_on(self, datagram: Datagram, name: str) -> bool:
         """Hand a datagram to another process; False if it fails.

@@ -131,6 +131,14 @@ class UdpPort:
         """Largest path MTU that fits; UsageError without a route."""
         return largest_path_mtu(self._text, self._destination(destination))
 
+    def listen(self, service_port: int) -> None:
+        """Receive requests for a service: they come here anyway."""
+
+    def resolve(self, address: bytes, service_port: int) -> bytes:
+        """Return the address itself."""
+        del service_port
+        return address
+
     # Datagrams
 
     def send(self, datagram: Datagram) -> None:

@@ -1,0 +1,1 @@
+"""Unchanged RDMA programs on a simulated fabric, in virtual time."""

@@ -22,7 +22,13 @@ LOADERS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 
 # The software NIC, which the user's own program has to start: its drivers open sockets, its results can be awaited.
 # In a clone, `base/commit.py` asks git for the commit of Weftwork itself, as the page says.
-MAY = {"rdma/drivers": {"socket"}, "rdma": {"asyncio"}, "base/commit.py": {"subprocess"}}
+# `rdma compare-tcp` starts two processes of Weftwork itself, which talk over the loopback.
+MAY = {
+    "rdma/drivers": {"socket"},
+    "rdma": {"asyncio"},
+    "rdma/tcp_comparison": {"socket", "subprocess"},
+    "base/commit.py": {"subprocess"},
+}
 
 
 def test_nothing_but_the_drivers_of_the_nic_opens_a_connection_and_nothing_unpickles() -> None:

@@ -9,9 +9,9 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from weftwork.report.figures import cards
-from weftwork.report.figures.by_size import SizeLine, by_size, size_words
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.bars import BarGroup, NamedBar, bars
+from weftwork.report.figures.by_size import SizeLine, by_size, size_words
 from weftwork.report.page_elements import PageSection, answer_lines, notice, render, table
 from weftwork.report.tcp_cited import HARDWARE, cited_facts, hardware_by_size
 from weftwork.report.tcp_words import (
@@ -29,7 +29,7 @@ from weftwork.report.tcp_words import (
     way_name,
     workload_table,
 )
-from weftwork.report.words import amount, sentence, typeset
+from weftwork.report.words import amount, typeset
 from weftwork.spec.tcp_comparison import WORKLOADS
 
 if TYPE_CHECKING:
@@ -79,7 +79,6 @@ def _worded(of: WordedTable) -> str:
 
 
 def _answer(result: TcpComparison) -> PageSection:
-    texts = [sentence(text) for text in answer_texts(result)]
     quick = (
         ["This measurement was quick: few sizes and short rounds. Without --quick, the figures are steadier."]
         if result.is_quick
@@ -89,7 +88,7 @@ def _answer(result: TcpComparison) -> PageSection:
         "Every column says what it is. Measured: on this machine. Derived: from the code path. Cited: published by"
         " others, measured on their machines."
     )
-    content = answer_lines(ANSWER_LABELS, texts, "") + notice(quick)
+    content = answer_lines(ANSWER_LABELS, answer_texts(result), "") + notice(quick)
     content += f'<p class="lead">{escape(marks)}</p>' + _worded(GAINS)
     return PageSection(id="answer", short="Answer", title="What RDMA gives over TCP", content=content)
 
@@ -141,12 +140,17 @@ def _remote(result: TcpComparison) -> PageSection:
 
 
 def _costs(result: TcpComparison) -> PageSection:
-    parts = []
+    lines = []
+    for way in WORKLOADS["stream"]:
+        found = (result.transfer("stream", way, size_bytes) for size_bytes in result.sizes("stream"))
+        values = {one.size_bytes: (one.client.cpu_ns + one.server.cpu_ns) * _PS_PER_NS for one in found if one}
+        lines.append(SizeLine(name=f"{way_name(way)} (measured)", values=values))
+    content = by_size("CPU time of both ends for a message of a stream", lines, "ps")
     for workload in WORKLOADS:
         name = _SECTIONS[workload][2]
-        parts.append(f"<details><summary>{escape(name)}</summary>{_worded(cost_table(result, workload))}</details>")
+        content += f"<details open><summary>{escape(name)}</summary>{_worded(cost_table(result, workload))}</details>"
     lead = "CPU time, cores in use, system calls and sleeps of one message, at both ends."
-    return PageSection(id="costs", short="CPU", title="CPU time and system calls", lead=lead, content="".join(parts))
+    return PageSection(id="costs", short="CPU", title="CPU time and system calls", lead=lead, content=content)
 
 
 def _copies() -> PageSection:
@@ -165,16 +169,16 @@ def _registration(result: TcpComparison) -> PageSection:
         ),
     ]
     content = by_size("", lines, "ps") + _worded(registration_table(result))
-    lead = "The NIC may use registered memory alone: registration checks the buffer, draws its keys and locks its pages."
+    lead = (
+        "The NIC may use registered memory alone: registration checks the buffer, draws its keys and locks its pages."
+    )
     return PageSection(
         id="registration", short="Registration", title="Cost of registration", lead=lead, content=content
     )
 
 
 def _facts() -> PageSection:
-    rows = tuple(
-        (one.transport, one.quantity, one.figure, one.conditions, one.origin) for one in cited_facts()
-    )
+    rows = tuple((one.transport, one.quantity, one.figure, one.conditions, one.origin) for one in cited_facts())
     worded = WordedTable(
         head=("transport", "quantity", "figure (cited)", "conditions", "source"),
         rows=rows,

@@ -14,7 +14,10 @@ from weftwork.data.measured import measured
 __all__ = ["HARDWARE", "CitedFact", "HardwarePoint", "cited_facts", "hardware_by_size"]
 
 # What the table `rdma-hardware-send` was measured on, and where it stands.
-HARDWARE: Final = "ConnectX-5 EDR, 100 Gb/s: ib_send_lat and ib_send_bw, linux-rdma/perftest, pull request 98"
+HARDWARE: Final = (
+    "ConnectX-5 EDR, 100 Gb/s, between memories of GPUs, ib_send_lat and ib_send_bw; github.com/linux-rdma/perftest,"
+    " pull request 98"
+)
 _US_NS: Final = 1000
 
 
@@ -57,9 +60,7 @@ class CitedFact:
 def hardware_by_size() -> dict[int, HardwarePoint]:
     """Cited figures of hardware, by message size in bytes."""
     return {
-        row["size_bytes"]: HardwarePoint(
-            latency_ns=row["latency_us"] * _US_NS, goodput_bps=row["bandwidth_gbps"] * 1e9
-        )
+        row["size_bytes"]: HardwarePoint(latency_ns=row["latency_us"] * _US_NS, goodput_bps=row["bandwidth_gbps"] * 1e9)
         for row in measured("rdma-hardware-send").to_pylist()
     }
 

@@ -34,7 +34,7 @@ __all__ = [
     "workload_table",
 ]
 
-ANSWER_LABELS: Final = ("RDMA gives", "it costs here", "hardware gives")
+ANSWER_LABELS: Final = ("RDMA gives", "measured", "it costs", "hardware adds")
 _NAMES: Final[dict[Way, str]] = {
     "tcp": "TCP",
     "send": "software NIC, SEND",
@@ -77,7 +77,7 @@ COPIES: Final = WordedTable(
         (
             "receiver",
             "1: recv copies from the system into the buffer of the call",
-            "2: recvmsg copies into the buffer of the NIC, and the NIC copies into registered memory; the CRC reads once",
+            "2: recvmsg copies into the NIC's buffer, the NIC copies into registered memory; the CRC reads it once",
             "0: the NIC writes user memory",
         ),
     ),
@@ -108,15 +108,13 @@ OBTAINED: Final = WordedTable(
         ("CPU time, cores", "measured: getrusage(2) of each process; the share of the system is a sample (by ticks)"),
         (
             "system calls",
-            "counted in the program at send, recv, sendmsg and recvmsg; calls that wait (poll, sched_yield) are not"
-            " counted",
+            "counted at send, recv, sendmsg and recvmsg in the program; calls that only wait are not counted (poll)",
         ),
         ("sleeps", "measured: voluntary context switches, getrusage(2)"),
         ("copies", "derived from the code path"),
         (
             "CPU time of the software NIC",
-            "measured: CPU time of the process without the thread of the program; posting a request runs the NIC in"
-            " that thread",
+            "measured: CPU time of the process without the program's thread, in which posting runs the NIC too",
         ),
         ("registration, copy", "measured: clock around reg_mr, dereg_mr and one copy; pages are in memory before"),
         ("hardware", "cited, on other machines; never part of a measured figure"),
@@ -153,25 +151,30 @@ def slower_counts(result: TcpComparison) -> tuple[int, int]:
 
 def answer_texts(result: TcpComparison) -> tuple[str, ...]:
     """The answer, a text for each of `ANSWER_LABELS`."""
-    return _given(result), _costs(result), _hardware()
+    return _GIVEN, _counted(result), _costs(result), _hardware()
 
 
-def _given(result: TcpComparison) -> str:
+_GIVEN: Final = (
+    "One-sided access: a READ or a WRITE does not run the remote program. The interface gives this, and hardware"
+    " makes it fast."
+)
+
+
+def _counted(result: TcpComparison) -> str:
     work = {one.way: one for one in result.remote}
     tcp, read = work["tcp"], work["read"]
     return (
-        f"one-sided access: a READ or WRITE does not run the remote program. For {plural(tcp.operations, 'value')} of"
-        f" {size_words(tcp.size_bytes)}, the TCP server answered {plural(tcp.requests, 'request')} with"
-        f" {_time(tcp.program_ns)} of CPU time. With READ, the remote program answered"
-        f" {plural(read.requests, 'request')} and used {_time(read.program_ns)}; the thread of the software NIC used"
-        f" {_time(read.nic_ns or 0)}."
+        f"For {plural(tcp.operations, 'value')} of {size_words(tcp.size_bytes)}, the TCP server answered"
+        f" {plural(tcp.requests, 'request')} with {_time(tcp.program_ns)} of CPU time. With READ, the remote program"
+        f" answered {plural(read.requests, 'request')} and used {_time(read.program_ns)}. The thread of the software"
+        f" NIC used {_time(read.nic_ns or 0)}; in hardware, the NIC does this work."
     )
 
 
 def _costs(result: TcpComparison) -> str:
     slower, compared = slower_counts(result)
     text = (
-        f"the software NIC runs in Python and is slower than TCP of the system in {slower} of"
+        f"The software NIC runs in Python. It is slower than TCP of the system in {slower} of"
         f" {plural(compared, 'comparison')}."
     )
     tcp, send = (result.transfer("ping-pong", way, _SHOWN_BYTES) for way in ("tcp", "send"))
@@ -191,7 +194,7 @@ def _hardware() -> str:
     point = hardware_by_size()[_SHOWN_BYTES]
     large = hardware_by_size()[1 << 16]
     return (
-        f"the speed, and all its figures here are cited: {_time(point.latency_ns)} for half a round trip of"
+        f"The speed. All figures of hardware are cited: {_time(point.latency_ns)} for half a round trip of"
         f" {_SHOWN_BYTES} bytes, and {amount(large.goodput_bps, 'b/s')} with messages of 64 KiB (ConnectX-5,"
         " 100 Gb/s). Receiving at 40 Gb/s over TCP took 12 % of a server with 32 cores (Guo et al., SIGCOMM 2016)."
     )
@@ -207,7 +210,7 @@ def workload_table(result: TcpComparison, workload: Workload) -> WordedTable:
     is_stream, is_cited = workload == "stream", workload != "read of a value"
     head = ["message" if workload != "read of a value" else "value"]
     for way in ways:
-        head += [f"{_NAMES[way]} (measured)", "of rounds" if is_stream else "p99 (measured)"]
+        head += [f"{_NAMES[way]} (measured)", "rounds (measured)" if is_stream else "p99 (measured)"]
     head += ["hardware, SEND (cited)"] if is_cited else []
     rows = []
     for size_bytes in result.sizes(workload):
@@ -229,7 +232,7 @@ _WORKLOAD_NOTES: Final[dict[Workload, str]] = {
     "ping-pong": "Half a round trip, median and 99th percentile of single messages. Both programs wait in a call.",
     "stream": (
         "Payload of one connection. TCP sends each message by a call, and the system joins small messages; the software"
-        " NIC keeps up to 64 WRITEs on their way, one packet or more for each. Of rounds: lowest to highest."
+        " NIC keeps up to 64 WRITEs on their way, one packet or more for each. Rounds: lowest to highest."
     ),
     "read of a value": (
         "From the request to the checked value. TCP and SEND: the program of the server looks the value up. READ: the"
@@ -263,7 +266,9 @@ def cost_table(result: TcpComparison, workload: Workload) -> WordedTable:
 
 def _end(one: EndCost) -> tuple[str, str, str, str]:
     empty = one.calls.get("empty recvmsg", 0.0)
-    calls = amount(round(one.all_calls - empty, 2), "ratio") + (f" (+{amount(round(empty, 1), 'ratio')})" if empty else "")
+    calls = amount(round(one.all_calls - empty, 2), "ratio") + (
+        f" (+{amount(round(empty, 1), 'ratio')})" if empty else ""
+    )
     return _time(one.cpu_ns), f"{one.cores:.2f}", calls, amount(round(one.sleeps, 2), "ratio")
 
 
@@ -295,7 +300,7 @@ def registration_table(result: TcpComparison) -> WordedTable:
     """Time to register, to deregister and to copy, by size."""
     head = (
         "buffer", "reg_mr (measured)", "dereg_mr (measured)", "a copy (measured)", "uses until it pays (measured)",
-        "pinned",
+        "pinned (measured)",
     )  # fmt: skip
     rows = tuple(
         (

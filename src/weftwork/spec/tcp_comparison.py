@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from pydantic import PositiveFloat, PositiveInt
+
 __all__ = [
     "WORKLOADS",
     "EndCost",
@@ -102,13 +104,13 @@ class TransferMeasurement:
 
     workload: Workload
     way: Way
-    size_bytes: int
-    messages: int
-    latency_p50_ns: float | None
-    latency_p99_ns: float | None
-    goodput_bps: float
-    lowest: float
-    highest: float
+    size_bytes: PositiveInt
+    messages: PositiveInt
+    latency_p50_ns: PositiveFloat | None
+    latency_p99_ns: PositiveFloat | None
+    goodput_bps: PositiveFloat
+    lowest: PositiveFloat
+    highest: PositiveFloat
     client: EndCost
     server: EndCost
 
@@ -131,7 +133,7 @@ class RemoteWork:
 
     way: Way | None
     operations: int
-    size_bytes: int
+    size_bytes: PositiveInt
     requests: int
     completions: int | None
     wakeups: int
@@ -152,10 +154,10 @@ class RegistrationCost:
     is_pinned : whether the system has locked the pages
     """
 
-    size_bytes: int
-    register_ns: float
-    deregister_ns: float
-    copy_ns: float
+    size_bytes: PositiveInt
+    register_ns: PositiveFloat
+    deregister_ns: PositiveFloat
+    copy_ns: PositiveFloat
     is_pinned: bool
 
     @property

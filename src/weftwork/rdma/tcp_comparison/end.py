@@ -10,7 +10,7 @@ import json
 import socket
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weftwork.base.errors import PeerError, WeftworkError
 from weftwork.rdma.tcp_comparison.rdma_end import QUEUES, CountedDevice, QueueEnd
@@ -19,9 +19,6 @@ from weftwork.rdma.tcp_comparison.spans import EndSpan
 from weftwork.rdma.tcp_comparison.tasks import PATIENCE_S, Task
 from weftwork.rdma.tcp_comparison.tcp_end import TcpEnd
 from weftwork.wire.checksum import CHECKSUM_LIBRARY
-
-if TYPE_CHECKING:
-    from collections import Counter
 
 __all__ = ["main"]
 

@@ -204,7 +204,7 @@ def _cost(count: int, figures: Sequence[dict[str, Any]], walls_ns: Sequence[int]
     """Cost of a message at one end; the time on the clock is the client's."""
 
     def middle(name: str) -> float:
-        return statistics.median(one[name] / count for one in figures)
+        return float(statistics.median(one[name] / count for one in figures))
 
     names = sorted({name for one in figures for name in one["calls"]})
     return EndCost(

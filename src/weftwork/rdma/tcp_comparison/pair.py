@@ -17,15 +17,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
 
-import weftwork
 from weftwork.base.errors import EngineError, PeerError, UsageError
 from weftwork.rdma.tcp_comparison.tasks import PATIENCE_S, Task
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["BothFigures", "MeasuredPair"]
+__all__ = ["BothFigures", "MeasuredPair", "MeasuringProcess"]
 
+_SOURCE: Final = str(Path(__file__).parents[3])  # that holds the package of this process
 _MODULE: Final = "weftwork.rdma.tcp_comparison.end"
 _LATE_S: Final = 2 * PATIENCE_S  # chosen: an end gives up by itself before
 _ERRORS: Final = {"UsageError": UsageError}
@@ -54,8 +54,8 @@ class MeasuredPair:
 
     def __init__(self) -> None:
         subnet = f"127.{64 + secrets.randbelow(128)}.{secrets.randbelow(256)}"
-        self._server: Final = _End("server", f"{subnet}.2", f"{subnet}.3")
-        self._client: Final = _End("client", f"{subnet}.1")
+        self._server: Final = MeasuringProcess("server", f"{subnet}.2", f"{subnet}.3")
+        self._client: Final = MeasuringProcess("client", f"{subnet}.1")
         self.about: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
@@ -104,11 +104,15 @@ class MeasuredPair:
         return self._client.hear()
 
 
-class _End:
-    """A process that answers a line of JSON with another one."""
+class MeasuringProcess:
+    """A process that answers a line of JSON with another one.
+
+    Parameters
+    ----------
+    role, addresses : as `end` takes them
+    """
 
     def __init__(self, role: str, *addresses: str) -> None:
-        source = str(Path(weftwork.__file__).parents[1])
         known = os.environ.get("PYTHONPATH")
         self._role: Final = role
         self._heard = b""
@@ -116,7 +120,7 @@ class _End:
             [sys.executable, "-m", _MODULE, role, *addresses],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": source if known is None else f"{source}{os.pathsep}{known}"},
+            env=os.environ | {"PYTHONPATH": _SOURCE if known is None else f"{_SOURCE}{os.pathsep}{known}"},
             start_new_session=True,  # Ctrl-C ends the measurement, which then ends this process
         )
         self._to: Final = cast("IO[bytes]", self._process.stdin)

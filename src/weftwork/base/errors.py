@@ -19,6 +19,7 @@ __all__ = [
     "Mistake",
     "PeerError",
     "PolicyError",
+    "ProgramError",
     "UsageError",
     "WeftworkError",
 ]
@@ -130,6 +131,10 @@ def _from_here(file: str) -> str:
 
 class PeerError(WeftworkError):
     """The other end of a connection broke the protocol."""
+
+
+class ProgramError(WeftworkError):
+    """A program of the user's that Weftwork runs cannot go on."""
 
 
 class EngineError(WeftworkError):

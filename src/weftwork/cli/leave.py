@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import typer
 
-from weftwork.base.errors import CodeError, ConfigError, EngineError, UsageError, WeftworkError
+from weftwork.base.errors import (
+    CodeError,
+    ConfigError,
+    EngineError,
+    PeerError,
+    ProgramError,
+    UsageError,
+    WeftworkError,
+)
 from weftwork.base.memory import memory_limit
 from weftwork.base.stop import state
 from weftwork.cli.printable import printable
@@ -70,6 +78,9 @@ def _told(command: Callable[[], object], *, as_json: bool) -> int:
         text = f"an error of Weftwork itself; please report it: {error}"
         typer.echo(printable(text), err=True)
         code, wrong = FAILED, error
+    except (PeerError, ProgramError) as error:
+        typer.echo(printable(str(error)), err=True)
+        code, text, wrong = FAILED, str(error), error
     except MemoryError:  # what no estimate foresaw
         text = f"memory ran out: the command took more than {memory_limit()}"
         typer.echo(text, err=True)

@@ -83,7 +83,7 @@ def simulate(  # noqa: PLR0913 - the options, all by name
     Raises
     ------
     ConfigError : the scenario or an option is wrong
-    StageError : the programs wait for each other
+    ProgramError : the programs wait for each other
     """
     parsed, mapped = _programs(programs), _addresses(addresses)
     prepared = _prepared(file, overrides(settings), user_code=user_code, runs_job=runs_job)

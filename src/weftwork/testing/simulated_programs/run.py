@@ -12,6 +12,7 @@ import sys
 import threading
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -20,7 +21,7 @@ from random import Random
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from weftwork.base.errors import UsageError
+from weftwork.base.errors import ProgramError, UsageError
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.queue_pair import RdmaQueuePair
 from weftwork.rdma.wires import carried_by
@@ -30,7 +31,7 @@ from weftwork.testing.simulated_programs.stage import Stage, Strand
 from weftwork.testing.simulated_programs.substitutes import substituted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from weftwork.engine.packet_input import PacketInput
     from weftwork.rdma.datagram import Datagram
@@ -47,18 +48,18 @@ class Program:
     Parameters
     ----------
     host : number of the host in the fabric
-    file : Python file
-    arguments : its command line, without its name
+    file : Python file, or a function without arguments
+    arguments : command line of the file, without its name
     """
 
     host: int
-    file: Path
+    file: Path | Callable[[], object]
     arguments: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The program as its output and errors name it."""
-        return f"host {self.host}, {self.file.name}"
+        return f"host {self.host}, {self.file.name if isinstance(self.file, Path) else self.file.__name__}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,12 +194,14 @@ class SimulatedPrograms:
         self._input: Final = engine_input
         self._programs: Final = tuple(programs)
         self._on_packet: Final = on_packet
-        self._stage: Final = Stage(_Passage(self.fabric), self._give_turn, on_progress)
+        self._stage: Final = Stage(
+            _Passage(self.fabric), on_turn=self._give_turn, where=self._where, on_progress=on_progress
+        )
         self._listeners: dict[int, list[SimulatedHost]] = {}
         self._hosts: dict[int, SimulatedHost] = {}
         self._resolved: dict[bytes, bytes] = {}
         for program in self._programs:
-            if not program.file.is_file():
+            if isinstance(program.file, Path) and not program.file.is_file():
                 raise UsageError(f"program: found no file {program.file}, wanted a Python program")
             if program.host not in self._hosts:
                 self._hosts[program.host] = self._host(program.host)
@@ -218,7 +221,7 @@ class SimulatedPrograms:
 
         Raises
         ------
-        StageError : every thread waits, and nothing is left to happen
+        ProgramError : every thread waits, and nothing is left to happen
         """
         is_named = len(self._programs) > 1 if names_lines is None else names_lines
         for program in self._programs:
@@ -237,7 +240,11 @@ class SimulatedPrograms:
             stack.enter_context(carried_by(self._open))
             for made in self._running:
                 made.threads[0].start()
-            self._stage.run()
+            try:
+                self._stage.run()
+            except ProgramError:
+                self._stage.end()
+                raise
             self._stage.end()
         for made in self._running:
             made.output.close()
@@ -315,6 +322,14 @@ class SimulatedPrograms:
         sys.modules["__main__"] = running.module
         sys.stdout = running.output
 
+    def _where(self, thread: int) -> str:
+        """Line of a program at which a thread is, in words."""
+        files = {str(program.file) for program in self._programs}
+        frame = sys._current_frames().get(thread)  # noqa: SLF001 - the library's way to ask for it
+        while frame is not None and frame.f_code.co_filename not in files:
+            frame = frame.f_back
+        return f" at line {frame.f_lineno}" if frame is not None else ""
+
     def _run_program(self, running: _Running, strand: Strand) -> None:
         try:
             self._stage.begin(strand)
@@ -327,11 +342,14 @@ class SimulatedPrograms:
 def _exit_code(running: _Running) -> int:
     """Run the file, and return the exit code that its process would have."""
     file = running.program.file
-    sys.path.insert(0, str(file.parent.resolve()))
-    names: dict[str, Any] = vars(running.module)
-    names.update(__file__=str(file), __builtins__=__builtins__)
     try:
-        exec(compile(file.read_bytes(), str(file), "exec"), names)  # noqa: S102 - the user's own program
+        if isinstance(file, Path):
+            sys.path.insert(0, str(file.parent.resolve()))
+            names: dict[str, Any] = vars(running.module)
+            names.update(__file__=str(file), __builtins__=__builtins__)
+            exec(compile(file.read_bytes(), str(file), "exec"), names)  # noqa: S102 - the user's own program
+        else:
+            file()
     except SystemExit as left:
         if left.code is None or isinstance(left.code, int):
             return left.code or 0

@@ -16,21 +16,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from weftwork.base.clock import NEVER_PS
-from weftwork.base.errors import WeftworkError
+from weftwork.base.errors import ProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Passage", "Stage", "StageError", "Strand"]
+__all__ = ["Passage", "Stage", "Strand"]
 
 PS_PER_S: Final = 1_000_000_000_000
 _SHORTEST_POLL_PS: Final = 1_000_000  # chosen: 1 us, below a way through one switch and back
 _LONGEST_POLL_PS: Final = 1_000_000_000  # chosen: 1 ms; a program that polls for seconds takes thousands of turns
+_LONGEST_SPIN_PS: Final = 10_000_000  # chosen: 10 us, by which a loop that reads the clock may miss its instant
 _MOST_READINGS: Final = 1000  # chosen: of the clock in one turn; a loop that waits for an instant so has to see it pass
-
-
-class StageError(WeftworkError):
-    """The programs cannot go on: every thread waits, and nothing is left to happen."""
 
 
 class Passage(Protocol):
@@ -67,6 +64,10 @@ class Strand:
     descriptor : of the socket that it waits for, or None
     nic : whose events end its wait, though the condition does not hold; None of other waits
     came : the wait ended by its condition
+    poll_ps, spin_ps : time that the next poll without a result takes, and the next look at the clock in a loop
+    readings : of the clock in this turn
+    is_done : its thread has ended
+    is_told_to_end : its thread has to end at its next turn
     """
 
     name: str
@@ -81,6 +82,7 @@ class Strand:
     nic: object = None
     came: bool = False
     poll_ps: int = _SHORTEST_POLL_PS
+    spin_ps: int = _SHORTEST_POLL_PS
     readings: int = 0
     is_done: bool = False
     is_told_to_end: bool = False
@@ -93,6 +95,7 @@ class Stage:
     ----------
     passage : virtual time
     on_turn : called with the strand whose turn it is
+    where : the place of a thread, by its identity, for messages
     on_progress : called now and then while time passes
 
     Attributes
@@ -104,10 +107,12 @@ class Stage:
         self,
         passage: Passage,
         on_turn: Callable[[Strand], None] = lambda _: None,
+        where: Callable[[int], str] = lambda _: "",
         on_progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._passage: Final = passage
         self._on_turn: Final = on_turn
+        self._where: Final = where
         self._on_progress: Final = on_progress
         self._director: Final = threading.get_ident()
         self._strands: Final[dict[int, Strand]] = {}  # by thread
@@ -144,7 +149,7 @@ class Stage:
 
         Raises
         ------
-        StageError : every thread waits, and nothing is left to happen
+        ProgramError : every thread waits, and nothing is left to happen
         """
         while True:
             while self._ready:
@@ -193,13 +198,16 @@ class Stage:
             return
         descriptors = [strand.descriptor for strand in self._waiting if strand.descriptor is not None]
         if not descriptors:
-            raise StageError(self._why())
+            raise ProgramError(self._why())
         select.select(descriptors, (), ())  # somebody outside the simulation has to speak now
         self._look()
 
     def _why(self) -> str:
-        waits = "; ".join(f"{strand.name} waits for {strand.waits_for}" for strand in self._waiting)
-        return f"at {self.now_ps / PS_PER_S:.9f} s every thread waits, and no packet or timer is left: {waits}"
+        threads = {strand: thread for thread, strand in self._strands.items()}
+        waits = "".join(
+            f"\n  {strand.name}{self._where(threads[strand])} waits for {strand.waits_for}" for strand in self._waiting
+        )
+        return f"At {self.now_ps / PS_PER_S:.9f} s every thread waits, and no packet or timer is left:{waits}"
 
     # Called by strands
 
@@ -238,6 +246,7 @@ class Stage:
         False where the time was over before
         """
         strand = self._current()
+        strand.spin_ps = _SHORTEST_POLL_PS
         if until is not None and until():
             return True
         if timeout_s is not None and timeout_s <= 0:
@@ -272,13 +281,15 @@ class Stage:
         if strand is not None:
             strand.readings += 1
             if strand.readings > _MOST_READINGS:
-                self.wait(None, _SHORTEST_POLL_PS / PS_PER_S, waits_for="an instant")
+                spin_ps = strand.spin_ps
+                self.wait(None, spin_ps / PS_PER_S, waits_for="an instant")
+                strand.spin_ps = min(2 * spin_ps, _LONGEST_SPIN_PS)
         return self.now_ps
 
     def _current(self) -> Strand:
         strand = self.strand()
         if strand is None:
-            raise StageError("a function that the device calls waits; wait in a thread of the program instead")
+            raise ProgramError("a function that the device calls waits; wait in a thread of the program instead")
         return strand
 
     def _leave(self, strand: Strand) -> bool:

@@ -240,7 +240,8 @@ class _SeenLock:
     def __init__(self, stage: Stage, lock: Any) -> None:  # noqa: ANN401 - Lock or RLock
         self._stage: Final = stage
         self._lock: Final = lock
-        for name in ("_is_owned", "_release_save", "_acquire_restore"):  # of an RLock, for `Condition`
+        # of an RLock, for `Condition`; and what library modules give to `os.register_at_fork`
+        for name in ("_is_owned", "_release_save", "_acquire_restore", "_at_fork_reinit"):
             if hasattr(lock, name):
                 setattr(self, name, getattr(lock, name))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["compare_tcp"]
 
 _PICTURE: Final = ".svg"
+_HEAD_WIDTH: Final = 13  # chosen: letters of a heading's line, so that a table of seven columns has 90
 _KINDS: Final = {"load": "loads measured"}
 
 
@@ -146,7 +148,8 @@ def _print(result: TcpComparison, out: Path | None) -> None:
 def _print_table(screen: Console, title: str, worded: WordedTable) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, name in enumerate(worded.head):
-        table.add_column(name, justify="right" if place else "left")
+        head = textwrap.fill(name, _HEAD_WIDTH, break_long_words=False)
+        table.add_column(head, justify="right" if place else "left", vertical="bottom", no_wrap=True)
     for row in worded.rows:
         table.add_row(*row)
     screen.print()

@@ -127,7 +127,7 @@ def _remote(result: TcpComparison) -> PageSection:
                 value=value / one.operations,
             )
             for one, value in zip(result.remote, values, strict=True)
-            if value is not None and one.operations
+            if value is not None and one.way is not None and one.operations
         )
         groups.append(BarGroup(name=title, bars=shown))
     size = size_words(result.remote[0].size_bytes)
@@ -154,7 +154,7 @@ def _costs(result: TcpComparison) -> PageSection:
 
 
 def _copies() -> PageSection:
-    return PageSection(id="copies", short="Copies", title="Copies of each byte", content=_worded(COPIES))
+    return PageSection(id="copies", short="Copies", title="Copies, and work of the CPU", content=_worded(COPIES))
 
 
 def _registration(result: TcpComparison) -> PageSection:

@@ -63,7 +63,7 @@ class WordedTable:
     texts: tuple[int, ...] = ()
 
 
-# Copies of payload by the CPU. Derived from `weftwork.rdma.drivers.udp`, `weftwork.rdma.responder` and tcp(7); the
+# Work of the CPU for a message. Derived from `weftwork.rdma.drivers.udp`, `weftwork.rdma.responder` and tcp(7); the
 # column of hardware from the design of RDMA, IBTA vol. 1, 3.2 and chapter 10.
 COPIES: Final = WordedTable(
     head=("where", "TCP (derived)", "software NIC (derived)", "hardware (derived)"),
@@ -80,8 +80,23 @@ COPIES: Final = WordedTable(
             "2: recvmsg copies into the NIC's buffer, the NIC copies into registered memory; the CRC reads it once",
             "0: the NIC writes user memory",
         ),
+        (
+            "system calls",
+            "one for what fits the buffer of the socket",
+            "one for up to 15 packets of 4,096 bytes, and calls that find no packet",
+            "0: requests are written to the NIC (kernel bypass)",
+        ),
+        (
+            "remote end of a READ or WRITE",
+            "there is none: the program runs",
+            "a thread of the remote process executes it",
+            "the NIC executes it, without the CPU",
+        ),
     ),
-    note="Copies by the CPU for each byte of payload. They are derived from the code path and not measured.",
+    note=(
+        "Copies by the CPU for each byte of payload. All cells are derived from the code path and not measured. Those"
+        " of hardware follow from the design of RDMA (IBTA vol. 1, 3.2 and chapter 10)."
+    ),
     texts=(1, 2, 3),
 )
 GAINS: Final = WordedTable(
@@ -123,9 +138,9 @@ OBTAINED: Final = WordedTable(
 )
 
 
-def way_name(way: Way | None) -> str:
-    """Name of a way, or of no operation at all."""
-    return "no operation" if way is None else _NAMES[way]
+def way_name(way: Way) -> str:
+    """Name of a way."""
+    return _NAMES[way]
 
 
 def figure_of(one: TransferMeasurement) -> float:
@@ -290,8 +305,7 @@ def remote_table(result: TcpComparison) -> WordedTable:
 def _remote_row(one: RemoteWork) -> tuple[str, ...]:
     counts = (one.completions, one.wakeups, one.packets)
     completions, wakeups, packets = ("-" if count is None else f"{count:,}" for count in counts)
-    name = way_name(one.way)
-    name = f"{one.operations:,} x {name}" if one.operations else name
+    name = "none" if one.way is None else f"{one.operations:,} x {one.way.upper()}"
     nic = "-" if one.nic_ns is None else _time(one.nic_ns)
     return name, f"{one.requests:,}", completions, wakeups, _time(one.program_ns), nic, packets
 

@@ -32,12 +32,14 @@ def main(words: list[str]) -> int:
 
     Returns
     -------
-    exit code: 0, or 1 after an error, which was printed
+    exit code: 0, or 1 after an error, which was printed if somebody still reads
     """
     role, *addresses = words
     try:
         with ExitStack() as stack:
             _Server(addresses, stack).work() if role == "server" else _Client(addresses, stack).work()
+    except BrokenPipeError:
+        return 1  # who measures has gone, and nobody reads an error
     except (WeftworkError, OSError) as error:
         _say({"error": str(error), "kind": type(error).__name__})
         return 1

@@ -335,13 +335,16 @@ def registration_table(result: TcpComparison) -> WordedTable:
     return WordedTable(head=head, rows=rows, note=note)
 
 
+_CORES: Final = ", each on a core of its own"
+
+
 def machine_facts(result: TcpComparison) -> list[tuple[str, str]]:
     """The machine and the circumstances."""
     machine = result.machine
     kind = "quick: few sizes, short rounds" if result.is_quick else "full"
     return [
         ("measured on", f"{machine.cpu}, {plural(machine.cores, 'core')}, {machine.kernel}"),
-        ("wire", "loopback, client and server in two processes"),
+        ("wire", f"loopback, client and server in two processes{_CORES if machine.cores > 1 else ''}"),
         ("programs", f"Python {machine.python}, ICRC by {machine.checksum}"),
         ("receive buffer", f"{amount(machine.receive_buffer_bytes, 'B')} of the software NIC"),
         ("rounds", f"{result.rounds} ({kind}), {result.elapsed_s:.0f} s in total"),

@@ -41,7 +41,7 @@ class MeasuringMachine:
 
     Attributes
     ----------
-    cpu, cores, kernel, python : as the system names them
+    cpu, cores, kernel, python : as the system names them; with two cores or more, each end has one of its own
     checksum : library that computes the ICRC
     receive_buffer_bytes : of the port of the software NIC, as the system has granted it
     date : of the measurement, YYYY-MM-DD

@@ -7,6 +7,7 @@ Usage: python -m weftwork.rdma.tcp_comparison.end (client | server) ADDRESS [ADD
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from contextlib import ExitStack
@@ -35,6 +36,7 @@ def main(words: list[str]) -> int:
     exit code: 0, or 1 after an error, which was printed if somebody still reads
     """
     role, *addresses = words
+    _take_core(is_first=role == "server")
     try:
         with ExitStack() as stack:
             _Server(addresses, stack).work() if role == "server" else _Client(addresses, stack).work()
@@ -44,6 +46,16 @@ def main(words: list[str]) -> int:
         _say({"error": str(error), "kind": type(error).__name__})
         return 1
     return 0
+
+
+def _take_core(*, is_first: bool) -> None:
+    """Keep this process on one core, apart from the other end.
+
+    Both ends on one core, or on two, differ by more than twice, and the system would choose again and again.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) > 1:
+        os.sched_setaffinity(0, {cores[0] if is_first else cores[-1]})
 
 
 def _say(figures: dict[str, Any]) -> None:

@@ -52,6 +52,7 @@ _IN_AT: Final = TABLE_BYTES  # the table, then a message that arrives, then a me
 _OUT_AT: Final = TABLE_BYTES + LARGEST_BYTES
 _MEMORY_BYTES: Final = TABLE_BYTES + 2 * LARGEST_BYTES
 _MOST_OUTSTANDING: Final = 64  # chosen: WRITEs on their way; perftest has 128, half of what a queue pair holds here
+_TIMEOUT: Final = 19  # chosen: 2.1 s (4.096 us x 2^19): the loopback loses nothing, but a busy machine lets an end wait
 _ALL: Final = AccessFlags.LOCAL_WRITE | AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_READ
 
 
@@ -118,6 +119,7 @@ class QueueEnd:
             remote_address=peer,
             dest_qp_num=remote["qp_num"],
             path_mtu=self.owner.port.path_mtu(peer),
+            timeout=_TIMEOUT,
             qp_access_flags=_ALL,
         )
         for state in (QpState.INIT, QpState.RTR, QpState.RTS):

@@ -386,6 +386,46 @@ def _absent_models() -> Iterator[str]:
     )
 
 
+def _peer_scenarios() -> Iterator[str]:
+    """Shipped scenarios of the scripted peer, with the reaction that each expects."""
+    from weftwork.rdma.peer.reading import find_script, read_script, scenario_names
+
+    scripts = [(name, read_script(find_script(name))) for name in scenario_names()]
+    yield from _table(
+        ["name", "what happens", "expected reaction", "source"],
+        (
+            [_code(name), _cell(one.shows), _cell(" ".join(e.says for e in one.expect)), _cell(one.clause)]
+            for name, one in scripts
+        ),
+    )
+
+
+def _peer_keys() -> Iterator[str]:
+    """Keys of a script of the peer, a table for each section."""
+    from weftwork.rdma.peer import expectations, script
+    from weftwork.spec.scenario.rows import rows_of
+
+    sections = {
+        "The script": script.PeerScript,
+        "end": script.EndKeys,
+        "rules": script.RuleKeys,
+        "set": script.PacketKeys,
+        "answer": script.AnswerKeys,
+        "peer": script.PeerStep,
+        "expect": expectations.Expectation,
+        "after": expectations.MatchKeys,
+    }
+    for name, model in sections.items():
+        yield f"### {name if ' ' in name else _code(name)}\n"
+        yield from _table(
+            ["key", "default", "allowed", "meaning"],
+            (
+                [_code(row.key), _cell(row.default_text), _cell(row.allowed), _marked(row.text)]
+                for row in rows_of(model).values()
+            ),
+        )
+
+
 def _unreleased() -> Iterator[str]:
     """Fragments of `changes.d`, by kind, as the next release will print them."""
     import tomllib
@@ -437,6 +477,8 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "collective": _choices("collective"),
     "tables": _tables,
     "commands": _commands,
+    "peer-scenarios": _peer_scenarios,
+    "peer-keys": _peer_keys,
     "unreleased": _unreleased,
 }
 

@@ -6,20 +6,24 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import pytest
+from helpers.rdma_devices import NEEDS_PACKET_SOCKETS
 from helpers.tiny import packet_input_of, sends, star
 
 from weftwork import rdma
 from weftwork.base.errors import UsageError
+from weftwork.rdma.drivers.infiniband import InfinibandWire
 from weftwork.rdma.drivers.loopback import LoopbackWire
+from weftwork.rdma.drivers.port import DatagramPort
 from weftwork.rdma.wires import WIRES
 from weftwork.testing.rdma_wire import EXCHANGES, PATIENCE_S, PORT, Exchange
-from weftwork.testing.simulated_programs.run import Program, SimulatedPrograms
+from weftwork.testing.simulated_programs.run import HostedProgram, SimulatedPrograms
 
 pytestmark = pytest.mark.timeout(300)
 HERE: Final = "127.0.0.1"
+NEEDS: Final = {"rocev1": NEEDS_PACKET_SOCKETS}
 LACKS: Final[dict[str, frozenset[str]]] = {}  # features that a wire does not have, by its name
 
 Runner = Callable[[Exchange], None]
@@ -37,11 +41,18 @@ def by_sockets(wire: str, exchange: Exchange) -> None:
     in_threads(exchange, open_listener, partial(rdma.connect, HERE, PORT, wire=wire), listening)
 
 
-def in_memory(exchange: Exchange) -> None:
+class OpensPorts(Protocol):
+    """A wire in memory."""
+
+    def open(self, address: str) -> DatagramPort:
+        """Open a port."""
+
+
+def in_memory(make_wire: Callable[[], OpensPorts], network: str, exchange: Exchange) -> None:
     """Both ends on ports of one wire in memory."""
-    wire = LoopbackWire()
+    wire = make_wire()
     listening = threading.Event()
-    devices = [rdma.RdmaDevice(port=wire.open("10.0.0.1"))]
+    devices = [rdma.RdmaDevice(port=wire.open(f"{network}1"))]
 
     def open_listener() -> rdma.RdmaListener:
         listener = rdma.RdmaListener(devices[0], PORT)
@@ -49,8 +60,8 @@ def in_memory(exchange: Exchange) -> None:
         return listener
 
     def open_connector(private_data: bytes = b"") -> rdma.RdmaConnector:
-        devices.append(rdma.RdmaDevice(port=wire.open(f"10.0.0.{len(devices) + 1}")))
-        return rdma.RdmaConnector(devices[-1], "10.0.0.1", PORT, private_data)
+        devices.append(rdma.RdmaDevice(port=wire.open(f"{network}{len(devices) + 1}")))
+        return rdma.RdmaConnector(devices[-1], f"{network}1", PORT, private_data)
 
     try:
         if exchange.serve is None:
@@ -108,10 +119,10 @@ def in_simulation(exchange: Exchange) -> None:
         return run
 
     call = noted(partial(exchange.call, partial(rdma.connect, HERE, PORT)))
-    programs = [Program(host=1, file=call)]
+    programs = [HostedProgram(host=1, file=call)]
     if exchange.serve is not None:
         serve = noted(partial(exchange.serve, partial(rdma.listen, HERE, PORT)))
-        programs.insert(0, Program(host=0, file=serve))
+        programs.insert(0, HostedProgram(host=0, file=serve))
     made = SimulatedPrograms(packet_input_of(star(2), sends(2, [])), programs)
     made.run(_Silent())
     if wrong:
@@ -130,7 +141,9 @@ class _Silent:
 
 RUNNERS: Final[dict[str, Runner]] = {
     **{name: partial(by_sockets, name) for name in WIRES},
-    "memory": in_memory,
+    "memory": partial(in_memory, LoopbackWire, "10.0.0."),
+    "infiniband": partial(in_memory, InfinibandWire, "fe80::"),
+    "infiniband-grh": partial(in_memory, partial(InfinibandWire, has_grh=True), "fe80::"),
     "simulation": in_simulation,
 }
 
@@ -146,7 +159,7 @@ def refused_where(is_lacking: bool) -> Iterator[None]:  # noqa: FBT001 - the con
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES, ids=lambda exchange: exchange.name.replace(" ", "-"))
-@pytest.mark.parametrize("wire", RUNNERS)
+@pytest.mark.parametrize("wire", [pytest.param(wire, marks=NEEDS.get(wire, ())) for wire in RUNNERS])
 def test_a_wire_does_what_every_wire_does(wire: str, exchange: Exchange) -> None:
     with refused_where(exchange.feature in LACKS.get(wire, frozenset())):
         RUNNERS[wire](exchange)

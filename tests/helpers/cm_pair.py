@@ -11,6 +11,7 @@ from weftwork.rdma.cm_id import CmId
 from weftwork.rdma.cm_records import CmEvent, CmEventType, ConnParam
 from weftwork.rdma.connection_manager import ConnectionManager
 from weftwork.rdma.datagram import Datagram
+from weftwork.rdma.encapsulation import ROCE_V2, Encapsulation
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.queue_pair import NicLimits, RdmaQueuePair
 from weftwork.rdma.verbs import QpType
@@ -33,12 +34,13 @@ class CmPair:
         *,
         limits: NicLimits | None = None,
         ipv6: bool = False,
+        encapsulation: Encapsulation = ROCE_V2,
         manager: dict[str, Any] | None = None,
         managers: tuple[dict[str, Any], dict[str, Any]] = ({}, {}),
         nic: dict[str, Any] | None = None,
         backlog: int = 64,
     ) -> None:
-        self.wire = Pair(wire, memory_bytes=4096, limits=limits, nic=nic, ipv6=ipv6)
+        self.wire = Pair(wire, memory_bytes=4096, limits=limits, nic=nic, ipv6=ipv6, encapsulation=encapsulation)
         self.nics, self.pds, self.cqs = self.wire.nics, self.wire.pds, self.wire.cqs
         self.addresses = tuple(end.address for end in self.nics)
         for index in (0, 1):
@@ -130,5 +132,6 @@ class CmPair:
 
     def left_over(self) -> list[object]:
         """What the managers still keep."""
-        tables = ("_ids", "_by_peer", "_by_peer_qp", "_by_qp", "_pending", "_time_waits", "_outgoing", "_to_start")
-        return [entry for cm in self.cms for table in tables for entry in getattr(cm, table)]
+        tables = ("_ids", "_by_peer", "_by_peer_qp", "_by_qp", "_pending", "_time_waits", "_outgoing")
+        kept: list[object] = [entry for cm in self.cms for table in tables for entry in getattr(cm, table)]
+        return kept + [entry for cm in self.cms for entry in (*cm._clocks._to_start, *cm.services.kept)]

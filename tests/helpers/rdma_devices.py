@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import random
+import socket
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 
 from weftwork.rdma.device import RdmaDevice
 from weftwork.rdma.region import LocalRange
-from weftwork.rdma.verbs import AccessFlags, QpAttr, QpState, QpType, RecvWr, SendFlags, SendWr, Wc, WrOpcode
+from weftwork.rdma.verbs import AccessFlags, QpAttr, QpState, QpType, RecvWr, SendFlags, SendWr, Wc, WcStatus, WrOpcode
 
 if TYPE_CHECKING:
     from weftwork.rdma.drivers.port import DatagramPort
 
 ALL = AccessFlags.LOCAL_WRITE | AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_READ | AccessFlags.REMOTE_ATOMIC
 PATIENCE_S = 60.0
+SIZE = 300_000
+
+
+def may_open_packet_sockets() -> bool:
+    """Whether this process may send and receive frames."""
+    try:
+        socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
+    except PermissionError:
+        return False
+    return True
+
+
+NEEDS_PACKET_SOCKETS = pytest.mark.skipif(
+    not may_open_packet_sockets(), reason="packet sockets take root or CAP_NET_RAW"
+)
 
 
 class DeviceEnd:
@@ -72,3 +90,27 @@ def join(first: DeviceEnd, second: DeviceEnd, **attr: Any) -> tuple[DeviceEnd, D
     first.connect(second, **attr)
     second.connect(first, **attr)
     return first, second
+
+
+def exchange(a: DeviceEnd, b: DeviceEnd) -> None:
+    """WRITE, READ, SEND and an atomic, each checked at both ends."""
+    source = random.Random(1)
+    a.buffer[:SIZE] = np.frombuffer(source.randbytes(SIZE), np.uint8)
+    a.post(WrOpcode.RDMA_WRITE, a.memory[:SIZE], b)
+    assert a.next().status is WcStatus.SUCCESS
+    assert (a.buffer[:SIZE] == b.buffer[:SIZE]).all()
+    b.buffer[:SIZE] = np.frombuffer(source.randbytes(SIZE), np.uint8)
+    a.post(WrOpcode.RDMA_READ, a.memory[:SIZE], b)
+    assert a.next().status is WcStatus.SUCCESS
+    assert (a.buffer[:SIZE] == b.buffer[:SIZE]).all()
+    b.post_recv(b.memory[SIZE : 2 * SIZE])
+    a.post(WrOpcode.SEND, a.memory[:SIZE], b)
+    assert a.next().status is WcStatus.SUCCESS
+    assert b.next().byte_len == SIZE
+    assert (a.buffer[:SIZE] == b.buffer[SIZE : 2 * SIZE]).all()
+    b.buffer[:8].view(np.uint64)[0] = 40
+    a.post(WrOpcode.ATOMIC_FETCH_AND_ADD, a.memory[:8], b, compare_add=2)
+    assert a.next().status is WcStatus.SUCCESS
+    assert (a.buffer[:8].view(np.uint64)[0], b.buffer[:8].view(np.uint64)[0]) == (40, 42)
+    assert not a.device.nic.counters
+    assert not b.device.nic.counters

@@ -6,9 +6,11 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from helpers.rdma_encapsulations import two_addresses
 from hypothesis import strategies as st
 
 from weftwork.rdma.datagram import Datagram
+from weftwork.rdma.encapsulation import ROCE_V2, Encapsulation
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.queue_pair import NicLimits, RdmaQueuePair
 from weftwork.rdma.verbs import AccessFlags, QpAttr, QpState, QpType, RecvWr, SendFlags, SendWr, Sge, Wc
@@ -65,6 +67,7 @@ class Pair:
         nic: dict[str, Any] | None = None,
         srq: bool = False,
         ipv6: bool = False,
+        encapsulation: Encapsulation = ROCE_V2,
         by_end: Sequence[dict[str, Any]] = ({}, {}),
         **attr: Any,
     ) -> None:
@@ -78,11 +81,10 @@ class Pair:
         self.drop: set[int] = set()  # which of the datagrams sent are lost, counted from 0
         self.order = 0
         self.last_sent_ps = 0
-        front = b"\xfd" + bytes(14) if ipv6 else bytes((10, 0, 0))
-        addresses = (front + b"\1", front + b"\2")
+        common: dict[str, Any] = {"limits": limits, "encapsulation": encapsulation, **(nic or {})}
         self.nics = [
-            RdmaNic(address, random=random.Random(index + 1), limits=limits, **(nic or {}))
-            for index, address in enumerate(addresses)
+            RdmaNic(address, random=random.Random(index + 1), **common)
+            for index, address in enumerate(two_addresses(encapsulation, ipv6=ipv6))
         ]
         self.pds = [end.alloc_pd() for end in self.nics]
         self.cqs = [end.create_cq(4096) for end in self.nics]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 TSHARK = shutil.which("tshark")
+USER_0 = 147  # the link type that `fields` tells tshark to read as native InfiniBand
 NEEDS_TSHARK = pytest.mark.skipif(
     TSHARK is None, reason="tshark, the oracle, is not installed (Debian package 'tshark')"
 )

@@ -7,19 +7,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers.cm_pair import CmPair
+from helpers.cm_pair import PORT, CmPair
 
 from weftwork.rdma.capture import CaptureExplainer
-from weftwork.rdma.datagram import ip_header
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.wire.cm import CM_MESSAGES
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetHeader
 from weftwork.wire.pcap import CapturedPacket
 from weftwork.wire.pcapng import encode_pcapng
-from weftwork.wire.udp import ROCE_V2_PORT, UdpHeader
+from weftwork.wire.rdma_ip_cm import PortSpace
 
 TSHARK = shutil.which("tshark")
 MACS = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
-NAMES = ["REQ", "MRA", "REP", "RTU", "DREQ", "DREP", "REQ", "REJ"]
+NAMES = ["REQ", "MRA", "REP", "RTU", "DREQ", "DREP", "REQ", "REJ", "SIDR_REQ", "SIDR_REP"]
 
 
 def conversation(*, ipv6: bool) -> tuple[CmPair, list[CapturedPacket]]:
@@ -36,6 +36,13 @@ def conversation(*, ipv6: bool) -> tuple[CmPair, list[CapturedPacket]]:
     _, refused = pair.request()
     refused.reject(b"no")
     assert pair.run()
+    pair.cms[1].listen(PORT, space=PortSpace.UDP)
+    pair.cms[0].services.ask(pair.addresses[1], PORT, b"who")
+    pair.soon()
+    asked = pair.cms[1].services.next_event()
+    assert asked is not None
+    asked.id.accept(0xABCDE)
+    assert pair.run()
     assert pair.names() == NAMES
     packets = []
     for number, datagram in enumerate(pair.wire.sent):
@@ -43,8 +50,7 @@ def conversation(*, ipv6: bool) -> tuple[CmPair, list[CapturedPacket]]:
         sender = pair.addresses.index(datagram.source)
         ethertype = ETHERTYPE_IPV6 if ipv6 else ETHERTYPE_IPV4
         header = EthernetHeader(destination=MACS[1 - sender], source=MACS[sender], ethertype=ethertype)
-        udp = UdpHeader(source_port=datagram.source_port, destination_port=ROCE_V2_PORT, payload_bytes=len(payload))
-        data = header.encode() + ip_header(datagram, len(payload)) + udp.encode() + payload
+        data = header.encode() + ROCE_V2.front(datagram, len(payload)) + payload
         packets.append(CapturedPacket(number * 1000, data, len(data), interface="eth0"))
     return pair, packets
 

@@ -19,8 +19,8 @@ import numpy as np
 from weftwork import rdma
 from weftwork.rdma.verbs import AccessFlags
 may = AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_READ | AccessFlags.REMOTE_ATOMIC
-address, offload, raw = sys.argv[1], sys.argv[2] == "offload", sys.argv[3] == "raw"
-device = rdma.RdmaDevice(address, offload=offload, checks_identification=raw)
+address, offload, raw, wire = sys.argv[1], sys.argv[2] == "offload", sys.argv[3] == "raw", sys.argv[4]
+device = rdma.RdmaDevice(address, wire=wire, offload=offload, checks_identification=raw)
 with rdma.RdmaListener(device, 7471) as listener:
     print("ready", flush=True)
     with listener.get_request().wait() as connection:
@@ -32,8 +32,8 @@ CLIENT = """
 import json, sys
 import numpy as np
 from weftwork import rdma
-address, peer, offload = sys.argv[1], sys.argv[2], sys.argv[3] == "offload"
-with rdma.RdmaConnector(rdma.RdmaDevice(address, offload=offload), peer, 7471) as connection:
+address, peer, offload, wire = sys.argv[1], sys.argv[2], sys.argv[3] == "offload", sys.argv[4]
+with rdma.RdmaConnector(rdma.RdmaDevice(address, wire=wire, offload=offload), peer, 7471) as connection:
     remote = rdma.RemoteRange.decode(connection.private_data)
     sent = np.random.default_rng(1).integers(0, 256, 1 << 20, np.uint8)
     back = np.zeros_like(sent)
@@ -53,6 +53,7 @@ WATCHER = """
 import json, select, socket, sys
 from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.icrc import check_icrc
+is_rocev1 = sys.argv[1] == "rocev1"
 watch = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
 watch.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)
 watch.bind(("wire", 3))
@@ -62,9 +63,12 @@ numbers = set()
 while True:
     ready, _, _ = select.select([watch, sys.stdin], [], [])
     if watch in ready:
-        frame = watch.recv(1 << 16)
+        frame, (_, ethertype, *_) = watch.recvfrom(1 << 16)
         is_ipv4 = frame[0] >> 4 == 4
-        if (is_ipv4 and (frame[9] != 17 or frame[22:24] != b"\\x12\\xb7")) or (not is_ipv4 and frame[6] != 17):
+        if is_rocev1:
+            if ethertype != 0x8915:
+                continue
+        elif (is_ipv4 and (frame[9] != 17 or frame[22:24] != b"\\x12\\xb7")) or (not is_ipv4 and frame[6] != 17):
             continue
         seen["packets"] += 1
         seen["longest"] = max(seen["longest"], len(frame))
@@ -81,19 +85,19 @@ print(json.dumps(seen), flush=True)
 """
 
 
-def talk(wire: Wire, *, offload: bool, raw: bool = False) -> tuple[dict, dict]:
+def talk(wire: Wire, *, offload: bool, raw: bool = False, over: str = "rocev2") -> tuple[dict, dict]:
     """Run a client against a server; returns what the client and what a watcher of the wire say."""
     here, there = (address.partition("/")[0] for address in wire.addresses)
     mode = "offload" if offload else "single"
     ends: list[subprocess.Popen[str]] = []
     try:
-        watcher = wire.python(0, WATCHER)
-        server = wire.python(1, SERVER, there, mode, "raw" if raw else "udp")
+        watcher = wire.python(0, WATCHER, over)
+        server = wire.python(1, SERVER, there, mode, "raw" if raw else "udp", over)
         ends += [watcher, server]
         for end in ends:
             assert end.stdout is not None
             assert end.stdout.readline() == "ready\n"
-        client = wire.python(0, CLIENT, here, there, mode)
+        client = wire.python(0, CLIENT, here, there, mode, over)
         ends.append(client)
         told, _ = client.communicate(timeout=PATIENCE_S)
         assert client.returncode == 0, told
@@ -150,3 +154,20 @@ def test_a_raw_port_checks_all_of_it() -> None:
         told, seen = talk(wire, offload=False, raw=True)
     assert told["same"]
     assert seen["wrong"] == 0
+
+
+@pytest.mark.parametrize(
+    ("addresses", "mtu", "path_mtu"),
+    [
+        (("10.213.5.1/24", "10.213.5.2/24"), 1500, 1024),
+        (("fd00:215::1/64", "fd00:215::2/64"), 9000, 4096),
+    ],
+    ids=["ipv4", "ipv6"],
+)
+def test_rocev1_between_two_machines(addresses: tuple[str, str], mtu: int, path_mtu: int) -> None:
+    with Wire(mtu, addresses) as wire:
+        told, seen = talk(wire, offload=True, over="rocev1")
+    assert told == {"same": True, "added": True, "path_mtu": path_mtu, "counters": {}, "refused": 0}
+    assert seen["packets"] > 2 * (1 << 20) / path_mtu
+    assert seen["wrong"] == 0
+    assert seen["longest"] <= mtu

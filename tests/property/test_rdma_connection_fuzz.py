@@ -24,10 +24,12 @@ from weftwork.wire.cm import (
     decode_cm,
     encode_cm,
 )
+from weftwork.wire.rdma_ip_cm import PortSpace
 
 MANY = settings(max_examples=case_count(plain=100, deep=500))
 LIMITS = NicLimits(max_cm_id=16, max_cm_pending=8)
 SERVICE = 0x1060000 | PORT  # RDMA IP CM service: TCP port space, as in annex A11
+UDP_SERVICE = 0x1110000 | PORT
 HEADER_BYTES = 24  # of a MAD; its fields choose the message
 MAD_BYTES = 256
 
@@ -35,7 +37,7 @@ MAD_BYTES = 256
 @st.composite
 def messages(draw: st.DrawFn, ids: list[int], qp_num: int, heard: list[bytes]) -> bytes:
     """A message that was heard, or one that names what exists or something else; with some bytes changed."""
-    comm_id, peer_id = ids
+    comm_id, peer_id = draw(st.permutations(ids))[:2]
     if draw(st.integers(0, 2)) == 0:
         comm_id, peer_id = (draw(st.sampled_from([*ids, 0, 77]) | st.integers(0, (1 << 32) - 1)) for _ in range(2))
     both = {"local_comm_id": comm_id, "remote_comm_id": peer_id}
@@ -49,7 +51,7 @@ def messages(draw: st.DrawFn, ids: list[int], qp_num: int, heard: list[bytes]) -
                 CmDisconnectRequest(**both, remote_qpn=draw(st.sampled_from([qp_num, 5]))),
                 CmDisconnectReply(**both),
                 CmWait(**both, message_received=draw(st.integers(0, 3))),
-                CmServiceRequest(request_id=comm_id, service_id=SERVICE),
+                CmServiceRequest(request_id=comm_id, service_id=draw(st.sampled_from([SERVICE, UDP_SERVICE]))),
                 CmServiceReply(request_id=comm_id, service_qpn=5),
             ]
         )
@@ -82,8 +84,12 @@ def test_forged_messages_raise_nothing_and_leave_little(
     *, is_established: bool, is_peer: bool, data: st.DataObject
 ) -> None:
     pair = CmPair(limits=LIMITS)
+    pair.cms[1].listen(PORT, space=PortSpace.UDP)
     mine, theirs = pair.establish() if is_established else pair.request()
-    ids = known(mine, theirs)
+    pair.cms[0].services.ask(pair.addresses[1], PORT)
+    asked = pair.cms[1].services.ask(pair.addresses[0], PORT)
+    pair.soon()
+    ids = [*known(mine, theirs), asked.request_id]
     source = pair.addresses[0] if is_peer else STRANGER
     qp = theirs.qp
     number = qp.qp_num if qp is not None else 9
@@ -100,6 +106,8 @@ def test_forged_messages_raise_nothing_and_leave_little(
     pair.take(1)
     assert len(pair.cms[1]._ids) <= LIMITS.max_cm_id
     assert len(pair.cms[1]._pending) <= LIMITS.max_cm_pending
+    assert len(pair.cms[1].services.kept) <= LIMITS.max_cm_id
+    assert len(pair.cms[1].services._waiting) <= LIMITS.max_cm_pending
     if is_established and not is_peer:
         assert qp is not None
         assert qp.state is QpState.RTS

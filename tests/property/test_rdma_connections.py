@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from helpers.cm_pair import CmPair
+from helpers.rdma_encapsulations import ENCAPSULATIONS
 from helpers.rdma_pair import BadWire
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from weftwork.rdma.cm_id import CmId
 from weftwork.rdma.cm_records import CmEvent, CmEventType, ConnParam
 from weftwork.rdma.cm_states import CmState
+from weftwork.rdma.encapsulation import Encapsulation
 from weftwork.rdma.verbs import QpState, SendWr, WcStatus, WrOpcode
 
 E = CmEventType
@@ -70,11 +72,13 @@ class Users:
     params=st.tuples(PARAMS, PARAMS),
     answer=st.sampled_from(["accept", "late", "reject"]),
     retries=st.sampled_from([0, 1, 3, 15]),
+    encapsulation=st.sampled_from(list(ENCAPSULATIONS.values())),
 )
 def test_both_ends_are_connected_alike_or_both_learn_that_they_are_not(
-    wire: BadWire, params: tuple[ConnParam, ConnParam], answer: str, retries: int
+    wire: BadWire, params: tuple[ConnParam, ConnParam], answer: str, retries: int, encapsulation: Encapsulation
 ) -> None:
-    pair = CmPair(wire, manager={"response_timeout": 10, "cm_retries": retries}, managers=({}, {"path_mtu": 2048}))
+    manager = {"response_timeout": 10, "cm_retries": retries}
+    pair = CmPair(wire, manager=manager, managers=({}, {"path_mtu": 2048}), encapsulation=encapsulation)
     users = Users(pair, params[1], answer=answer)
     asked = params[0]
     mine = pair.cms[0].connect(pair.addresses[1], 4420, pair.qp(0), asked)

@@ -2,10 +2,12 @@
 
 import random
 
+from helpers.rdma_encapsulations import ENCAPSULATIONS
 from helpers.rdma_pair import BadWire, Pair, bad_wires
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weftwork.rdma.encapsulation import Encapsulation
 from weftwork.rdma.verbs import QpState, WcStatus, WrOpcode
 
 RETRIES = {WcStatus.RETRY_EXC_ERR, WcStatus.RNR_RETRY_EXC_ERR}
@@ -50,6 +52,7 @@ def start(pair: Pair, index: int, kind: str, size: int) -> None:
     trains=st.booleans(),
     late_receives=st.booleans(),
     selective=st.sampled_from([(False, False), (True, True), (True, True), (True, False), (False, True)]),
+    encapsulation=st.sampled_from(list(ENCAPSULATIONS.values())),
 )
 def test_every_message_arrives_once_whole_and_in_order_or_the_queue_pair_says_why(
     *,
@@ -60,9 +63,11 @@ def test_every_message_arrives_once_whole_and_in_order_or_the_queue_pair_says_wh
     trains: bool,
     late_receives: bool,
     selective: tuple[bool, bool],
+    encapsulation: Encapsulation,
 ) -> None:
     ends = [{"selective_repeat": has} for has in selective]
-    pair = Pair(wire, path_mtu=mtu, retry_cnt=retries, nic={"makes_trains": trains}, by_end=ends)
+    nic = {"makes_trains": trains}
+    pair = Pair(wire, path_mtu=mtu, retry_cnt=retries, nic=nic, encapsulation=encapsulation, by_end=ends)
     source = random.Random(1)
     pair.buffers[0][:] = source.randbytes(len(pair.buffers[0]))
     for index, (kind, _) in enumerate(work):

@@ -2,10 +2,12 @@
 
 import random
 
+from helpers.rdma_encapsulations import ENCAPSULATIONS
 from helpers.rdma_pair import BadWire, Pair, bad_wires
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weftwork.rdma.encapsulation import Encapsulation
 from weftwork.rdma.unreliable import GRH_BYTES
 from weftwork.rdma.verbs import AddressHandle, QpState, QpType, WcStatus, WrOpcode
 
@@ -19,6 +21,8 @@ KINDS = {
     "write-imm": WrOpcode.RDMA_WRITE_WITH_IMM,
 }
 
+EACH = st.sampled_from(list(ENCAPSULATIONS.values()))
+
 
 def filled(pair: Pair) -> bytes:
     pair.buffers[0][:] = random.Random(1).randbytes(len(pair.buffers[0]))
@@ -30,11 +34,12 @@ def filled(pair: Pair) -> bytes:
     wire=bad_wires(),
     work=st.lists(st.tuples(st.sampled_from(sorted(KINDS)), SIZES), min_size=1, max_size=20),
     psn=st.sampled_from([0, 7, 0xFFFFF0]),
+    encapsulation=EACH,
 )
 def test_a_message_of_uc_arrives_once_and_whole_and_in_order_or_not_at_all(
-    wire: BadWire, work: list[tuple[str, int]], psn: int
+    wire: BadWire, work: list[tuple[str, int]], psn: int, encapsulation: Encapsulation
 ) -> None:
-    pair = Pair(wire, qp_type=QpType.UC, path_mtu=MTU, sq_psn=psn, rq_psn=psn)
+    pair = Pair(wire, qp_type=QpType.UC, path_mtu=MTU, sq_psn=psn, rq_psn=psn, encapsulation=encapsulation)
     want = filled(pair)
     for index, (kind, size) in enumerate(work):
         at = index * SPAN
@@ -62,9 +67,11 @@ def test_a_message_of_uc_arrives_once_and_whole_and_in_order_or_not_at_all(
 
 
 @settings(max_examples=150, deadline=None)
-@given(wire=bad_wires(), sizes=st.lists(st.integers(0, MTU), min_size=1, max_size=20))
-def test_a_datagram_arrives_whole_and_as_often_as_the_wire_says(wire: BadWire, sizes: list[int]) -> None:
-    pair = Pair(wire, qp_type=QpType.UD, path_mtu=MTU)
+@given(wire=bad_wires(), sizes=st.lists(st.integers(0, MTU), min_size=1, max_size=20), encapsulation=EACH)
+def test_a_datagram_arrives_whole_and_as_often_as_the_wire_says(
+    wire: BadWire, sizes: list[int], encapsulation: Encapsulation
+) -> None:
+    pair = Pair(wire, qp_type=QpType.UD, path_mtu=MTU, encapsulation=encapsulation)
     want = filled(pair)
     to = AddressHandle(address=pair.nics[1].address)
     for index in range(2 * len(sizes)):

@@ -128,3 +128,8 @@ def test_comparing_six_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     page = (tmp_path / "runs" / "llama-1to1-and-5-more.html").read_text(encoding="utf-8")
     assert "6 runs compared: llama-3-8b and qwen3-30b-a3b" in page
     assert str(tmp_path) not in page
+
+
+def test_a_peer_that_misbehaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = follow("rdma-peer.md", tmp_path, monkeypatch)
+    assert [step.argument for step in done if step.kind == "weftwork-file"] == ["twice.yaml", "wrong.yaml"]

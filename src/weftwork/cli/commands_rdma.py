@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from weftwork.cli.commands_rdma_tools import perf_command, ping_command, show_command
 from weftwork.cli.options import Json, NoUserCode, Settings
 
 __all__ = ["rdma"]
@@ -14,6 +15,11 @@ __all__ = ["rdma"]
 _TRUST = "The programs run with all your rights, as if you started them yourself."
 
 rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Use RDMA in software, and explain its packets.")
+
+
+rdma.command("perf")(perf_command)
+rdma.command("ping")(ping_command)
+rdma.command("show")(show_command)
 
 
 @rdma.command("decode")
@@ -91,3 +97,56 @@ def _rdma_compare_tcp(
     from weftwork.cli.rdma_compare_tcp import compare_tcp
 
     compare_tcp(is_quick=is_quick, source=source, out=out, as_json=as_json)
+
+
+@rdma.command("peer")
+def _rdma_peer(  # noqa: PLR0913 - the options, all by name
+    *,
+    script: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Script of the peer, a YAML file or the name of a shipped one.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Address of this machine; 127.0.0.1, or with --connect the usual one.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="Port of the connection manager.")] = 7471,
+    connect_to: Annotated[
+        str | None,
+        typer.Option("--connect", metavar="ADDRESS", help="Be the other end, on Weftwork's NIC, of the peer there."),
+    ] = None,
+    limit: Annotated[str, typer.Option(help="Longest time, with the wait for the connection.")] = "60s",
+    is_self_test: Annotated[
+        bool, typer.Option("--self-test", help="Run the script, or all shipped ones, against Weftwork's own NIC.")
+    ] = False,
+    is_list: Annotated[bool, typer.Option("--list", help="List the shipped scripts.")] = False,
+    shown: Annotated[str | None, typer.Option("--show", metavar="NAME", help="Print the text of a script.")] = None,
+    is_schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of scripts, for editors.")] = False,
+    has_packets: Annotated[bool, typer.Option("--packets", help="Print the packets that the peer saw, too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Be a peer that loses, changes and refuses packets by a script, and judge the reaction of the other end."""
+    from weftwork.base.errors import ConfigError, Mistake
+    from weftwork.cli.rdma_peer import list_scripts, print_schema, run_peer, run_self_test, show_script
+
+    if is_list:
+        list_scripts(as_json=as_json)
+    elif shown is not None:
+        show_script(shown)
+    elif is_schema:
+        print_schema()
+    elif is_self_test:
+        raise typer.Exit(run_self_test(script, has_packets=has_packets, as_json=as_json))
+    elif script is None:
+        text = "missing, wanted a script: a file, or a name that --list prints"
+        raise ConfigError("weftwork rdma peer", [Mistake(path="--script", text=text)])
+    else:
+        raise typer.Exit(
+            run_peer(
+                script,
+                address=address,
+                port=port,
+                connect_to=connect_to,
+                limit=limit,
+                has_packets=has_packets,
+                as_json=as_json,
+            )
+        )

@@ -22,16 +22,15 @@ from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.cli.settings import overrides
 from weftwork.engine.packet_input import PacketInput
-from weftwork.rdma.datagram import ip_header
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.report.words import amount
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.results.record import port_names
 from weftwork.testing.simulated_programs.effects import fabric_effects
-from weftwork.testing.simulated_programs.run import Program, SimulatedPrograms
+from weftwork.testing.simulated_programs.run import HostedProgram, SimulatedPrograms
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, EthernetHeader
 from weftwork.wire.pcap import LINK_ETHERNET, CapturedPacket
 from weftwork.wire.pcapng import encode_pcapng
-from weftwork.wire.udp import ROCE_V2_PORT, UdpHeader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,8 +119,8 @@ def simulate(  # noqa: PLR0913 - the options, all by name
 # Options
 
 
-def _programs(texts: Sequence[str]) -> list[Program]:
-    parsed: list[Program] = []
+def _programs(texts: Sequence[str]) -> list[HostedProgram]:
+    parsed: list[HostedProgram] = []
     mistakes: list[Mistake] = []
     for text in texts:
         number, colon, command = text.partition(":")
@@ -132,13 +131,15 @@ def _programs(texts: Sequence[str]) -> list[Program]:
         elif not Path(words[0]).is_file():
             mistakes.append(Mistake(path="PROGRAM", text=f"found no file {words[0]}, wanted a Python program"))
         else:
-            parsed.append(Program(host=int(number), file=Path(words[0]), arguments=tuple(words[1:])))
+            parsed.append(HostedProgram(host=int(number), file=Path(words[0]), arguments=tuple(words[1:])))
     if mistakes:
         raise ConfigError("command line", mistakes)
     return parsed
 
 
-def _check_hosts(programs: Sequence[Program], mapped: Mapping[str, int], capture_host: int | None, hosts: int) -> None:
+def _check_hosts(
+    programs: Sequence[HostedProgram], mapped: Mapping[str, int], capture_host: int | None, hosts: int
+) -> None:
     named = [("PROGRAM", program.host) for program in programs]
     named += [("--address", host) for host in mapped.values()]
     named += [("--capture-host", capture_host)] if capture_host is not None else []
@@ -224,15 +225,12 @@ class _Captured:
         if host != self.host:
             return
         payload = bytes(datagram.payload())
-        udp = UdpHeader(
-            source_port=datagram.source_port, destination_port=ROCE_V2_PORT, payload_bytes=len(payload)
-        ).encode()
         ethernet = EthernetHeader(
             destination=_LOCAL_MAC + datagram.destination,
             source=_LOCAL_MAC + datagram.source,
             ethertype=ETHERTYPE_IPV4,
         ).encode()
-        frame = ethernet + ip_header(datagram, len(payload)) + udp + payload
+        frame = ethernet + ROCE_V2.front(datagram, len(payload)) + payload
         self.packets.append(
             CapturedPacket(
                 time_ns=now_ps // _PS_PER_NS,
@@ -247,7 +245,7 @@ class _Captured:
 # Results
 
 
-def _print(programs: Sequence[Program], run: ProgramsRun, effects: FabricEffects) -> None:
+def _print(programs: Sequence[HostedProgram], run: ProgramsRun, effects: FabricEffects) -> None:
     out = console()
     failed = [program for program, code in zip(programs, run.exit_codes, strict=True) if code]
     for program in failed:
@@ -267,12 +265,13 @@ def _verdict(run: ProgramsRun, effects: FabricEffects) -> str:
     if culprit is None:
         return f"{end} The fabric was not congested: no queue held more than two packets."
     waited = f"up to {amount(culprit.max_queue_bytes, 'B')} waited there, which takes {amount(culprit.queue_ps, 'ps')}"
-    marks, drops = plural(effects.marks, "packet"), plural(effects.drops, "packet")
-    pauses = plural(effects.pauses_sent, "pause frame")
-    return f"{end} Port {culprit.name} held them up: {waited}. In all {marks} marked, {drops} dropped, {pauses}."
+    counts = (
+        f"marked {plural(effects.marks, 'packet')}, dropped {effects.drops:,} and paused {effects.pauses_sent:,} times"
+    )
+    return f"{end} Port {culprit.name} held them up: {waited}. In all, the fabric {counts}."
 
 
-def _host_table(programs: Sequence[Program], run: ProgramsRun) -> Table:
+def _host_table(programs: Sequence[HostedProgram], run: ProgramsRun) -> Table:
     table = Table(title="Programs", title_justify="left", show_edge=False, pad_edge=False)
     for name in ("host", "address", "program", "ended at"):
         table.add_column(name)
@@ -286,7 +285,7 @@ def _host_table(programs: Sequence[Program], run: ProgramsRun) -> Table:
         table.add_row(
             str(report.host),
             report.address,
-            ", ".join(programs[i].file.name for i in here),
+            ", ".join(programs[i].title for i in here),
             ", ".join(amount(run.ended_ps[i], "ps") for i in here),
             f"{traffic.sent:,}",
             amount(rate_bps, "b/s"),
@@ -323,7 +322,7 @@ def _port_table(ports: Sequence[PortEffect]) -> Table:
     return table
 
 
-def _document(programs: Sequence[Program], run: ProgramsRun, effects: FabricEffects) -> dict[str, Any]:
+def _document(programs: Sequence[HostedProgram], run: ProgramsRun, effects: FabricEffects) -> dict[str, Any]:
     return {
         "end_ps": run.end_ps,
         "culprit": None if effects.culprit is None else effects.culprit.name,

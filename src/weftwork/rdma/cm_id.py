@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import UsageError
+from weftwork.rdma.cm_host import FIRST_QP, LONGEST_SERVICE_TIMEOUT, SERVICES, timeout_ps
 from weftwork.rdma.cm_private import pack_private_data, unpack_private_data
 from weftwork.rdma.cm_records import AgreedConnection, CmEvent, CmEventType, CmRejReason, ConnParam
+from weftwork.rdma.cm_rejections import GUID_BYTES, OF_NONE, OF_REP, OF_REQ, rejection, rejection_info
 from weftwork.rdma.cm_states import AGAIN, HAS_PEER_QP, NEXT, PENDING, RESENDS, CmInput, CmState
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.verbs import QpState, QpType
@@ -34,96 +36,14 @@ from weftwork.wire.fields import check_fits
 from weftwork.wire.rdma_ip_cm import IP_CM_HEADER_BYTES, IpCmHeader, gid_of, service_of_port
 
 if TYPE_CHECKING:
-    from weftwork.rdma.nic import RdmaNic
+    from weftwork.rdma.cm_host import CmHost
     from weftwork.rdma.queue_pair import RdmaQueuePair
     from weftwork.rdma.verbs import QpAttr
 
-__all__ = [
-    "FIRST_QP",
-    "LONGEST_SERVICE_TIMEOUT",
-    "SERVICES",
-    "CmHost",
-    "CmId",
-    "rejection",
-    "rejection_info",
-    "timeout_ps",
-]
+__all__ = ["CmId"]
 
-LONGEST_SERVICE_TIMEOUT: Final = 24  # CMA_CM_MRA_SETTING in Linux drivers/infiniband/core/cma.c: 68.7 s
-FIRST_QP: Final = 2  # IBTA vol. 1, 3.9.3: 0 and 1 are for management
-SERVICES: Final = {QpType.RC: 0, QpType.UC: 1}  # IBTA vol. 1, 12.7.9: transport service type of a REQ
-_UNIT_PS: Final = 4_096_000  # IBTA vol. 1, 12.7.6: 4.096 us x 2^timeout
-_ROCE_LID: Final = 0xFFFF  # IB_LID_PERMISSIVE in Linux: RoCE has no LIDs
 _HOP_LIMIT: Final = 64  # as the TTL of the packets
-_INFO_BYTES: Final = 72
-_GUID_BYTES: Final = 8
-_OF_REQ, _OF_REP, _OF_NONE = 0, 1, 2  # IBTA vol. 1, 12.6.7.1: the message that a REJ refuses
 _I, _E, _R = CmInput, CmEventType, CmRejReason
-
-
-def timeout_ps(code: int) -> int:
-    """Time of a 5-bit code."""
-    return _UNIT_PS << code
-
-
-def rejection(ids: tuple[int, int], refused: int, reason: int, *, info: bytes = b"", data: bytes = b"") -> CmReject:
-    """Make a REJ.
-
-    Parameters
-    ----------
-    ids : communication IDs of this end and of the peer, 0 where there is none
-    refused : 0 a REQ, 1 a REP, 2 no message
-    reason : see `CmRejReason`
-    info : what explains the reason, at most 72 bytes
-    data : private data
-    """
-    return CmReject(
-        local_comm_id=ids[0],
-        remote_comm_id=ids[1],
-        message_rejected=refused,
-        rejected_info_bytes=len(info),
-        reason=reason,
-        rejected_info=int.from_bytes(info.ljust(_INFO_BYTES, b"\0")),
-        private_data=data,
-    )
-
-
-def rejection_info(message: CmReject) -> bytes:
-    """Bytes that explain the reason of a REJ."""
-    return message.rejected_info.to_bytes(_INFO_BYTES)[: message.rejected_info_bytes]
-
-
-class CmHost(Protocol):
-    """Services of the manager for a conversation."""
-
-    nic: RdmaNic
-    response_timeout: int
-    cm_retries: int
-    ca_guid: int
-
-    def path_mtu_to(self, address: bytes) -> int:
-        """Most bytes in a packet to a peer."""
-
-    def send(self, address: bytes, mad: bytes) -> None:
-        """Send a management datagram to queue pair 1 of an address."""
-
-    def tell(self, event: CmEvent) -> None:
-        """Queue an event for the user."""
-
-    def withdraw(self, conversation: CmId) -> bool:
-        """Withdraw a request that the user has not seen; returns whether it existed."""
-
-    def moved(self, conversation: CmId, before: CmState) -> None:
-        """Note that the state has changed."""
-
-    def restart_clock(self, conversation: CmId) -> None:
-        """Restart the clock of `wait_ps` at the next datagram."""
-
-    def claim(self, qp: RdmaQueuePair, conversation: CmId) -> None:
-        """Assign a queue pair to a conversation; UsageError if it is taken."""
-
-    def is_stale(self, address: bytes, qp_num: int) -> bool:
-        """Whether a conversation has this peer's queue pair already; it is then closed."""
 
 
 class CmId:
@@ -141,6 +61,7 @@ class CmId:
     ----------
     state : see `cm_states`
     remote_comm_id : 32 bits; 0 while unknown
+    peer_guid : identity of the peer's adapter, 64 bits; 0 while unknown
     qp : queue pair, or None
     agreed : what both ends agreed on, or None
     wait_ps, deadline_ps : time to wait in this state, and when it ends; None without end
@@ -156,6 +77,7 @@ class CmId:
         self.is_active: Final = request is None
         self.state = CmState.IDLE
         self.remote_comm_id = 0
+        self.peer_guid = 0
         self.qp: RdmaQueuePair | None = None
         self.agreed: AgreedConnection | None = None
         self.wait_ps: int | None = None
@@ -165,9 +87,11 @@ class CmId:
         self._transaction = self._close_transaction = host.nic.random_bits(64)
         self._last: CmMessage | None = None
         self._retries_left = 0
+        self._sq_psn: int | None = None
         if request is not None:
             self._request, self._transaction = request
             self.remote_comm_id = self._request.local_comm_id
+            self.peer_guid = self._request.local_ca_guid
 
     @property
     def remote_qp_num(self) -> int:
@@ -178,11 +102,6 @@ class CmId:
     def asked_qp_num(self) -> int:
         """Queue pair named by the REQ."""
         return self._request.local_qpn
-
-    @property
-    def peer_guid(self) -> bytes:
-        """Identity of the adapter named by the REQ."""
-        return self._request.local_ca_guid.to_bytes(_GUID_BYTES)
 
     # Calls of the user
 
@@ -198,6 +117,7 @@ class CmId:
             source=ip_address(nic.address),
             destination=ip_address(self.address),
         )
+        local_lid, remote_lid = nic.encapsulation.lids(nic.address, self.address)
         room_bytes = CmRequest.LAYOUT.data_bytes - IP_CM_HEADER_BYTES
         data = pack_private_data(param.private_data, room_bytes, selective_repeat=param.selective_repeat)
         self._request = CmRequest(
@@ -218,8 +138,8 @@ class CmId:
             cm_retries=self._host.cm_retries,
             has_shared_receive_queue=int(qp.recv_queue.is_shared),
             primary=CmPath(
-                local_lid=_ROCE_LID,
-                remote_lid=_ROCE_LID,
+                local_lid=local_lid,
+                remote_lid=remote_lid,
                 local_gid=gid_of(nic.address),
                 remote_gid=gid_of(self.address),
                 hop_limit=_HOP_LIMIT,
@@ -234,6 +154,8 @@ class CmId:
     def accept(self, qp: RdmaQueuePair, param: ConnParam | None = None) -> None:
         """Accept a request, with a queue pair in RESET or INIT, which goes to RTS.
 
+        Where the user moves the queue pair, it is in RTS already, by the attributes of `offered`.
+
         Parameters
         ----------
         qp : queue pair of the type that the request names
@@ -246,26 +168,14 @@ class CmId:
         if self.state not in PENDING:
             raise UsageError(f"state: found {self.state.value}, wanted a request that waits for an answer")
         param = param if param is not None else ConnParam()
-        asked = self._request
         self._check(qp, param)
-        if SERVICES[qp.qp_type] != asked.transport_service:
+        if SERVICES[qp.qp_type] != self._request.transport_service:
             raise UsageError(f"qp: found {qp.qp_type.name}, wanted the other type, which the peer asks for")
-        _, peer_repeats = unpack_private_data(asked.private_data[IP_CM_HEADER_BYTES:])
-        repeats = param.selective_repeat and peer_repeats
-        data = pack_private_data(param.private_data, CmReply.LAYOUT.data_bytes, selective_repeat=repeats)
-        self._take(qp, param)
-        agreed = AgreedConnection(
-            remote_qp_num=asked.local_qpn,
-            rq_psn=asked.starting_psn,
-            sq_psn=self._host.nic.random_psn(),
-            path_mtu=PATH_MTUS_BYTES[asked.path_mtu - 1],
-            max_rd_atomic=min(param.initiator_depth, asked.responder_resources),
-            max_dest_rd_atomic=min(param.responder_resources, asked.initiator_depth),
-            retry_cnt=asked.retry_count,
-            rnr_retry=asked.rnr_retry_count,
-            timeout=asked.primary.local_ack_timeout,
-            selective_repeat=repeats,
+        agreed = self.offered(param)
+        data = pack_private_data(
+            param.private_data, CmReply.LAYOUT.data_bytes, selective_repeat=agreed.selective_repeat
         )
+        self._take(qp, param)
         self._open(qp, agreed)
         self._step(_I.ACCEPT)
         self._ask(
@@ -284,6 +194,32 @@ class CmId:
             )
         )
 
+    def offered(self, param: ConnParam) -> AgreedConnection:
+        """Agreement of a waiting request, if it is accepted with these parameters."""
+        asked = self._request
+        _, peer_repeats = unpack_private_data(asked.private_data[IP_CM_HEADER_BYTES:])
+        if self._sq_psn is None:
+            self._sq_psn = self._host.nic.random_psn()
+        return AgreedConnection(
+            remote_qp_num=asked.local_qpn,
+            rq_psn=asked.starting_psn,
+            sq_psn=self._sq_psn,
+            path_mtu=PATH_MTUS_BYTES[asked.path_mtu - 1],
+            max_rd_atomic=min(param.initiator_depth, asked.responder_resources),
+            max_dest_rd_atomic=min(param.responder_resources, asked.initiator_depth),
+            retry_cnt=asked.retry_count,
+            rnr_retry=asked.rnr_retry_count,
+            timeout=asked.primary.local_ack_timeout,
+            selective_repeat=param.selective_repeat and peer_repeats,
+        )
+
+    def establish(self) -> None:
+        """Confirm the event CONNECT_RESPONSE, once the queue pair is in RTS; UsageError without the event."""
+        if (self.state, _I.CONFIRM) not in NEXT:
+            raise UsageError(f"state: found {self.state.value}, wanted an agreement that waits to be confirmed")
+        self._step(_I.CONFIRM)
+        self._send_ready()
+
     def reject(self, private_data: bytes = b"") -> None:
         """Refuse a waiting request, with up to 148 bytes; UsageError if none waits."""
         if self.state not in PENDING:
@@ -291,7 +227,7 @@ class CmId:
         if len(private_data) > CmReject.LAYOUT.data_bytes:
             most_bytes = CmReject.LAYOUT.data_bytes
             raise UsageError(f"private_data: found {len(private_data)} bytes, wanted up to {most_bytes}")
-        self._refuse(_R.CONSUMER_DEFINED, _OF_REQ, private_data)
+        self._refuse(_R.CONSUMER_DEFINED, OF_REQ, private_data)
 
     def send_mra(self, service_timeout: int = LONGEST_SERVICE_TIMEOUT) -> None:
         """Tell the peer that the answer takes up to 4.096 us x 2^service_timeout.
@@ -302,12 +238,7 @@ class CmId:
             raise UsageError(f"state: found {self.state.value}, wanted a request that waits for an answer")
         check_fits("service_timeout", service_timeout, 5)
         self._step(_I.ASK_TIME)
-        self._last = CmWait(
-            local_comm_id=self.local_comm_id,
-            remote_comm_id=self.remote_comm_id,
-            message_received=_OF_REQ,
-            service_timeout=service_timeout,
-        )
+        self._last = self._mra(OF_REQ, service_timeout)
         self._send(self._last)
         self._wait(timeout_ps(max(service_timeout, LONGEST_SERVICE_TIMEOUT)))
 
@@ -331,10 +262,10 @@ class CmId:
                 )
             )
         elif (self.state, _I.REFUSE) in NEXT:
-            self._refuse(_R.CONSUMER_DEFINED if self.state in HAS_PEER_QP else _R.TIMEOUT, _OF_NONE)
+            self._refuse(_R.CONSUMER_DEFINED if self.state in HAS_PEER_QP else _R.TIMEOUT, OF_NONE)
 
     def _check(self, qp: RdmaQueuePair, param: ConnParam) -> None:
-        if qp.qp_type not in SERVICES or qp.state not in {QpState.RESET, QpState.INIT}:
+        if qp.qp_type not in SERVICES or (param.moves_qp and qp.state not in {QpState.RESET, QpState.INIT}):
             found = f"{qp.qp_type.name} in {qp.state.name}"
             raise UsageError(f"qp: found {found}, wanted a queue pair of type RC or UC in RESET or INIT")
         if param.selective_repeat and qp.qp_type is not QpType.RC:
@@ -350,13 +281,18 @@ class CmId:
         """Take a queue pair to INIT, so that receives can be posted."""
         self._host.claim(qp, self)
         self.qp, self._param = qp, param
+        if not param.moves_qp:
+            return
         attr: dict[str, Any] = {"remote_address": self.address}
         if param.qp_access_flags is not None:
             attr["qp_access_flags"] = param.qp_access_flags
         qp.modify(QpState.INIT, replace(qp.attr, **attr))
 
     def _open(self, qp: RdmaQueuePair, agreed: AgreedConnection) -> None:
-        """Take a queue pair from INIT to RTS."""
+        """Take a queue pair from INIT to RTS, unless the user does."""
+        self.agreed = agreed
+        if not self._param.moves_qp:
+            return
         attr: QpAttr = replace(
             qp.attr,
             dest_qp_num=agreed.remote_qp_num,
@@ -370,12 +306,11 @@ class CmId:
             rnr_retry=agreed.rnr_retry,
             selective_repeat=agreed.selective_repeat,
         )
-        self.agreed = agreed
         qp.modify(QpState.RTR, attr)
         qp.modify(QpState.RTS)
 
     def _stop_qp(self) -> None:
-        if self.qp is not None and self.qp.state not in {QpState.RESET, QpState.ERR}:
+        if self.qp is not None and self._param.moves_qp and self.qp.state not in {QpState.RESET, QpState.ERR}:
             self.qp.modify(QpState.ERR)
 
     # Messages of the peer
@@ -418,6 +353,8 @@ class CmId:
     def _take_again(self, what: CmInput) -> bool:
         if self.state is CmState.REQ_RCVD and what is _I.GET_REQ:
             self.send_mra()
+        elif self.state is CmState.REP_RCVD and what is _I.GET_REP:
+            self._send(self._mra(OF_REP, LONGEST_SERVICE_TIMEOUT))
         elif (self.state, what) in AGAIN and self._last is not None:
             self._send(self._last)
         return True
@@ -426,16 +363,16 @@ class CmId:
         if (self.state, _I.GET_REP) not in NEXT:
             return self._take_again(_I.GET_REP)
         qp, param = self.qp, self._param
-        self.remote_comm_id = message.local_comm_id
+        self.remote_comm_id, self.peer_guid = message.local_comm_id, message.local_ca_guid
         reason = None
-        if qp is None or qp.state is not QpState.INIT or message.local_qpn < FIRST_QP:
+        if qp is None or (param.moves_qp and qp.state is not QpState.INIT) or message.local_qpn < FIRST_QP:
             reason = _R.NO_QP  # the user has taken it away, or the peer names none
         elif message.initiator_depth > param.responder_resources:
             reason = _R.INSUFFICIENT_RESP_RESOURCES
-        elif self._host.is_stale(self.address, message.local_qpn):
+        elif self._host.is_stale(self.address, message.local_qpn, message.local_ca_guid):
             reason = _R.STALE_CONN
         if qp is None or reason is not None:
-            self._refuse(reason or _R.NO_QP, _OF_REP)
+            self._refuse(reason or _R.NO_QP, OF_REP)
             self._tell(_E.CONNECT_ERROR, status=reason or _R.NO_QP)
             return True
         data, peer_repeats = unpack_private_data(message.private_data)
@@ -452,15 +389,18 @@ class CmId:
             selective_repeat=param.selective_repeat and peer_repeats,
         )
         self._open(qp, agreed)
-        self._step(_I.GET_REP)
-        self._last = CmReady(local_comm_id=self.local_comm_id, remote_comm_id=self.remote_comm_id)
-        self._send(self._last)
-        self._wait(None)
-        self._tell(_E.ESTABLISHED, data)
+        if param.moves_qp:
+            self._step(_I.GET_REP)
+            self._send_ready()
+            self._tell(_E.ESTABLISHED, data)
+        else:
+            self._step(_I.HOLD_REP)
+            self._wait(timeout_ps(LONGEST_SERVICE_TIMEOUT))
+            self._tell(_E.CONNECT_RESPONSE, data)
         return True
 
     def _take_mra(self, message: CmWait) -> bool:
-        wanted = _OF_REQ if self.is_active else _OF_REP
+        wanted = OF_REQ if self.is_active else OF_REP
         if (self.state, _I.GET_MRA) not in NEXT or message.message_received != wanted:
             return False
         self._step(_I.GET_MRA)
@@ -548,8 +488,9 @@ class CmId:
             elif self.agreed is not None:
                 self._tell(_E.TIMEWAIT_EXIT)
             return
-        self._refuse(_R.TIMEOUT, _OF_REQ if before in PENDING else _OF_NONE, what=_I.GIVE_UP)
-        if before not in PENDING:
+        refused = OF_REQ if before in PENDING else OF_REP if before is CmState.REP_RCVD else OF_NONE
+        self._refuse(_R.TIMEOUT, refused, what=_I.GIVE_UP)
+        if before is not CmState.REP_RCVD and before not in PENDING:
             self._tell(_E.UNREACHABLE, status=_R.TIMEOUT)
         elif not self._host.withdraw(self):
             self._tell(_E.CONNECT_ERROR, status=_R.TIMEOUT)
@@ -565,13 +506,26 @@ class CmId:
     ) -> None:
         """Send a REJ and close; a repeated message gets the REJ again."""
         # IBTA vol. 1, 12.6.7.2: a peer that has not named its conversation finds it by the identity of our adapter
-        info = b"" if self.remote_comm_id else self._host.ca_guid.to_bytes(_GUID_BYTES)
+        info = b"" if self.remote_comm_id else self._host.ca_guid.to_bytes(GUID_BYTES)
         self._step(what)
         self._stop_qp()
         self._wait_out()
         ids = (self.local_comm_id, self.remote_comm_id)
         self._last = rejection(ids, refused, reason, info=info, data=private_data)
         self._send(self._last)
+
+    def _mra(self, received: int, service_timeout: int) -> CmWait:
+        return CmWait(
+            local_comm_id=self.local_comm_id,
+            remote_comm_id=self.remote_comm_id,
+            message_received=received,
+            service_timeout=service_timeout,
+        )
+
+    def _send_ready(self) -> None:
+        self._last = CmReady(local_comm_id=self.local_comm_id, remote_comm_id=self.remote_comm_id)
+        self._send(self._last)
+        self._wait(None)
 
     def _ask(self, message: CmMessage) -> None:
         """Send a message that needs an answer."""

@@ -1,8 +1,8 @@
 """Records of the connection manager: parameters, agreements, events, and refusals.
 
-Source: librdmacm's rdma_cma.h (struct rdma_conn_param, enum rdma_cm_event_type); IBTA vol. 1, 12.6.7.2 (reasons), by
-the names of enum ib_cm_rej_reason in Linux include/rdma/ib_cm.h.
-Leaves out: events of address and route resolution, multicast and device removal.
+Source: librdmacm's rdma_cma.h (struct rdma_conn_param, enum rdma_cm_event_type); IBTA vol. 1, 12.6.7.2 (reasons)
+and 12.11.2.3 (statuses), by the names of enum ib_cm_rej_reason and enum ib_cm_sidr_status in Linux' ib_cm.h.
+Leaves out: events of address and route resolution, multicast and device removal, which need no message.
 """
 
 from __future__ import annotations
@@ -15,8 +15,17 @@ from weftwork.rdma.verbs import INFINITE_RNR_RETRY, AccessFlags
 
 if TYPE_CHECKING:
     from weftwork.rdma.cm_id import CmId
+    from weftwork.rdma.cm_services import CmServiceId
 
-__all__ = ["AgreedConnection", "CmEvent", "CmEventType", "CmRejReason", "ConnParam"]
+__all__ = [
+    "AgreedConnection",
+    "CmEvent",
+    "CmEventType",
+    "CmRejReason",
+    "CmServiceEvent",
+    "CmServiceStatus",
+    "ConnParam",
+]
 
 
 class CmRejReason(IntEnum):
@@ -36,10 +45,22 @@ class CmRejReason(IntEnum):
     CONSUMER_DEFINED = 28
 
 
+class CmServiceStatus(IntEnum):
+    """Statuses of a SIDR_REP (enum ib_cm_sidr_status)."""
+
+    SUCCESS = 0
+    UNSUPPORTED = 1
+    REJECT = 2
+    NO_QP = 3
+    REDIRECT = 4
+    UNSUPPORTED_VERSION = 5
+
+
 class CmEventType(Enum):
     """Kind of a connection event (enum rdma_cm_event_type)."""
 
     CONNECT_REQUEST = "a peer asks for a connection"
+    CONNECT_RESPONSE = "the peer agrees, and this end has to move its queue pair and to confirm"
     CONNECT_ERROR = "this end could not set the connection up"
     UNREACHABLE = "the peer does not answer"
     REJECTED = "the peer refused"
@@ -63,6 +84,7 @@ class ConnParam:
     path_mtu : most bytes in a packet, or None for the manager's; the active side's counts
     qp_access_flags : what the peer may do; None leaves it as the queue pair has it, which is nothing by default
     selective_repeat : ask for Weftwork's selective repeat; it is agreed on where both ends ask
+    moves_qp : the manager takes the queue pair to INIT, RTS and ERR; otherwise the user does, by the agreed attributes
     """
 
     private_data: bytes = b""
@@ -74,6 +96,7 @@ class ConnParam:
     path_mtu: int | None = None
     qp_access_flags: AccessFlags | None = None
     selective_repeat: bool = False
+    moves_qp: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,3 +142,25 @@ class CmEvent:
     id: CmId
     private_data: bytes = b""
     status: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CmServiceEvent:
+    """An event of a datagram service (struct rdma_cm_event with its rdma_ud_param).
+
+    Parameters
+    ----------
+    event_type : CONNECT_REQUEST at the side that listens; ESTABLISHED, REJECTED or UNREACHABLE at the side that asks;
+        CONNECT_ERROR for a request that waited too long
+    id : the resolution; a new one for a request
+    private_data : of the peer, filled with zeros to the size of its field; empty where none came
+    status : reason of a refusal, see `CmServiceStatus`; 0 otherwise
+    qp_num, queue_key : of the service, with ESTABLISHED
+    """
+
+    event_type: CmEventType
+    id: CmServiceId
+    private_data: bytes = b""
+    status: int = 0
+    qp_num: int = 0
+    queue_key: int = 0

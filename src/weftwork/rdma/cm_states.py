@@ -1,12 +1,13 @@
 """The state machine of a connection, as tables.
 
 The active side asks, the passive side listens. The active side goes IDLE > REQ_SENT > ESTABLISHED, the passive side
-IDLE > REQ_RCVD > REP_SENT > ESTABLISHED. A REQ asks, a REP agrees, an RTU says that the REP has come. An MRA says that
-an answer takes time, a REJ refuses. A DREQ closes, and a DREP answers it. TIMEWAIT answers late duplicates and keeps a
-queue pair from being used again too soon.
+IDLE > REQ_RCVD > REP_SENT > ESTABLISHED. Where the user moves the queue pair, the active side stays in REP_RCVD until
+the user confirms. A REQ asks, a REP agrees, an RTU says that the REP has come. An MRA says that an answer takes time, a
+REJ refuses. A DREQ closes, and a DREP answers it. TIMEWAIT answers late duplicates and keeps a queue pair from being
+used again too soon.
 Source: IBTA vol. 1, 12.9.5 (active), 12.9.6 (passive), 12.9.7 (TimeWait), by the names of enum ib_cm_state in Linux
 include/rdma/ib_cm.h.
-Leaves out: REP_RCVD and DREQ_RCVD, since a REP and a DREQ are answered at once; path migration; datagram services.
+Leaves out: DREQ_RCVD, since a DREQ is answered at once; path migration; datagram services, see `cm_services`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class CmState(Enum):
     IDLE = "idle"
     REQ_SENT = "REQ sent"
     MRA_REQ_RCVD = "MRA for the REQ received"
+    REP_RCVD = "REP received"
     REQ_RCVD = "REQ received"
     MRA_REQ_SENT = "MRA for the REQ sent"
     REP_SENT = "REP sent"
@@ -42,10 +44,12 @@ class CmInput(Enum):
     ASK_TIME = "the user asks for more time"
     ACCEPT = "the user accepts"
     REFUSE = "this end refuses, or the user withdraws"
+    CONFIRM = "the user has moved the queue pair"
     DISCONNECT = "the user disconnects"
     GET_REQ = "REQ"
     GET_MRA = "MRA"
     GET_REP = "REP"
+    HOLD_REP = "REP, and the user moves the queue pair"
     GET_RTU = "RTU"
     GET_REJ = "REJ"
     GET_DREQ = "DREQ"
@@ -70,6 +74,12 @@ NEXT: Final[dict[tuple[CmState, CmInput], CmState]] = {
     (_S.MRA_REQ_RCVD, _I.RETRY): _S.REQ_SENT,
     (_S.MRA_REQ_RCVD, _I.GIVE_UP): _S.TIMEWAIT,
     (_S.MRA_REQ_RCVD, _I.REFUSE): _S.TIMEWAIT,
+    (_S.REQ_SENT, _I.HOLD_REP): _S.REP_RCVD,
+    (_S.MRA_REQ_RCVD, _I.HOLD_REP): _S.REP_RCVD,
+    (_S.REP_RCVD, _I.CONFIRM): _S.ESTABLISHED,
+    (_S.REP_RCVD, _I.GET_REJ): _S.TIMEWAIT,
+    (_S.REP_RCVD, _I.GIVE_UP): _S.TIMEWAIT,
+    (_S.REP_RCVD, _I.REFUSE): _S.TIMEWAIT,
     (_S.IDLE, _I.GET_REQ): _S.REQ_RCVD,
     (_S.REQ_RCVD, _I.ASK_TIME): _S.MRA_REQ_SENT,
     (_S.REQ_RCVD, _I.ACCEPT): _S.REP_SENT,
@@ -116,4 +126,4 @@ AGAIN: Final = frozenset(
 )
 RESENDS: Final = frozenset({_S.REQ_SENT, _S.MRA_REQ_RCVD, _S.REP_SENT, _S.MRA_REP_RCVD, _S.DREQ_SENT})
 PENDING: Final = frozenset({_S.REQ_RCVD, _S.MRA_REQ_SENT})  # the user has not answered yet
-HAS_PEER_QP: Final = frozenset({_S.REP_SENT, _S.MRA_REP_RCVD, _S.ESTABLISHED, _S.DREQ_SENT})
+HAS_PEER_QP: Final = frozenset({_S.REP_RCVD, _S.REP_SENT, _S.MRA_REP_RCVD, _S.ESTABLISHED, _S.DREQ_SENT})

@@ -1,7 +1,7 @@
 """Completion queues, and channels that announce new completions.
 
 Source: IBTA vol. 1, 11.4.2 (poll, request notification), by the names of rdma-core's libibverbs.
-Leaves out: timestamps; resizing.
+Leaves out: timestamps.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from weftwork.base.errors import UsageError
+from weftwork.base.grammar import plural
 from weftwork.rdma.verbs import Wc, WcStatus
 
 __all__ = ["CompletionChannel", "CompletionQueue"]
@@ -46,7 +48,7 @@ class CompletionQueue:
     """
 
     def __init__(self, cqe: int, channel: CompletionChannel | None = None) -> None:
-        self.cqe: Final = cqe
+        self.cqe = cqe
         self.channel: Final = channel
         self.is_overrun = False
         self._entries: deque[Wc] = deque()
@@ -58,6 +60,18 @@ class CompletionQueue:
     def poll(self, most: int = 1) -> list[Wc]:
         """Take up to ``most`` completions."""
         return [self._entries.popleft() for _ in range(min(most, len(self._entries)))]
+
+    def resize(self, cqe: int) -> None:
+        """Change the number of completions that it holds; UsageError below those that wait in it."""
+        if cqe < len(self._entries):
+            raise UsageError(f"cqe: found {cqe}, wanted room for {plural(len(self._entries), 'completion')}")
+        self.cqe = cqe
+
+    def discard(self, qp_num: int) -> None:
+        """Forget the completions of a queue pair."""
+        kept = [wc for wc in self._entries if wc.qp_num != qp_num]
+        self._entries.clear()
+        self._entries.extend(kept)
 
     def request_notify(self, *, solicited_only: bool = False) -> None:
         """Notify the channel once, at the next completion.

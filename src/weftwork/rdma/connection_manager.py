@@ -4,22 +4,26 @@ It sends datagrams to queue pair 1 of the peer. It is an end of the NIC like a q
 calls drive it, and its own events tell the user what happened. Its memory is bounded whatever arrives: `NicLimits`
 counts conversations and waiting requests.
 Source: IBTA vol. 1, chapter 12 and annex A11; the names of librdmacm's rdma_cma.h.
-Leaves out: resolution of names and routes, datagram services (SIDR), path migration (LAP, APR), multicast.
+Leaves out: resolution of names and routes, path migration (LAP, APR); datagram services, see `cm_services`.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter, deque
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
-from weftwork.rdma.cm_id import FIRST_QP, SERVICES, CmId, rejection, rejection_info
+from weftwork.rdma.cm_clocks import CmClocks
+from weftwork.rdma.cm_host import FIRST_QP, SERVICES
+from weftwork.rdma.cm_id import CmId
 from weftwork.rdma.cm_records import CmEventType, CmRejReason, ConnParam
+from weftwork.rdma.cm_rejections import GUID_BYTES, OF_REP, OF_REQ, rejection, rejection_info
+from weftwork.rdma.cm_services import CmServices
 from weftwork.rdma.cm_states import PENDING, CmState
 from weftwork.rdma.datagram import BTH, Datagram
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
+from weftwork.rdma.resting import RestingNumbers
 from weftwork.wire.cm import (
     CmDisconnectReply,
     CmDisconnectRequest,
@@ -28,6 +32,8 @@ from weftwork.wire.cm import (
     CmReject,
     CmReply,
     CmRequest,
+    CmServiceReply,
+    CmServiceRequest,
     CmWait,
     decode_cm,
     encode_cm,
@@ -37,12 +43,13 @@ from weftwork.wire.fields import MalformedPacket, check_fits
 from weftwork.wire.ib import DEFAULT_PARTITION_KEY, PSN_MODULUS
 from weftwork.wire.mad import GENERAL_SERVICES_QP, GENERAL_SERVICES_QUEUE_KEY, MAD_BYTES, MadHeader
 from weftwork.wire.opcodes import Opcode
-from weftwork.wire.rdma_ip_cm import IpCmHeader, gid_of, port_of_service, service_of_port
+from weftwork.wire.rdma_ip_cm import IpCmHeader, PortSpace, gid_of, port_of_service, service_of_port
 from weftwork.wire.udp import roce_source_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from weftwork.rdma.cm_clocks import CmTimed
     from weftwork.rdma.cm_records import CmEvent
     from weftwork.rdma.nic import RdmaNic
     from weftwork.rdma.queue_pair import RdmaQueuePair
@@ -52,8 +59,6 @@ __all__ = ["CmListener", "ConnectionManager"]
 _SOURCE_PORT: Final = roce_source_port(GENERAL_SERVICES_QP, GENERAL_SERVICES_QP)
 _PREFIX_SHIFT: Final = 24
 _MOST_QUEUED: Final = 1024  # chosen: datagrams that wait to be sent; what is lost here is sent again by the clocks
-_STALE_DEADLINES: Final = 64  # chosen: too few to be worth sorting out
-_OF_REQ, _OF_REP = 0, 1
 _R = CmRejReason
 _EMPTY_HEADER: Final = MadHeader(attribute=0, transaction=0)
 _Answer = CmReply | CmReady | CmReject | CmWait | CmDisconnectRequest | CmDisconnectReply
@@ -67,14 +72,16 @@ class CmListener:
     manager : whose
     port : 16 bits
     backlog : requests that may wait for an answer
+    space : in which the port counts: TCP for connections, UDP or IPOIB for datagram services
 
     Attributes
     ----------
     pending : requests that wait
     """
 
-    def __init__(self, manager: ConnectionManager, port: int, backlog: int) -> None:
+    def __init__(self, manager: ConnectionManager, port: int, backlog: int, space: PortSpace = PortSpace.TCP) -> None:
         self._manager: Final = manager
+        self.space: Final = space
         self.port: Final = port
         self.backlog: Final = backlog
         self.pending = 0
@@ -98,6 +105,7 @@ class ConnectionManager:
     Attributes
     ----------
     counters : datagrams that were dropped, by reason
+    services : datagram services, asked for and answered
 
     Raises
     ------
@@ -123,8 +131,10 @@ class ConnectionManager:
         self.ca_guid = nic.random_bits(64)
         self.qp_num: Final = GENERAL_SERVICES_QP
         self.counters: Counter[str] = Counter()
-        self._listeners: dict[int, CmListener] = {}
+        self.services: Final = CmServices(self, self.counters)
+        self._listeners: dict[tuple[PortSpace, int], CmListener] = {}
         self._ids: dict[int, CmId] = {}
+        self._resting: Final = RestingNumbers(nic.limits.max_cm_id)  # a peer remembers so many conversations
         self._by_peer: dict[tuple[bytes, int], CmId] = {}  # those that a REQ made, by address and ID of the peer
         self._by_peer_qp: dict[tuple[bytes, int], CmId] = {}
         self._by_qp: dict[RdmaQueuePair, CmId] = {}
@@ -132,30 +142,30 @@ class ConnectionManager:
         self._pending: dict[CmId, CmListener] = {}
         self._events: deque[CmEvent] = deque()
         self._outgoing: deque[tuple[bytes, bytes]] = deque()
-        self._to_start: dict[CmId, None] = {}
-        self._deadlines: list[tuple[int, int]] = []  # instant and communication ID; the ID's own instant counts
+        self._clocks: Final = CmClocks()
         self._psn = nic.random_psn()
         nic.attach(self)
 
     # Calls of the user
 
-    def listen(self, port: int, backlog: int = 64) -> CmListener:
+    def listen(self, port: int, backlog: int = 64, space: PortSpace = PortSpace.TCP) -> CmListener:
         """Accept requests on a port.
 
         Parameters
         ----------
-        port : 1 to 65,535, in the port space of TCP
+        port : 1 to 65,535
         backlog : requests that may wait for an answer; more are refused
+        space : in which the port counts: TCP for connections, UDP or IPOIB for datagram services
 
         Raises
         ------
         UsageError : the port has a listener, or a number does not fit
         """
         check_fits("port", port, 16)
-        if port in self._listeners or port == 0 or backlog < 1:
+        if (space, port) in self._listeners or port == 0 or backlog < 1:
             raise UsageError(f"port, backlog: found {port} and {backlog}, wanted a free port from 1 and at least 1")
-        self._listeners[port] = CmListener(self, port, backlog)
-        return self._listeners[port]
+        made = self._listeners[space, port] = CmListener(self, port, backlog, space)
+        return made
 
     def connect(self, address: bytes, port: int, qp: RdmaQueuePair, param: ConnParam | None = None) -> CmId:
         """Ask a peer for a connection.
@@ -177,7 +187,7 @@ class ConnectionManager:
         self.nic.flow(address, _SOURCE_PORT, 0)
         if not self._has_room():
             raise UsageError(f"connections: found {len(self._ids)}, which is the limit")
-        made = CmId(self, address, port, self._draw_comm_id())
+        made = CmId(self, address, port, self.draw_comm_id())
         made.connect(qp, param if param is not None else ConnParam())
         return made
 
@@ -185,14 +195,22 @@ class ConnectionManager:
         """Most bytes in a packet to a peer."""
         return self._path_mtu(address) if callable(self._path_mtu) else self._path_mtu
 
+    def ports(self) -> tuple[int, ...]:
+        """Ports on which it listens, of all port spaces."""
+        return tuple(port for _, port in self._listeners)
+
+    def conversations(self) -> tuple[CmId, ...]:
+        """Conversations that are not over."""
+        return tuple(self._ids.values())
+
     def next_event(self) -> CmEvent | None:
         """Take the next event, or None."""
         return self._events.popleft() if self._events else None
 
     def forget_listener(self, listener: CmListener) -> None:
         """Accept no more requests for a listener."""
-        if self._listeners.get(listener.port) is listener:
-            del self._listeners[listener.port]
+        if self.listener(listener.port, listener.space) is listener:
+            del self._listeners[listener.space, listener.port]
 
     # An end of the NIC
 
@@ -230,15 +248,7 @@ class ConnectionManager:
 
         It starts the clocks of changed conversations.
         """
-        for started in self._to_start:
-            if started.wait_ps is not None:
-                started.deadline_ps = now_ps + started.wait_ps
-                heapq.heappush(self._deadlines, (started.deadline_ps, started.local_comm_id))
-        self._to_start.clear()
-        if len(self._deadlines) > 2 * len(self._ids) + _STALE_DEADLINES:  # most are of what is over
-            live = [(found.deadline_ps, found.local_comm_id) for found in self._ids.values()]
-            self._deadlines = [(at_ps, comm_id) for at_ps, comm_id in live if at_ps is not None]
-            heapq.heapify(self._deadlines)
+        self._clocks.start(now_ps)
         if not self._outgoing:
             return None
         address, mad = self._outgoing.popleft()
@@ -249,32 +259,25 @@ class ConnectionManager:
 
     def next_timer_ps(self) -> int | None:
         """Next instant at which `on_timer` has work, or None."""
-        while self._deadlines:
-            at_ps, comm_id = self._deadlines[0]
-            found = self._ids.get(comm_id)
-            if found is not None and found.deadline_ps == at_ps:
-                return at_ps
-            heapq.heappop(self._deadlines)
-        return None
+        return self._clocks.next_ps()
 
     def on_timer(self, now_ps: int) -> None:
         """Do all due work."""
-        due_ps = self.next_timer_ps()
-        while due_ps is not None and due_ps <= now_ps:
-            found = self._ids[heapq.heappop(self._deadlines)[1]]
-            found.deadline_ps = None
-            found.on_timer()
-            due_ps = self.next_timer_ps()
+        self._clocks.fire(now_ps)
 
     # Messages
 
     def _dispatch(self, source: bytes, message: CmMessage, transaction: int) -> None:
         if isinstance(message, CmRequest):
             self._take_request(source, message, transaction)
-            return
-        if not isinstance(message, _Answer):
-            self.counters["unsupported"] += 1  # a datagram service
-            return
+        elif isinstance(message, CmServiceRequest):
+            self.services.take_request(source, message, transaction)
+        elif isinstance(message, CmServiceReply):
+            self.services.take_reply(source, message, transaction)
+        elif isinstance(message, _Answer):
+            self._take_answer(source, message, transaction)
+
+    def _take_answer(self, source: bytes, message: _Answer, transaction: int) -> None:
         found = self._ids.get(message.remote_comm_id)
         if isinstance(message, CmReject) and not message.remote_comm_id:
             found = self._of_early_reject(source, message)
@@ -292,7 +295,7 @@ class ConnectionManager:
         The peer did not learn the number of the conversation.
         """
         found = self._by_peer.get((source, message.local_comm_id))
-        return found if found is not None and rejection_info(message) == found.peer_guid else None
+        return found if found is not None and rejection_info(message) == found.peer_guid.to_bytes(GUID_BYTES) else None
 
     def _answer_unknown(self, source: bytes, message: CmMessage, transaction: int) -> None:
         """Tell a peer that its conversation is over; nothing is kept.
@@ -301,27 +304,27 @@ class ConnectionManager:
         """
         if isinstance(message, CmReply):
             ids = (message.remote_comm_id, message.local_comm_id)
-            self.send(source, encode_cm(rejection(ids, _OF_REP, _R.INVALID_COMM_ID), transaction))
+            self.send(source, encode_cm(rejection(ids, OF_REP, _R.INVALID_COMM_ID), transaction))
         elif isinstance(message, CmDisconnectRequest):
             reply = CmDisconnectReply(local_comm_id=message.remote_comm_id, remote_comm_id=message.local_comm_id)
             self.send(source, encode_cm(reply, transaction))
 
     def _take_request(self, source: bytes, message: CmRequest, transaction: int) -> None:
         known = self._by_peer.get((source, message.local_comm_id))
-        if known is not None:
+        if known is not None and not _was_of_another(known, message.local_ca_guid):
             if not known.receive(message, transaction):
                 self.counters["stranger"] += 1
             return
-        listener = self._listeners.get(port_of_service(message.service_id) or 0)
+        listener = self.listener(port_of_service(message.service_id) or 0, PortSpace.TCP)
         reason = self._refusal(source, message, listener)
         if listener is None or reason is not None:
             self.counters["refused"] += 1
             info = bytes([PATH_MTUS_BYTES.index(self.path_mtu_to(source)) + 1]) if reason is _R.INVALID_MTU else b""
             why = reason if reason is not None else _R.INVALID_SERVICE_ID
-            reject = rejection((0, message.local_comm_id), _OF_REQ, why, info=info)
+            reject = rejection((0, message.local_comm_id), OF_REQ, why, info=info)
             self.send(source, encode_cm(reject, transaction))
             return
-        made = CmId(self, source, listener.port, self._draw_comm_id(), (message, transaction))
+        made = CmId(self, source, listener.port, self.draw_comm_id(), (message, transaction))
         self._pending[made] = listener
         listener.pending += 1
         made.start()
@@ -350,7 +353,7 @@ class ConnectionManager:
             return _R.INVALID_MTU
         if message.local_qpn < FIRST_QP:
             return _R.NO_QP
-        if self.is_stale(source, message.local_qpn):
+        if self.is_stale(source, message.local_qpn, message.local_ca_guid):
             return _R.STALE_CONN
         is_full = listener.pending >= listener.backlog or len(self._pending) >= self.nic.limits.max_cm_pending
         return _R.NO_RESOURCES if is_full or not self._has_room() else None
@@ -390,7 +393,7 @@ class ConnectionManager:
                 self._by_peer_qp[conversation.address, conversation.asked_qp_num] = conversation
         if now not in PENDING and conversation in self._pending:
             self._pending.pop(conversation).pending -= 1
-        if now is CmState.ESTABLISHED and conversation.is_active:
+        if now in {CmState.REP_RCVD, CmState.ESTABLISHED} and conversation.is_active:
             self._by_peer_qp[conversation.address, conversation.remote_qp_num] = conversation
         if now is CmState.TIMEWAIT:
             self._time_waits[conversation] = None
@@ -399,9 +402,17 @@ class ConnectionManager:
         elif now is CmState.IDLE:
             self._forget(conversation)
 
-    def restart_clock(self, conversation: CmId) -> None:
+    def listener(self, port: int, space: PortSpace) -> CmListener | None:
+        """Listener of a port, or None."""
+        return self._listeners.get((space, port))
+
+    def stop_clock(self, conversation: CmTimed) -> None:
+        """Stop the clock of a conversation."""
+        self._clocks.stop(conversation)
+
+    def restart_clock(self, conversation: CmTimed) -> None:
         """Restart the clock of a conversation's wait at the next datagram."""
-        self._to_start[conversation] = None
+        self._clocks.restart(conversation)
         self.nic.wake(self)
 
     def claim(self, qp: RdmaQueuePair, conversation: CmId) -> None:
@@ -410,13 +421,14 @@ class ConnectionManager:
             raise UsageError(f"qp: found number {qp.qp_num} in use by another conversation, wanted a free one")
         self._by_qp[qp] = conversation
 
-    def is_stale(self, address: bytes, qp_num: int) -> bool:
+    def is_stale(self, address: bytes, qp_num: int, guid: int) -> bool:
         """Whether a conversation has this queue pair of the peer.
 
-        If so, it is closed (IBTA vol. 1, 12.9.8.3).
+        If so, it is closed (IBTA vol. 1, 12.9.8.3). A closed conversation counts only for the adapter that had it, as
+        in Linux cm.c: a program that starts again draws its numbers without knowing those of the program before.
         """
         found = self._by_peer_qp.get((address, qp_num))
-        if found is None:
+        if found is None or _was_of_another(found, guid):
             return False
         if found.state is CmState.ESTABLISHED:
             found.disconnect()
@@ -424,10 +436,13 @@ class ConnectionManager:
 
     # Parts
 
-    def _draw_comm_id(self) -> int:
+    def draw_comm_id(self) -> int:
+        """Draw a free number of a conversation."""
         prefix = self.nic.number_prefix
         drawn = 0
-        while drawn == 0 or drawn in self._ids:  # 0 says that there is none
+        while (
+            drawn == 0 or drawn in self._ids or drawn in self.services or drawn in self._resting
+        ):  # 0 says that there is none
             drawn = self.nic.random_bits(32)
             if prefix is not None:
                 drawn = prefix << _PREFIX_SHIFT | drawn & 0xFFFFFF
@@ -443,9 +458,9 @@ class ConnectionManager:
         return len(self._ids) < self.nic.limits.max_cm_id
 
     def _forget(self, conversation: CmId) -> None:
-        conversation.deadline_ps = None
+        self._clocks.stop(conversation)
         self._ids.pop(conversation.local_comm_id, None)
-        self._to_start.pop(conversation, None)
+        self._resting.add(conversation.local_comm_id)
         self._time_waits.pop(conversation, None)
         peer = (conversation.address, conversation.remote_comm_id)
         if self._by_peer.get(peer) is conversation:
@@ -458,6 +473,11 @@ class ConnectionManager:
         for qp_num in (conversation.asked_qp_num, conversation.remote_qp_num):
             if self._by_peer_qp.get((conversation.address, qp_num)) is conversation:
                 del self._by_peer_qp[conversation.address, qp_num]
+
+
+def _was_of_another(conversation: CmId, guid: int) -> bool:
+    """Whether a closed conversation was with another adapter of its address."""
+    return conversation.state is CmState.TIMEWAIT and conversation.peer_guid != guid
 
 
 def _decode(opcode: int, flags: int, body: memoryview) -> tuple[Deth, MadHeader, CmMessage]:

@@ -1,24 +1,27 @@
-"""UDP datagrams of RoCEv2 for the NIC, with the ICRC at the end of each.
+"""Datagrams of the NIC, from BTH to the ICRC at the end of each.
 
-Source: IBTA vol. 1, annex A17; the BTH as in ``weftwork.wire.ib``, packed here at once because every packet needs it.
-Leaves out: sockets and IP headers, which are a driver's; IPv4 options. The identification of IPv4 is under the ICRC:
-a driver sends 0, or says what it will send.
+Source: IBTA vol. 1, 7.8.1 and annex A17; the BTH as in ``weftwork.wire.ib``, packed here at once because every packet
+needs it.
+Leaves out: sockets, and the headers in front of BTH, see `encapsulation`; IPv4 options. The identification of IPv4 is
+under the ICRC: a driver sends 0, or says what it will send.
 """
 
 from __future__ import annotations
 
 import struct
-from ipaddress import IPv4Address, IPv6Address
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from weftwork.base.errors import UsageError
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.wire.checksum import crc32
 from weftwork.wire.ib import BTH_BYTES
-from weftwork.wire.icrc import ICRC_BYTES, front_state, icrc_behind
-from weftwork.wire.ip import ECN_ECT0, IPV4_HEADER_BYTES, Ipv4Header, Ipv6Header
-from weftwork.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES, UdpHeader
+from weftwork.wire.icrc import ICRC_BYTES, icrc_behind
+from weftwork.wire.ip import ECN_ECT0, IPV4_HEADER_BYTES
+from weftwork.wire.udp import UDP_HEADER_BYTES
 
-__all__ = ["BTH", "LARGEST_BYTES", "SMALLEST_BYTES", "Datagram", "IcrcStates", "UdpFlow", "ip_header", "is_intact"]
+if TYPE_CHECKING:
+    from weftwork.rdma.encapsulation import Encapsulation
+
+__all__ = ["BTH", "LARGEST_BYTES", "SMALLEST_BYTES", "Datagram", "IcrcStates", "PacketFlow", "is_intact"]
 
 BTH: Final = struct.Struct(">BBHII")
 _ICRC: Final = struct.Struct("<I")
@@ -30,17 +33,17 @@ _MOST_STATES: Final = 4096  # chosen: flows x sizes of packets that a busy host 
 
 
 class Datagram(NamedTuple):
-    """A UDP datagram to or from port 4791, or a train of several.
+    """A packet of RDMA, or a train of several.
 
-    A socket takes or gives a train by one call.
+    Over UDP it goes to or comes from port 4791. A socket takes or gives a train by one call.
 
     Parameters
     ----------
-    source, destination : IP addresses, 4 or 16 bytes in network order
-    source_port : entropy of the flow
+    source, destination : IP addresses or GIDs, 4 or 16 bytes in network order
+    source_port : of UDP, entropy of the flow; without a meaning where there is no UDP
     parts : its payload from BTH to ICRC, in pieces to be sent one behind the other; one piece where it has arrived
     ecn : 2 bits; as it arrived, or to be sent
-    dscp : of the IP header
+    dscp : of the IP header or GRH; service level of native InfiniBand
     identification : of IPv4, 16 bits; None where a socket has hidden it
     segment_bytes : of a train the payload of each packet, of which the last may have less; the identification of IPv4
         counts up from 0. 0 of a single packet
@@ -71,12 +74,18 @@ class Datagram(NamedTuple):
 
 
 class IcrcStates:
-    """Cached states of the ICRC behind IP and UDP headers.
+    """Cached states of the ICRC behind the headers in front of BTH.
 
     They are kept for every flow and size of packet.
+
+    Parameters
+    ----------
+    encapsulation : which headers these are
     """
 
-    def __init__(self) -> None:
+    def __init__(self, encapsulation: Encapsulation = ROCE_V2) -> None:
+        self.has_ports: Final = encapsulation.has_ports
+        self._encapsulation: Final = encapsulation
         self._states: dict[tuple[bytes, bytes, int, int, int], int] = {}
         self._hidden: dict[int, dict[int, int]] = {}
 
@@ -85,21 +94,27 @@ class IcrcStates:
 
         Parameters
         ----------
-        flow : source, destination and source port
-        payload_bytes : of UDP, ICRC included
+        flow : source and destination; source port, or ``dscp`` where there are no ports
+        payload_bytes : from BTH to ICRC
         identification : of IPv4
 
         Raises
         ------
-        UsageError : the addresses are not both IPv4 or both IPv6
+        UsageError : no packet has these addresses
         """
         key = (*flow, payload_bytes, identification)
         state = self._states.get(key)
         if state is None:
             if len(self._states) >= _MOST_STATES:
                 self._states.clear()
-            state = self._states[key] = front_state(_front(flow, payload_bytes, identification))
+            state = self._states[key] = self._make(flow, payload_bytes, identification)
         return state
+
+    def _make(self, flow: tuple[bytes, bytes, int], payload_bytes: int, identification: int) -> int:
+        source, destination, mark = flow
+        port, dscp = (mark, 0) if self.has_ports else (0, mark)
+        sample = Datagram(source, destination, port, (), dscp=dscp, identification=identification)
+        return self._encapsulation.state(self._encapsulation.front(sample, payload_bytes))
 
     def hidden_identification(self, flow: tuple[bytes, bytes, int], payload_bytes: int, wrong: int) -> int | None:
         """IPv4 identification below 64 with which a packet's ICRC is right.
@@ -123,56 +138,14 @@ class IcrcStates:
         return by_word.get(wrong)
 
 
-def _front(flow: tuple[bytes, bytes, int], payload_bytes: int, identification: int) -> bytes:
-    source, destination, source_port = flow
-    udp = UdpHeader(source_port=source_port, destination_port=ROCE_V2_PORT, payload_bytes=payload_bytes)
-    sample = Datagram(source, destination, source_port, (), identification=identification)
-    return ip_header(sample, payload_bytes) + udp.encode()
-
-
-def ip_header(datagram: Datagram, payload_bytes: int) -> bytes:
-    """IP header of a datagram, as known to a receiver.
-
-    The TTL is the usual one.
-
-    Parameters
-    ----------
-    datagram : its addresses and marks
-    payload_bytes : of UDP
-
-    Raises
-    ------
-    UsageError : the addresses are not both IPv4 or both IPv6
-    """
-    source, destination = datagram.source, datagram.destination
-    size_bytes = payload_bytes + UDP_HEADER_BYTES
-    if len(source) == len(destination) == 4:
-        return Ipv4Header(
-            source=IPv4Address(source),
-            destination=IPv4Address(destination),
-            payload_bytes=size_bytes,
-            dscp=datagram.dscp,
-            ecn=datagram.ecn,
-            identification=datagram.identification or 0,
-        ).encode()
-    if len(source) == len(destination) == 16:
-        return Ipv6Header(
-            source=IPv6Address(source),
-            destination=IPv6Address(destination),
-            payload_bytes=size_bytes,
-            dscp=datagram.dscp,
-            ecn=datagram.ecn,
-        ).encode()
-    raise UsageError(f"addresses: found {len(source)} and {len(destination)} bytes, wanted 4 or 16 for both")
-
-
 def is_intact(datagram: Datagram, payload: memoryview, states: IcrcStates) -> bool:
     """Whether the ICRC of an arrived packet is right.
 
     Its payload holds BTH and ICRC at least.
     """
     covered = len(payload) - ICRC_BYTES
-    flow = (datagram.source, datagram.destination, datagram.source_port)
+    mark = datagram.source_port if states.has_ports else datagram.dscp
+    flow = (datagram.source, datagram.destination, mark)
     state = states.of(flow, len(payload), datagram.identification or 0)
     (found,) = _ICRC.unpack_from(payload, covered)
     wrong = found ^ icrc_behind(state, payload[:covered])
@@ -181,8 +154,8 @@ def is_intact(datagram: Datagram, payload: memoryview, states: IcrcStates) -> bo
     return states.hidden_identification(flow, len(payload), wrong) is not None
 
 
-class UdpFlow:
-    """Packets from here to one address with one source port.
+class PacketFlow:
+    """Packets from here to one address with the same marks.
 
     Parameters
     ----------
@@ -197,7 +170,7 @@ class UdpFlow:
         self.destination: Final = destination
         self.source_port: Final = source_port
         self.dscp: Final = dscp
-        self._key: Final = (source, destination, source_port)
+        self._key: Final = (source, destination, source_port if states.has_ports else dscp)
         self._states: Final = states
         self._behind: dict[tuple[bytes, int], tuple[int, ...]] = {}
 
@@ -207,7 +180,7 @@ class UdpFlow:
         Parameters
         ----------
         front : these eight bytes
-        payload_bytes : of UDP in each packet
+        payload_bytes : of each packet, from BTH to ICRC
         """
         states = self._behind.get((front, payload_bytes))
         if states is None:

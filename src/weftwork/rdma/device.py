@@ -17,9 +17,11 @@ import weakref
 from typing import TYPE_CHECKING, Final, Self
 
 from weftwork.base.errors import UsageError, WeftworkError
+from weftwork.rdma.bells import close_all, make_bell, milliseconds, ring, silence
 from weftwork.rdma.completion import CompletionChannel
 from weftwork.rdma.drivers.rocev2 import over_port
 from weftwork.rdma.queue_pair import EventType
+from weftwork.rdma.status import StatusDoor
 from weftwork.rdma.turns import FairLock
 from weftwork.rdma.verbs import AccessFlags, QpState
 from weftwork.rdma.wires import WireOptions, open_wire
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["RdmaDevice"]
 
 _LOCAL: Final = AccessFlags.LOCAL_WRITE
-_LONGEST_WAIT_S: Final = 3600.0  # chosen: a bound that select(2) takes
 _GRACE_S: Final = 0.001  # chosen: a thread that waits again and again is not disturbed by that of the device
 _SPIN_S: Final = 0.0003  # chosen: a way there and back between two such NICs; then a thread that waits sleeps
 _STEPS_OF_A_TURN: Final = 32  # chosen: then other work of the loop of asyncio has its turn
@@ -103,9 +104,10 @@ class RdmaDevice:
         self._handlers: Final[dict[CompletionQueue, Callable[[], None]]] = {}
         self._after: Final[list[Callable[[], None]]] = []
         self._events: Final[list[AsyncEvent]] = []
-        self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._end: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)  # rung once, when the device closes
-        self._give_back: Final = weakref.finalize(self, _close_all, self._bell, self._end)
+        self._bell: Final = make_bell()
+        self._end: Final = make_bell()  # rung once, when the device closes
+        self._give_back: Final = weakref.finalize(self, close_all, self._bell, self._end)
+        self._door: Final = StatusDoor(self) if self._time is None else None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -119,6 +121,7 @@ class RdmaDevice:
         self.closed: Final = threading.Event()
         self._at_close: Final[dict[object, Callable[[], None]]] = {}
         self._failure: Exception | None = None
+        _open.add(self)
 
     # Memory
 
@@ -187,7 +190,39 @@ class RdmaDevice:
     def destroy_qp(self, qp: RdmaQueuePair) -> None:
         """Forget a queue pair."""
         with self._lock:
+            for group in self.nic.groups.of(qp):
+                self._leave(qp, group)
             self.nic.destroy_qp(qp)
+
+    def attach_mcast(self, qp: RdmaQueuePair, group: bytes) -> None:
+        """Let a queue pair of type UD take the datagrams of a group.
+
+        Parameters
+        ----------
+        qp : any number of queue pairs may be in a group
+        group : IP multicast address, 4 or 16 bytes in network order
+
+        Raises
+        ------
+        UsageError : see `MulticastGroups.attach`; or the port cannot join the group
+        """
+        with self._lock:
+            self._check_open()
+            if self.nic.groups.attach(qp, group):
+                try:
+                    self.port.join(group)
+                except UsageError:
+                    self.nic.groups.detach(qp, group)
+                    raise
+
+    def detach_mcast(self, qp: RdmaQueuePair, group: bytes) -> None:
+        """Take a queue pair out of a group; UsageError if it is not in it."""
+        with self._lock:
+            self._leave(qp, group)
+
+    def _leave(self, qp: RdmaQueuePair, group: bytes) -> None:
+        if self.nic.groups.detach(qp, group):
+            self.port.leave(group)
 
     def modify_qp(self, qp: RdmaQueuePair, state: QpState, attr: QpAttr | None = None) -> None:
         """Take a queue pair to another state; see `RdmaQueuePair.modify`."""
@@ -292,6 +327,8 @@ class RdmaDevice:
     def _step(self) -> bool:
         is_busy = self._driver.progress()
         self._dispatch()
+        if self._door is not None:
+            self._door.look()
         return is_busy
 
     def _dispatch(self) -> None:
@@ -324,7 +361,7 @@ class RdmaDevice:
             if wait_s is not None and (
                 self._sleeps_until_s is None or time.monotonic() + wait_s < self._sleeps_until_s
             ):
-                os.eventfd_write(self._bell, 1)
+                ring(self._bell)
 
     def wait(self, until: Callable[[], bool], timeout_s: float | None = None) -> bool:
         """Wait in this thread for a condition that packets bring about.
@@ -378,9 +415,7 @@ class RdmaDevice:
     def _attend(self, until: Callable[[], bool], end_s: float | None) -> bool:
         """Move packets in this thread, while the device's thread rests."""
         busy_s = time.monotonic()
-        poller = select.poll()
-        poller.register(self.port.fileno(), select.POLLIN)
-        poller.register(self._end, select.POLLIN)
+        poller = self._poller()
         while True:
             with self._lock:
                 is_busy = not self.is_closed and self._step()
@@ -402,7 +437,15 @@ class RdmaDevice:
             if now_s < busy_s + _SPIN_S:
                 os.sched_yield()  # a thread that sleeps wakes late; what waits for this core comes first
                 continue
-            poller.poll(_milliseconds(wait_s))
+            poller.poll(milliseconds(wait_s))
+
+    def _poller(self) -> select.poll:
+        """Poller that wakes for packets, for the end of the device, and for those who ask for its status."""
+        poller = select.poll()
+        for waker in (self.port, self._end, self._door):
+            if waker is not None:
+                poller.register(waker, select.POLLIN)
+        return poller
 
     def _run(self) -> None:
         """Run the device's thread: move packets until the device closes."""
@@ -412,10 +455,8 @@ class RdmaDevice:
             self._failure = error  # told to whoever posts or waits
 
     def _move_packets(self) -> None:
-        poller = select.poll()
-        poller.register(self.port.fileno(), select.POLLIN)
+        poller = self._poller()
         poller.register(self._bell, select.POLLIN)
-        poller.register(self._end, select.POLLIN)
         while not self._closing.is_set():
             if self._waiters or time.monotonic() < self._attended_until_s:
                 self._closing.wait(_GRACE_S)  # another thread moves packets, and has just done so
@@ -430,10 +471,10 @@ class RdmaDevice:
                     self._is_sleeping = True
             if is_busy:
                 continue
-            poller.poll(_milliseconds(wait_s))
+            poller.poll(milliseconds(wait_s))
             self._is_sleeping = False
             with self._lock:
-                _silence(self._bell)
+                silence(self._bell)
 
     # With a thread
 
@@ -460,6 +501,8 @@ class RdmaDevice:
         self._check_idle()
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self.port.fileno(), self._on_loop)
+        if self._door is not None:
+            self._loop.add_reader(self._door.fileno(), self._on_loop)
         self._on_loop()
         return self
 
@@ -497,12 +540,14 @@ class RdmaDevice:
                 handler()
             self.is_closed = True
             self._closing.set()
-            os.eventfd_write(self._end, 1)
+            ring(self._end)
             if not self._waiters:
                 self._left.set()
             is_inside = self._lock.depth > 1
         if self._loop is not None:
             self._loop.remove_reader(self.port.fileno())
+            if self._door is not None:
+                self._loop.remove_reader(self._door.fileno())
             if self._timer is not None:
                 self._timer.cancel()
             self._loop = None
@@ -519,25 +564,26 @@ class RdmaDevice:
         with self._lock:
             self.nic.memory.unpin_all()
             self.port.close()
+            if self._door is not None:
+                self._door.close()
             self._give_back()
         self.closed.set()
 
 
-def _close_all(*descriptors: int) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
+_open: Final[weakref.WeakSet[RdmaDevice]] = weakref.WeakSet()
 
 
-def _silence(bell: int) -> None:
-    try:
-        os.eventfd_read(bell)
-    except BlockingIOError:
-        return  # it has not rung
+def _leave_to_parent() -> None:
+    """Give up the devices that a process has inherited by a fork.
 
-
-def _milliseconds(wait_s: float | None) -> float:
-    """Time for poll(2), rounded up.
-
-    A timer is then due when it returns.
+    The child closes its copies of the sockets without a word to any peer: else the system would go on to deliver
+    packets to them, which nobody reads, after the parent has closed its own.
     """
-    return min(_LONGEST_WAIT_S, _LONGEST_WAIT_S if wait_s is None else wait_s) * 1000
+    for device in list(_open):
+        if not device.is_closed:
+            device.is_closed = True
+            device.port.close()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from weftwork.wire.rdma_ip_cm import PortSpace
+
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.cm_records import CmEvent, ConnParam
     from weftwork.rdma.queue_pair import RdmaQueuePair
 
-__all__ = ["Conversations", "PacketMover", "VirtualTime", "WirePort"]
+__all__ = ["Conversations", "Listener", "PacketMover", "VirtualTime", "WirePort"]
 
 
 class WirePort(Protocol):
@@ -39,10 +41,16 @@ class WirePort(Protocol):
     def path_mtu(self, destination: bytes) -> int:
         """Largest path MTU, 256 to 4096, to an address."""
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service; UsageError if another process does."""
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def join(self, group: bytes) -> None:
+        """Receive the datagrams of a multicast address; UsageError if that is infeasible."""
+
+    def leave(self, group: bytes) -> None:
+        """Receive them no more."""
+
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Address of the peer that a program names.
 
         It differs where a loopback address means another simulated host.
@@ -65,10 +73,17 @@ class PacketMover(Protocol):
         """Seconds until a timer is due, or None."""
 
 
+class Listener(Protocol):
+    """A port on which requests are accepted."""
+
+    def close(self) -> None:
+        """Accept no more requests."""
+
+
 class Conversations(Protocol):
     """A connection manager: requests of users, and events for them."""
 
-    def listen(self, port: int, backlog: int) -> object:
+    def listen(self, port: int, backlog: int) -> Listener:
         """Accept requests on a port; UsageError if it is taken."""
 
     def connect(self, address: bytes, port: int, qp: RdmaQueuePair, param: ConnParam | None) -> CmId:

@@ -76,6 +76,11 @@ class MemoryRegion:
             self.file = PersistentFile.of_view(self.view, self.addr)
             if self.file is None:
                 raise UsageError("access: found FLUSH_PERSISTENT for other memory, wanted a shared mmap of a file")
+        self.is_pinned = False
+        self.pin()
+
+    def pin(self) -> None:
+        """Keep the pages in memory, where the system allows it."""
         self.is_pinned = _lock_pages("mlock", self.addr, self.length)
 
     def unpin(self) -> None:
@@ -142,6 +147,10 @@ class MemoryTable:
         """Number of regions and windows."""
         return len(self._remote)
 
+    def regions(self) -> tuple[MemoryRegion, ...]:
+        """Registered regions, in the order of registration."""
+        return tuple(self._local.values())
+
     def register(self, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags) -> MemoryRegion:
         """Register a buffer without a copy.
 
@@ -150,8 +159,7 @@ class MemoryTable:
         UsageError : read-only or scattered, remote writing without local writing, persistence of memory without a file,
             or too many regions
         """
-        if access & _WRITES and not access & AccessFlags.LOCAL_WRITE:  # IBTA vol. 1, 10.6.3.1
-            raise UsageError("access: found remote write or atomic alone, wanted local write with it")
+        _check_rights(access)
         lkey = self._random.randrange(1, _KEYS)
         while lkey in self._local:
             lkey = self._random.randrange(1, _KEYS)
@@ -172,6 +180,35 @@ class MemoryTable:
         self.revocations += 1
         self._forget(region.rkey)
         region.unpin()
+
+    def reregister(
+        self, region: MemoryRegion, pd: ProtectionDomain, buffer: WritableBuffer, access: AccessFlags
+    ) -> MemoryRegion:
+        """Give a region another domain, buffer or rights under its keys (IBTA vol. 1, 11.2.8.7).
+
+        Parameters
+        ----------
+        region : as it is; it is not valid any more
+        pd, buffer, access : as `register`
+
+        Returns
+        -------
+        the region as it is from now on
+
+        Raises
+        ------
+        UsageError : as `register` and `deregister`; nothing has changed
+        """
+        if region.windows or self._local.get(region.lkey) is not region:
+            raise UsageError("region: found one that is not registered here or has windows, wanted neither")
+        _check_rights(access)
+        changed = MemoryRegion(pd, buffer, access, region.lkey, region.rkey)
+        region.unpin()
+        changed.pin()
+        self.revocations += 1
+        self._local[region.lkey] = changed
+        self._remote[region.rkey] = changed
+        return changed
 
     def unpin_all(self) -> None:
         """Allow the system to page all buffers out again; the regions stay."""
@@ -326,6 +363,11 @@ class MemoryTable:
     def _forget(self, rkey: int) -> None:
         if self._remote.pop(rkey, None) is not None:
             self._indexes.discard(rkey >> _OWN_BITS)
+
+
+def _check_rights(access: AccessFlags) -> None:
+    if access & _WRITES and not access & AccessFlags.LOCAL_WRITE:  # IBTA vol. 1, 10.6.3.1
+        raise UsageError("access: found remote write or atomic alone, wanted local write with it")
 
 
 def _lock_pages(call: str, addr: int, length: int) -> bool:

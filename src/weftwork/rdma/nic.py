@@ -1,9 +1,9 @@
-"""A RoCEv2 NIC: five calls, and the objects of the verbs.
+"""A NIC of the InfiniBand transport: five calls, and the objects of the verbs.
 
 It does no I/O and reads no clock. Whoever drives it hands datagrams in and takes datagrams out, and passes the time:
 a socket driver, a simulator and a test drive the same object.
 Source: IBTA vol. 1, chapters 9 to 11 and annex A17.
-Leaves out: sockets, extended reliable connections, multicast, the subnet manager's world.
+Leaves out: sockets, extended reliable connections, the subnet manager's world.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from weftwork.base.errors import UsageError
 from weftwork.base.grammar import plural
 from weftwork.rdma.completion import CompletionChannel, CompletionQueue
-from weftwork.rdma.datagram import BTH, LARGEST_BYTES, SMALLEST_BYTES, Datagram, IcrcStates, UdpFlow, is_intact
+from weftwork.rdma.datagram import BTH, LARGEST_BYTES, SMALLEST_BYTES, Datagram, IcrcStates, PacketFlow, is_intact
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.rdma.memory import MemoryTable, ProtectionDomain
+from weftwork.rdma.multicast import MULTICAST_QP, MulticastGroups
 from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
 from weftwork.rdma.rate_control import RateControl
 from weftwork.rdma.receive_queue import RecvQueue
+from weftwork.rdma.resting import RestingNumbers
 from weftwork.rdma.verbs import QpState, QpType
 from weftwork.wire.fields import check_fits
 from weftwork.wire.ib import BTH_BYTES, PSN_MODULUS
@@ -30,11 +33,12 @@ if TYPE_CHECKING:
     from random import Random
 
     from weftwork.policies.load import LoadedPolicy
+    from weftwork.rdma.encapsulation import Encapsulation
 
 __all__ = ["NicEnd", "RdmaNic"]
 
 _FIRST_QP: Final = 2  # IBTA vol. 1, 3.9.3: 0 and 1 are for management
-_QP_NUMBERS: Final = 0xFFFFFF  # IBTA vol. 1, 10.5: this one is for multicast
+_QP_NUMBERS: Final = MULTICAST_QP  # that one is for multicast
 _PREFIX_BITS: Final = 8
 _PREFIXED_BITS: Final = 24 - _PREFIX_BITS
 _BURST: Final = 16  # chosen: packets of a queue pair before the next one's turn
@@ -71,7 +75,8 @@ class RdmaNic:
 
     Parameters
     ----------
-    address : IP address, 4 or 16 bytes in network order
+    address : IP address or GID, 4 or 16 bytes in network order
+    encapsulation : headers in front of BTH
     random : draws queue pair numbers, PSNs and keys; by default the system's, which nobody can guess
     limits : on its objects
     congestion_control : step for every connection, or None
@@ -83,6 +88,7 @@ class RdmaNic:
     Attributes
     ----------
     memory : regions and windows
+    groups : multicast groups; whoever attaches a queue pair also lets the port join
     counters : packets dropped before they reached a queue pair, by reason
     ended_counters : of queue pairs that were destroyed, summed by name
     """
@@ -91,6 +97,7 @@ class RdmaNic:
         self,
         address: bytes,
         *,
+        encapsulation: Encapsulation = ROCE_V2,
         random: Random | None = None,
         limits: NicLimits | None = None,
         congestion_control: LoadedPolicy | None = None,
@@ -101,24 +108,29 @@ class RdmaNic:
         if number_prefix is not None:
             check_fits("number_prefix", number_prefix, _PREFIX_BITS)
         self.address: Final = address
+        self.encapsulation: Final = encapsulation
         self.limits = limits if limits is not None else NicLimits()
         self.number_prefix: Final = number_prefix
         self.makes_trains: Final = makes_trains
         self._random: Final = random if random is not None else randomness.SystemRandom()
         self.memory = MemoryTable(self._random, self.limits.max_mr)
+        self.groups: Final = MulticastGroups(self.limits)
         self.counters: Counter[str] = Counter()
         self.ended_counters: Counter[str] = Counter()
         self._congestion_control: Final = congestion_control
         self._line_rate_bps: Final = line_rate_bps
         self._qps: dict[int, NicEnd] = {}
+        numbers = (_QP_NUMBERS if number_prefix is None else 1 << _PREFIXED_BITS) - 1 - _FIRST_QP
+        # A peer with our limits remembers so many connections, and refuses a new one of the same number.
+        self._resting: Final = RestingNumbers(min(self.limits.max_cm_id, (numbers - self.limits.max_qp) // 2))
         self._cqs = 0
         self._srqs = 0
         self._ready: dict[NicEnd, None] = {}
         self._timers: list[tuple[int, int]] = []  # instant and queue pair; of a queue pair the earliest counts
         self._armed: dict[int, int] = {}
         self._events: deque[AsyncEvent] = deque()
-        self.icrc_states: Final = IcrcStates()
-        self._flows: dict[tuple[bytes, int, int], UdpFlow] = {}
+        self.icrc_states: Final = IcrcStates(encapsulation)
+        self._flows: dict[tuple[bytes, int, int], PacketFlow] = {}
 
     # Objects
 
@@ -152,6 +164,15 @@ class RdmaNic:
         self._srqs += 1
         return RecvQueue(max_wr, max_sge, is_shared=True)
 
+    def destroy_srq(self, srq: RecvQueue) -> None:
+        """Free the place of a shared receive queue.
+
+        UsageError while a queue pair takes receives from it.
+        """
+        if any(srq is end.recv_queue for end in self._qps.values() if isinstance(end, RdmaQueuePair)):
+            raise UsageError("shared receive queue: found a queue pair that takes from it, wanted none")
+        self._srqs -= 1
+
     def create_qp(
         self,
         pd: ProtectionDomain,
@@ -181,7 +202,7 @@ class RdmaNic:
             raise UsageError(f"queue pairs: found {len(self._qps)}, which is the limit")
         self._check_queue(max_recv_wr, 1)
         number = self._draw_qp_num()
-        while number in self._qps:
+        while number in self._qps or number in self._resting:
             number = self._draw_qp_num()
         queue = srq if srq is not None else RecvQueue(max_recv_wr, self.limits.max_sge)
         qp = RdmaQueuePair(self, number, qp_type, pd, cqs, queue, sq_sig_all=sq_sig_all)
@@ -190,9 +211,17 @@ class RdmaNic:
         self._qps[number] = qp
         return qp
 
+    def find_qp(self, qp_num: int) -> RdmaQueuePair | None:
+        """Queue pair with a number, or None."""
+        found = self._qps.get(qp_num)
+        return found if isinstance(found, RdmaQueuePair) else None
+
     def destroy_qp(self, qp: RdmaQueuePair) -> None:
         """Forget a queue pair; its completions stay."""
+        for group in self.groups.of(qp):
+            self.groups.detach(qp, group)
         if self._qps.pop(qp.qp_num, None) is not None:
+            self._resting.add(qp.qp_num)
             self.ended_counters.update(qp.counters)
         self._ready.pop(qp, None)
         self._armed.pop(qp.qp_num, None)
@@ -230,7 +259,7 @@ class RdmaNic:
     # The five calls
 
     def receive(self, datagram: Datagram, now_ps: int) -> None:
-        """Take a datagram that arrived on port 4791.
+        """Take a datagram that arrived.
 
         Nothing is raised, whatever its bytes.
 
@@ -247,18 +276,24 @@ class RdmaNic:
             self.counters["malformed"] += 1
             return
         header = BTH.unpack_from(payload)
-        qp = self._qps.get(header[3] & 0xFFFFFF)
-        if qp is None:
+        takers: tuple[NicEnd, ...]
+        number = header[3] & 0xFFFFFF
+        qp = self._qps.get(number)
+        address, takers = self.address, (qp,) if qp is not None else ()
+        if qp is None and number == MULTICAST_QP:
+            address, takers = datagram.destination, self.groups.members(datagram.destination)
+        if not takers:
             self.counters["no_queue_pair"] += 1
             return
-        if header[1] & 0xF or len(datagram.source) != len(self.address) or datagram.destination != self.address:
+        if header[1] & 0xF or len(datagram.source) != len(self.address) or datagram.destination != address:
             self.counters["malformed"] += 1
             return
         if not is_intact(datagram, payload, self.icrc_states):
             self.counters["rx_icrc_encapsulated"] += 1
             return
-        qp.receive(datagram, header, payload[BTH_BYTES:-ICRC_BYTES], now_ps)
-        self.wake(qp)
+        for taker in takers:
+            taker.receive(datagram, header, payload[BTH_BYTES:-ICRC_BYTES], now_ps)
+            self.wake(taker)
 
     def _receive_train(self, datagram: Datagram, payload: memoryview, now_ps: int) -> None:
         """Take packets that arrived by one call.
@@ -348,18 +383,17 @@ class RdmaNic:
         """Queue an event."""
         self._events.append(event)
 
-    def flow(self, destination: bytes, source_port: int, dscp: int) -> UdpFlow:
+    def flow(self, destination: bytes, source_port: int, dscp: int) -> PacketFlow:
         """Find or make a flow from here.
 
-        UsageError for an address of another IP version.
+        UsageError for an address that no packet from here can reach.
         """
-        if len(destination) != len(self.address):
-            raise UsageError(f"address: found {len(destination)} bytes, wanted {len(self.address)} as this NIC's")
         key = (destination, source_port, dscp)
         if key not in self._flows:
+            self.encapsulation.check_path(self.address, destination, dscp)
             if len(self._flows) >= self.limits.max_qp:
                 self._flows.clear()
-            self._flows[key] = UdpFlow(self.address, destination, source_port, self.icrc_states, dscp=dscp)
+            self._flows[key] = PacketFlow(self.address, destination, source_port, self.icrc_states, dscp=dscp)
         return self._flows[key]
 
     def _arm(self, qp: NicEnd) -> None:

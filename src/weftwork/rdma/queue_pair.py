@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from weftwork.base.errors import UsageError
 from weftwork.base.grammar import plural
-from weftwork.rdma.datagram import BTH, Datagram, IcrcStates, UdpFlow
+from weftwork.rdma.datagram import BTH, Datagram, IcrcStates, PacketFlow
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.receive_queue import RecvQueue
 from weftwork.rdma.requester import RcRequester
@@ -52,6 +52,7 @@ from weftwork.wire.udp import ROCE_SOURCE_PORT_MINIMUM
 
 if TYPE_CHECKING:
     from weftwork.rdma.completion import CompletionQueue
+    from weftwork.rdma.encapsulation import Encapsulation
     from weftwork.rdma.memory import MemoryTable, MemoryWindow, ProtectionDomain
     from weftwork.rdma.rate_control import RateControl
     from weftwork.rdma.verbs import MwBind
@@ -63,7 +64,6 @@ _SERVICES: Final = {
     QpType.UC: TransportService.UC,
     QpType.UD: TransportService.UD,
 }
-_FRAME_OVERHEAD_BYTES: Final = 66  # Ethernet with preamble and gap 38, IPv4 20, UDP 8: of the pace, not of the packet
 
 
 def _may_meet(pkey: int, other: int) -> bool:
@@ -112,6 +112,7 @@ class NicLimits:
     max_inflight : packets of a queue pair on their way
     max_out_of_order : how far ahead of its turn a packet may be that a queue pair keeps under selective repeat, in PSNs
     max_out_of_order_bytes : of the packets that a queue pair keeps so
+    max_mcast_grp, max_mcast_qp_attach : multicast groups, and queue pairs of one group
     max_cm_id, max_cm_pending : conversations of the connection manager, and those of them that await `accept`
     """
 
@@ -127,6 +128,8 @@ class NicLimits:
     max_inflight: int = 256
     max_out_of_order: int = 256
     max_out_of_order_bytes: int = 1 << 20
+    max_mcast_grp: int = 256
+    max_mcast_qp_attach: int = 64
     max_cm_id: int = 4096
     max_cm_pending: int = 256
 
@@ -146,8 +149,12 @@ class QpHost(Protocol):
         """Whether a datagram may hold many packets."""
 
     @property
+    def encapsulation(self) -> Encapsulation:
+        """Headers in front of BTH."""
+
+    @property
     def icrc_states(self) -> IcrcStates:
-        """States of the ICRC behind IP and UDP headers."""
+        """States of the ICRC behind these headers."""
 
     def wake(self, qp: RdmaQueuePair) -> None:
         """Ask the queue pair soon for its packets."""
@@ -155,7 +162,7 @@ class QpHost(Protocol):
     def tell(self, event: AsyncEvent) -> None:
         """Queue an event for the user."""
 
-    def flow(self, destination: bytes, source_port: int, dscp: int) -> UdpFlow:
+    def flow(self, destination: bytes, source_port: int, dscp: int) -> PacketFlow:
         """Make a flow from the address of the NIC."""
 
 
@@ -210,7 +217,7 @@ class RdmaQueuePair:
         is_rc = qp_type is QpType.RC
         self.requester: RcRequester | UnreliableRequester
         self.requester = RcRequester(self, host.limits.max_inflight) if is_rc else UnreliableRequester(self)
-        self._flow: UdpFlow | None = None
+        self._flow: PacketFlow | None = None
         self.trains = TrainReceiver(self, self._train_takers())
         self._owes_cnp = False
         self._tells_drained = False
@@ -334,6 +341,8 @@ class RdmaQueuePair:
         text = refused_text(wr, self.qp_type, limits.max_sge, limits.max_inline_data)
         if text is not None:
             raise UsageError(text)
+        if wr.ah is not None:
+            self.flow_to(wr.ah)  # UsageError for an address that no packet can reach
         entry = SendEntry(wr, self.attr.path_mtu)
         if int(wr.flags) & SendFlags.INLINE.value:
             entry.copy_inline(self.memory, self.pd)
@@ -439,7 +448,8 @@ class RdmaQueuePair:
                 made = self.requester.next_datagram(now_ps)
                 if made is not None:
                     size_bytes = sum(map(len, made.parts))
-                    self.rate.sent(now_ps, sum(map(len, made.parts[1:-1])), size_bytes + _FRAME_OVERHEAD_BYTES)
+                    line_bytes = size_bytes + self.host.encapsulation.overhead_bytes
+                    self.rate.sent(now_ps, sum(map(len, made.parts[1:-1])), line_bytes)
             if made is not None:
                 return made
         if self.rate is not None and not self.requester.entries:
@@ -505,7 +515,7 @@ class RdmaQueuePair:
         *,
         asks: bool,
         solicited: bool,
-        flow: UdpFlow | None = None,
+        flow: PacketFlow | None = None,
         destination_qp: int = 0,
         identification: int = 0,
     ) -> Datagram:
@@ -531,7 +541,7 @@ class RdmaQueuePair:
         packet = RequestPacket(opcode, headers, pieces, size_bytes, ends_message=True)
         return self.request_datagram(packet, psn, asks=False, solicited=False)
 
-    def flow_to(self, handle: AddressHandle) -> UdpFlow:
+    def flow_to(self, handle: AddressHandle) -> PacketFlow:
         """Flow of datagrams to an address."""
         return self.host.flow(handle.address, ROCE_SOURCE_PORT_MINIMUM | (self.qp_num & 0x3FFF), handle.dscp)
 

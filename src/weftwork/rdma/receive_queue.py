@@ -1,7 +1,7 @@
 """Posted receives of one or several queue pairs, and writing into them.
 
 Source: IBTA vol. 1, 10.2.9 (shared receive queues) and 10.8.3.3 (posting receives).
-Leaves out: tag matching, resizing.
+Leaves out: tag matching.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RecvQueue:
     """
 
     def __init__(self, max_wr: int, max_sge: int, *, is_shared: bool = False) -> None:
-        self.max_wr: Final = max_wr
+        self.max_wr = max_wr
         self.max_sge: Final = max_sge
         self.is_shared: Final = is_shared
         self.limit = 0
@@ -49,6 +49,12 @@ class RecvQueue:
         if len(self._posted) >= self.max_wr:
             raise UsageError(f"receive queue: found {plural(self.max_wr, 'receive')} posted, which is its limit")
         self._posted.append(wr)
+
+    def resize(self, max_wr: int) -> None:
+        """Change the number of receives that it holds; UsageError below those that are posted."""
+        if max_wr < len(self._posted):
+            raise UsageError(f"max_wr: found {max_wr}, wanted room for {plural(len(self._posted), 'receive')}")
+        self.max_wr = max_wr
 
     def take(self) -> RecvWr | None:
         """Oldest receive, or None."""

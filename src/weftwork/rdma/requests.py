@@ -115,7 +115,7 @@ class SendEntry:
 
     def __init__(self, wr: SendWr, path_mtu: int) -> None:
         self.wr: Final = wr
-        self.length: Final = sum(sge.length for sge in wr.sg_list)
+        self.length: Final = message_bytes(wr)
         self.awaits_response: Final = wr.opcode in _ASKS
         self.first_psn = -1
         self.received = 0
@@ -157,6 +157,9 @@ class SendEntry:
 
     def copy_inline(self, memory: MemoryTable, pd: ProtectionDomain) -> None:
         """Copy the memory now; UsageError if it is not readable."""
+        if self.wr.inline_data is not None:
+            self.data = Scatter([memoryview(self.wr.inline_data)])
+            return
         if not self.find_memory(memory, pd) or self.data is None:
             raise UsageError("sg_list: found memory that is not registered in this domain")
         self.data = Scatter([memoryview(b"".join(self.data.pieces))])
@@ -243,15 +246,22 @@ class SendEntry:
         return self.data.read(offset, size_bytes) if self.data is not None and size_bytes else ()
 
 
+def message_bytes(wr: SendWr) -> int:
+    """Bytes that a request sends, or that it reads."""
+    return sum(sge.length for sge in wr.sg_list) if wr.inline_data is None else len(wr.inline_data)
+
+
 def refused_text(wr: SendWr, service: QpType, max_sge: int, max_inline_data: int) -> str | None:
     """Why a request is refused, or None."""
-    length = sum(sge.length for sge in wr.sg_list)
+    length = message_bytes(wr)
     if wr.opcode not in ALLOWED[service]:
         return f"opcode: found {wr.opcode.name}, which {service.name} does not have"
     if len(wr.sg_list) > max_sge:
         return f"sg_list: found {plural(len(wr.sg_list), 'element')}, wanted at most {max_sge}"
     if int(wr.flags) & _INLINE_FLAG and (wr.opcode not in _INLINE or length > max_inline_data):
         return f"flags: found INLINE for {wr.opcode.name} of {length} bytes, wanted at most {max_inline_data} to send"
+    if wr.inline_data is not None and (wr.sg_list or not int(wr.flags) & _INLINE_FLAG):
+        return "inline_data: found it with other memory or without the flag INLINE, wanted it alone with the flag"
     if service is QpType.UD and wr.ah is None:
         return "ah: found none, wanted the address handle of the receiver"
     words = wr.imm_data | wr.rkey | wr.invalidate_rkey | wr.remote_qkey | wr.flush_bytes

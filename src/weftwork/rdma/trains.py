@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from weftwork.rdma.datagram import Datagram, UdpFlow
+from weftwork.rdma.datagram import Datagram, PacketFlow
 from weftwork.rdma.states import PROCESSES_RECEIVES
 from weftwork.wire.checksum import RESIDUE, crc32
 from weftwork.wire.ib import BTH_BYTES, PSN_MODULUS
@@ -52,7 +52,7 @@ def most_segments(path_mtu: int) -> int:
 
 
 def make_train(
-    flow: UdpFlow, front: bytes, psns: range, payload: memoryview, path_mtu: int, asking: frozenset[int]
+    flow: PacketFlow, front: bytes, psns: range, payload: memoryview, path_mtu: int, asking: frozenset[int]
 ) -> Datagram:
     """Make a train; copies no payload.
 
@@ -153,7 +153,7 @@ class TrainReceiver:
     def __init__(self, qp: RdmaQueuePair, takers: dict[int, TrainTaker]) -> None:
         self._qp: Final = qp
         self._takers: Final = takers
-        self._arriving: dict[int, UdpFlow] = {}  # by source port
+        self._arriving: dict[int, PacketFlow] = {}  # by source port
 
     def receive(self, datagram: Datagram, payload: memoryview, number: int, now_ps: int) -> int:
         """Take middle packets of a message.
@@ -195,12 +195,12 @@ class TrainReceiver:
             taker.take_train(payload, segment_bytes, psns[:count], now_ps, asks=asks)
         return count
 
-    def _flow(self, source_port: int) -> UdpFlow:
+    def _flow(self, source_port: int) -> PacketFlow:
         flow = self._arriving.get(source_port)
         if flow is None or flow.source != self._qp.attr.remote_address:
             if len(self._arriving) >= _MOST_PORTS:
                 self._arriving.clear()
             host = self._qp.host
-            flow = UdpFlow(self._qp.attr.remote_address, host.address, source_port, host.icrc_states)
+            flow = PacketFlow(self._qp.attr.remote_address, host.address, source_port, host.icrc_states)
             self._arriving[source_port] = flow
         return flow

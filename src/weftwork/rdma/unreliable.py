@@ -3,7 +3,7 @@
 Both are sent once and never acknowledged. A message of UC of which a packet is missing is dropped whole; the receive
 that it has begun serves the next one.
 Source: IBTA vol. 1, 9.8.2 (UC) and 9.8.3 (UD).
-Leaves out: multicast.
+Leaves out: which queue pairs take a multicast datagram, see `multicast`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from weftwork.rdma.datagram import ip_header
 from weftwork.rdma.inbound import COUNTED_AS, InboundMessages, InboundResult
 from weftwork.rdma.receive_queue import Scatter
 from weftwork.rdma.requests import COMPLETES_AS, SendEntry
@@ -167,7 +166,7 @@ class UdResponder:
         self._qp: Final = qp
 
     def receive(self, shape: OpcodeShape, body: memoryview, datagram: Datagram, *, solicited: bool) -> None:
-        """Put a datagram with its IP header into the next receive.
+        """Put a datagram with its IP header or GRH into the next receive.
 
         Without a receive it is dropped.
         """
@@ -187,13 +186,14 @@ class UdResponder:
         if wr is None:
             qp.counters[COUNTED_AS[InboundResult.NO_RECEIVE]] += 1
             return
+        header = qp.host.encapsulation.network_header(datagram, len(datagram.payload()))
         target = Scatter.of_receive(qp.memory, qp.pd, wr)
         status = target if isinstance(target, WcStatus) else WcStatus.SUCCESS
         if isinstance(target, Scatter):
             if target.size_bytes < GRH_BYTES + len(body):  # the receive stays posted (IBTA vol. 1, 9.9.3, class D)
                 qp.counters[COUNTED_AS[InboundResult.TOO_LONG]] += 1
                 return
-            target.write(0, ip_header(datagram, len(datagram.payload())).rjust(GRH_BYTES, b"\0"))
+            target.write(0, header.rjust(GRH_BYTES, b"\0"))
             if body:
                 target.write(GRH_BYTES, body)
         qp.take_receive()
@@ -205,7 +205,7 @@ class UdResponder:
             byte_len=GRH_BYTES + len(body),
             imm_data=immediate,
             src_qp=deth.source_qp,
-            has_grh=True,
+            has_grh=bool(header),
             solicited=solicited,
         )
         qp.complete_receive(wc)

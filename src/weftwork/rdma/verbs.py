@@ -215,6 +215,7 @@ class SendWr:
     wr_id : returned in the completion
     opcode : the operation
     sg_list : memory to read, or to write for READ and atomics
+    inline_data : bytes to send instead, with ``INLINE``; they need no region
     flags : of the request; ``INLINE`` copies the memory as it is posted
     imm_data : 32 bits, of the operations with immediate
     invalidate_rkey : key that SEND_WITH_INV and LOCAL_INV invalidate
@@ -229,6 +230,7 @@ class SendWr:
     wr_id: int
     opcode: WrOpcode
     sg_list: tuple[Sge, ...] = ()
+    inline_data: bytes | None = None
     flags: SendFlags = _NO_FLAGS
     imm_data: int = 0
     invalidate_rkey: int = 0

@@ -3,7 +3,7 @@
 It covers all bits that no switch may change, and counts ones for the other bits.
 Source: IBTA vol. 1, 7.8.1 and annex A17, as encoded in Linux drivers/infiniband/sw/rxe/rxe_icrc.c; tests hold it to
 packets captured on hardware and to scapy.
-Leaves out: the variant CRC of native InfiniBand; IPv4 options and IPv6 extension headers, which are refused.
+Leaves out: the variant CRC, see `vcrc`; IPv4 options and IPv6 extension headers, which are refused.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ __all__ = [
     "front_state",
     "icrc",
     "icrc_behind",
+    "native_front_state",
     "native_icrc",
 ]
 
@@ -136,13 +137,23 @@ def native_icrc(packet: memoryview | bytes) -> int:
     front_bytes = LRH_BYTES + (IPV6_HEADER_BYTES if next_header == NEXT_IS_GRH else 0)
     front, transport = split(view, front_bytes, "ICRC")
     split(transport, BTH_BYTES, "ICRC")
+    return icrc_behind(native_front_state(front), transport)
+
+
+def native_front_state(front: memoryview | bytes) -> int:
+    """State of the CRC after the headers before BTH, as ``front_state`` gives it.
+
+    Parameters
+    ----------
+    front : LRH, and GRH where there is one
+    """
     masked = bytearray(front)
     masked[0] |= 0xF0  # a switch maps virtual lanes (IBTA vol. 1, 7.8.1)
-    if next_header == NEXT_IS_GRH:
+    if len(masked) > LRH_BYTES:
         masked[LRH_BYTES] |= 0x0F
         for at in (1, 2, 3, 7):
             masked[LRH_BYTES + at] = 0xFF
-    return icrc_behind(crc32(masked), transport)
+    return crc32(masked)
 
 
 def append_icrc(packet: memoryview | bytes) -> bytes:

@@ -1,25 +1,25 @@
-"""RDMA IP CM service: IP addresses in REQs, and ports as service IDs.
+"""RDMA IP CM service: IP addresses in requests, and ports as service IDs.
 
-The addresses are in the private data of a REQ.
+The addresses are in the private data of a REQ or SIDR_REQ.
 Source: IBTA vol. 1, annex A11, as encoded in struct cma_hdr of Linux drivers/infiniband/core/cma.c and enum
 rdma_ucm_port_space of include/uapi/rdma/rdma_user_cm.h.
-Leaves out: port spaces other than TCP's; SDP.
+Leaves out: SDP; native service IDs without a port (RDMA_PS_IB).
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from enum import IntEnum
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, Self
 
 from weftwork.base.errors import UsageError
 from weftwork.wire.fields import MalformedPacket, check_fits, split
 
-__all__ = ["IP_CM_HEADER_BYTES", "IpCmHeader", "gid_of", "port_of_service", "service_of_port"]
+__all__ = ["IP_CM_HEADER_BYTES", "IpCmHeader", "PortSpace", "gid_of", "port_of_service", "service_of_port"]
 
 IP_CM_HEADER_BYTES: Final = 36  # struct cma_hdr
-_PORT_SPACE_TCP: Final = 0x0106  # RDMA_PS_TCP
 _HEADER: Final = struct.Struct(">BBH16s16s")
 _PORT_BITS: Final = 16
 _IPV4_BYTES: Final = 4
@@ -27,9 +27,17 @@ _GID_BYTES: Final = 16
 _MAPPED: Final = bytes(10) + b"\xff\xff"  # RFC 4291, 2.5.5.2: IPv4 address as IPv6 address
 
 
+class PortSpace(IntEnum):
+    """Kinds of services that count ports separately (enum rdma_ucm_port_space)."""
+
+    IPOIB = 0x0002
+    TCP = 0x0106
+    UDP = 0x0111
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IpCmHeader:
-    """The first 36 bytes of the private data of a REQ.
+    """The first 36 bytes of the private data of a REQ or SIDR_REQ.
 
     Parameters
     ----------
@@ -79,21 +87,23 @@ class IpCmHeader:
         return record, behind
 
 
-def service_of_port(port: int) -> int:
+def service_of_port(port: int, space: PortSpace = PortSpace.TCP) -> int:
     """Service ID of a port; UsageError beyond 16 bits.
 
     Examples
     --------
     >>> f"{service_of_port(4420):#x}"
     '0x1061144'
+    >>> f"{service_of_port(4420, PortSpace.UDP):#x}"
+    '0x1111144'
     """
     check_fits("port", port, _PORT_BITS)
-    return _PORT_SPACE_TCP << _PORT_BITS | port
+    return space << _PORT_BITS | port
 
 
-def port_of_service(service_id: int) -> int | None:
-    """Port of a service ID; None outside TCP's port space."""
-    is_port = service_id >> _PORT_BITS == _PORT_SPACE_TCP
+def port_of_service(service_id: int, space: PortSpace = PortSpace.TCP) -> int | None:
+    """Port of a service ID; None outside the port space."""
+    is_port = service_id >> _PORT_BITS == space
     return service_id & 0xFFFF if is_port else None
 
 

@@ -26,10 +26,10 @@ from weftwork.wire.cm import (
 S, N = CmState, CmInput
 
 
-def in_state(pair: CmPair, state: CmState) -> tuple[int, CmId]:
+def in_state(pair: CmPair, state: CmState, *, moves_qp: bool = True) -> tuple[int, CmId]:
     """An end and its conversation in a state, reached by messages and calls alone."""
     if state is S.REQ_SENT:
-        return 0, pair.connect()
+        return 0, pair.connect(moves_qp=moves_qp)
     if state in {S.ESTABLISHED, S.DREQ_SENT, S.TIMEWAIT, S.IDLE}:
         mine, _ = pair.establish()
         if state is not S.ESTABLISHED:
@@ -39,7 +39,11 @@ def in_state(pair: CmPair, state: CmState) -> tuple[int, CmId]:
         elif state is S.IDLE:
             assert pair.run()
         return 0, mine
-    mine, theirs = pair.request()
+    mine, theirs = pair.request(moves_qp=moves_qp and state is not S.REP_RCVD)
+    if state is S.REP_RCVD:
+        theirs.accept(pair.qp(1))
+        pair.soon()
+        return 0, mine
     if state is S.MRA_REQ_RCVD:
         theirs.send_mra()
         pair.soon()
@@ -64,7 +68,7 @@ def message_of(what: CmInput, conversation: CmId) -> CmMessage:
         return CmWait(**ids, message_received=0 if conversation.is_active else 1, service_timeout=5)
     if what is N.GET_DREQ:
         return CmDisconnectRequest(**ids, remote_qpn=conversation.qp.qp_num if conversation.qp is not None else 0)
-    if what is N.GET_REP:
+    if what in {N.GET_REP, N.HOLD_REP}:
         return CmReply(**ids, local_qpn=1234)
     kind = {N.GET_RTU: CmReady, N.GET_REJ: CmReject, N.GET_DREP: CmDisconnectReply}[what]
     return kind(**ids)
@@ -76,6 +80,7 @@ def apply(pair: CmPair, end: int, conversation: CmId, what: CmInput) -> None:
         N.ASK_TIME: conversation.send_mra,
         N.ACCEPT: lambda: conversation.accept(pair.qp(end)),
         N.REFUSE: conversation.reject,
+        N.CONFIRM: conversation.establish,
         N.DISCONNECT: conversation.disconnect,
     }
     if what in calls:
@@ -108,7 +113,7 @@ def expected(state: CmState, what: CmInput) -> CmState:
 @pytest.mark.parametrize("what", [what for what in CmInput if what is not N.CONNECT])  # it makes a new one
 def test_every_state_meets_every_input(state: CmState, what: CmInput) -> None:
     pair = CmPair()
-    end, conversation = in_state(pair, state)
+    end, conversation = in_state(pair, state, moves_qp=what is not N.HOLD_REP)
     assert conversation.state is state
     has_clock = (what is N.RETRY and state in RESENDS) or (what is N.GIVE_UP and state not in {S.ESTABLISHED, S.IDLE})
     if (what in {N.RETRY, N.GIVE_UP} and not has_clock) or (state, what) == (S.IDLE, N.GET_REQ):
@@ -116,7 +121,7 @@ def test_every_state_meets_every_input(state: CmState, what: CmInput) -> None:
         return
     apply(pair, end, conversation, what)
     assert conversation.state is expected(state, what)
-    if conversation.qp is not None:
+    if conversation.qp is not None and conversation._param.moves_qp:
         is_over = conversation.state in {S.DREQ_SENT, S.TIMEWAIT, S.IDLE}
         assert (conversation.qp.state is QpState.ERR) == is_over
     if conversation.state in PENDING:

@@ -11,10 +11,11 @@ from helpers.rdma_pair import SECOND_PS, BadWire
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.cm_id import CmId
-from weftwork.rdma.cm_records import CmEventType, CmRejReason, ConnParam
+from weftwork.rdma.cm_records import AgreedConnection, CmEventType, CmRejReason, ConnParam
 from weftwork.rdma.cm_states import CmState
 from weftwork.rdma.connection_manager import ConnectionManager
 from weftwork.rdma.nic import RdmaNic
+from weftwork.rdma.queue_pair import RdmaQueuePair
 from weftwork.rdma.verbs import AccessFlags, QpAttr, QpState, QpType, RecvWr, SendFlags, SendWr, Sge, WrOpcode
 from weftwork.wire.cm import (
     CmWait,
@@ -320,3 +321,63 @@ def test_mistakes_of_the_caller_are_refused_and_change_nothing() -> None:
     for call in (theirs.reject, theirs.send_mra):
         with pytest.raises(UsageError, match="waits for an answer"):
             call()
+
+
+def move(conversation: CmId, qp: RdmaQueuePair, agreed: AgreedConnection) -> None:
+    """What a user does that moves the queue pair."""
+    attr = QpAttr(
+        remote_address=conversation.address,
+        dest_qp_num=agreed.remote_qp_num,
+        path_mtu=agreed.path_mtu,
+        rq_psn=agreed.rq_psn,
+        sq_psn=agreed.sq_psn,
+        max_rd_atomic=agreed.max_rd_atomic,
+        max_dest_rd_atomic=agreed.max_dest_rd_atomic,
+    )
+    for state in (QpState.INIT, QpState.RTR, QpState.RTS):
+        qp.modify(state, attr)
+
+
+def test_a_user_who_moves_the_queue_pairs_confirms() -> None:
+    pair = CmPair()
+    param = ConnParam(moves_qp=False, initiator_depth=3)
+    qps = [pair.qp(0), pair.qp(1)]
+    mine = pair.cms[0].connect(pair.addresses[1], PORT, qps[0], param)
+    pair.soon()
+    (request,) = pair.take(1)
+    theirs = request.id
+    offered = theirs.offered(param)
+    move(theirs, qps[1], offered)
+    theirs.accept(qps[1], param)
+    assert theirs.agreed == offered
+    pair.soon()
+    (response,) = pair.take(0)
+    assert (response.event_type, mine.state, qps[0].state) == (E.CONNECT_RESPONSE, S.REP_RCVD, QpState.RESET)
+    with pytest.raises(UsageError, match="wanted an agreement that waits"):
+        theirs.establish()
+    assert mine.agreed is not None
+    assert mine.agreed.max_rd_atomic == offered.max_dest_rd_atomic == 3
+    move(mine, qps[0], mine.agreed)
+    mine.establish()
+    pair.soon()
+    assert (pair.types(0), pair.types(1)) == ([], [E.ESTABLISHED])
+    give_message(pair, mine, theirs)
+    mine.disconnect()
+    pair.soon()
+    assert pair.types(0) == pair.types(1) == [E.DISCONNECTED]
+    assert [qp.state for qp in qps] == [QpState.RTS] * 2  # the user moves them to ERR too
+    assert pair.run()
+    assert pair.left_over() == []
+
+
+def test_a_peer_waits_until_the_user_confirms_and_not_for_ever() -> None:
+    pair = CmPair()
+    mine, theirs = pair.request(moves_qp=False)
+    theirs.accept(pair.qp(1))
+    pair.run(30 * SECOND_PS)  # 30 s are longer than all retries of the REP
+    assert (mine.state, theirs.state) == (S.REP_RCVD, S.MRA_REP_RCVD)
+    assert pair.names().count("MRA") == 1
+    assert pair.run()
+    assert pair.types(0)[:2] == [E.CONNECT_RESPONSE, E.CONNECT_ERROR]
+    assert pair.types(1)[:1] == [E.REJECTED]
+    assert pair.left_over() == []

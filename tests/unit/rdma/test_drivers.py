@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import signal
 import socket
 import struct
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from helpers.rdma_devices import PATIENCE_S, DeviceEnd, join
+from helpers.rdma_devices import PATIENCE_S, SIZE, DeviceEnd, exchange, join
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import BTH, Datagram
@@ -35,7 +34,6 @@ from weftwork.wire.udp import ROCE_V2_PORT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SIZE = 300_000
 # Addresses of this process alone, since tests run side by side and processes share a port.
 HERE = "127.{}.{}.".format(*divmod(os.getpid() % 60_000, 250)) + "{}"
 
@@ -59,30 +57,6 @@ def has_ipv6() -> bool:
 
 needs_raw = pytest.mark.skipif(not is_raw_allowed(), reason="raw sockets take root or CAP_NET_RAW")
 needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
-
-
-def exchange(a: DeviceEnd, b: DeviceEnd) -> None:
-    """WRITE, READ, SEND and an atomic, each checked at both ends."""
-    source = random.Random(1)
-    a.buffer[:SIZE] = np.frombuffer(source.randbytes(SIZE), np.uint8)
-    a.post(WrOpcode.RDMA_WRITE, a.memory[:SIZE], b)
-    assert a.next().status is WcStatus.SUCCESS
-    assert (a.buffer[:SIZE] == b.buffer[:SIZE]).all()
-    b.buffer[:SIZE] = np.frombuffer(source.randbytes(SIZE), np.uint8)
-    a.post(WrOpcode.RDMA_READ, a.memory[:SIZE], b)
-    assert a.next().status is WcStatus.SUCCESS
-    assert (a.buffer[:SIZE] == b.buffer[:SIZE]).all()
-    b.post_recv(b.memory[SIZE : 2 * SIZE])
-    a.post(WrOpcode.SEND, a.memory[:SIZE], b)
-    assert a.next().status is WcStatus.SUCCESS
-    assert b.next().byte_len == SIZE
-    assert (a.buffer[:SIZE] == b.buffer[SIZE : 2 * SIZE]).all()
-    b.buffer[:8].view(np.uint64)[0] = 40
-    a.post(WrOpcode.ATOMIC_FETCH_AND_ADD, a.memory[:8], b, compare_add=2)
-    assert a.next().status is WcStatus.SUCCESS
-    assert (a.buffer[:8].view(np.uint64)[0], b.buffer[:8].view(np.uint64)[0]) == (40, 42)
-    assert not a.device.nic.counters
-    assert not b.device.nic.counters
 
 
 @pytest.fixture

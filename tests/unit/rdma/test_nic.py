@@ -17,7 +17,7 @@ from helpers.rdma_pair import ALL, BadWire, Pair
 from weftwork.base.errors import UsageError
 from weftwork.policies.load import load
 from weftwork.rdma.completion import CompletionChannel
-from weftwork.rdma.datagram import ip_header
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.queue_pair import EventType, NicLimits
 from weftwork.rdma.states import AFTER, MODIFY
@@ -41,7 +41,6 @@ from weftwork.wire.icrc import check_icrc
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.rocev2 import rocev2_packet
 from weftwork.wire.transport import TransportPacket
-from weftwork.wire.udp import UdpHeader
 
 W = WrOpcode
 OK = WcStatus.SUCCESS
@@ -572,6 +571,4 @@ def test_ipv6_carries_the_same() -> None:
     assert statuses(pair, 0) == [OK]
     assert pair.buffers[1][:700] == data
     request = pair.sent[0]
-    front = ip_header(request, len(request.parts[0]))
-    udp = UdpHeader(source_port=request.source_port, destination_port=4791, payload_bytes=len(request.parts[0]))
-    check_icrc(front + udp.encode() + request.parts[0])  # raises where it is wrong
+    check_icrc(ROCE_V2.front(request, len(request.parts[0])) + request.parts[0])  # raises where it is wrong

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from weftwork.rdma.datagram import Datagram
     from weftwork.rdma.drivers.port import DatagramPort
-    from weftwork.rdma.nic import RdmaNic
 
-__all__ = ["PS_PER_NS", "NicDriver"]
+__all__ = ["PS_PER_NS", "DrivenNic", "NicDriver"]
 
 PS_PER_NS: Final = 1000
 _NS_PER_S: Final = 1_000_000_000
 _MOST_ARRIVALS: Final = 16  # chosen: datagrams taken before it is the turn of those to send
 _MOST_DEPARTURES: Final = 4  # chosen: datagrams sent before arrivals are looked for
+
+
+class DrivenNic(Protocol):
+    """The calls of `RdmaNic` by which it is driven; a NIC behind a script has them too."""
+
+    def receive(self, datagram: Datagram, now_ps: int) -> None:
+        """Take a datagram that arrived."""
+
+    def datagrams_to_send(self, now_ps: int, most: int) -> list[Datagram]:
+        """Take the datagrams to send now."""
+
+    def next_timer_ps(self) -> int | None:
+        """When to call `on_timer`, or None."""
+
+    def on_timer(self, now_ps: int) -> None:
+        """Do all due work."""
 
 
 class NicDriver:
@@ -29,7 +45,7 @@ class NicDriver:
     clock_ns : time that never goes back
     """
 
-    def __init__(self, nic: RdmaNic, port: DatagramPort, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, nic: DrivenNic, port: DatagramPort, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.nic: Final = nic
         self.port: Final = port
         self._clock_ns: Final = clock_ns

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
-import os
-import weakref
-from collections import Counter, deque
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
+from weftwork.rdma.drivers.mailbox import MOST_WAITING, Mailbox
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
+from weftwork.wire.rdma_ip_cm import PortSpace
 
 if TYPE_CHECKING:
     from weftwork.rdma.datagram import Datagram
 
 __all__ = ["LoopbackPort", "LoopbackWire"]
-
-_MOST_WAITING: Final = 4096  # chosen: datagrams that a port holds before it drops, as a socket does
 
 
 class LoopbackWire:
@@ -24,6 +23,7 @@ class LoopbackWire:
 
     def __init__(self) -> None:
         self.ports: dict[bytes, LoopbackPort] = {}
+        self.groups: dict[bytes, dict[LoopbackPort, None]] = {}  # by multicast address
 
     def open(self, address: str) -> LoopbackPort:
         """Open a port; UsageError for a used address."""
@@ -43,15 +43,16 @@ class LoopbackPort:
     address : 4 or 16 bytes in network order
     """
 
+    encapsulation: Final = ROCE_V2
+    slot: Final = None
+
     def __init__(self, wire: LoopbackWire, address: bytes) -> None:
         self.address = address
         self.counters: Counter[str] = Counter()
         self.last_error = ""
-        self.receive_buffer_bytes = _MOST_WAITING * max(PATH_MTUS_BYTES)
+        self.receive_buffer_bytes = MOST_WAITING * max(PATH_MTUS_BYTES)
         self._wire: Final = wire
-        self._waiting: deque[Datagram] = deque()
-        self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._give_back: Final = weakref.finalize(self, os.close, self._bell)
+        self._mailbox: Final[Mailbox[Datagram]] = Mailbox()
 
     @property
     def makes_trains(self) -> bool:
@@ -60,45 +61,52 @@ class LoopbackPort:
 
     def fileno(self) -> int:
         """Descriptor that is readable while datagrams wait."""
-        return self._bell
+        return self._mailbox.fileno()
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service: they come here anyway."""
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def join(self, group: bytes) -> None:
+        """Receive the datagrams of a multicast address."""
+        self._wire.groups.setdefault(group, {})[self] = None
+
+    def leave(self, group: bytes) -> None:
+        """Receive them no more."""
+        members = self._wire.groups.get(group, {})
+        members.pop(self, None)
+        if not members:
+            self._wire.groups.pop(group, None)
+
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Return the address itself."""
-        del service_port
+        del service_port, space
         return address
 
     def send(self, datagram: Datagram) -> None:
         """Hand a copy to the destination port, or lose it.
 
-        It is lost without such a port, or if too many wait.
+        It is lost without such a port, or if too many wait. Every port that has joined a multicast address gets one.
         """
+        copy = datagram._replace(parts=(b"".join(datagram.parts),))
+        for member in tuple(self._wire.groups.get(datagram.destination, ())):
+            member.take(copy)
+        if ipaddress.ip_address(datagram.destination).is_multicast:
+            return
         to = self._wire.ports.get(datagram.destination)
         if to is None:
             self.counters["send_refused"] += 1
             self.last_error = f"to {ipaddress.ip_address(datagram.destination)}: no port of this wire"
         else:
-            to.take(datagram._replace(parts=(b"".join(datagram.parts),)))
+            to.take(copy)
 
     def take(self, datagram: Datagram) -> None:
         """Append a datagram to the waiting datagrams."""
-        if len(self._waiting) >= _MOST_WAITING:
+        if not self._mailbox.put(datagram):
             self.counters["receive_dropped"] += 1
-            return
-        if not self._waiting:
-            os.eventfd_write(self._bell, 1)
-        self._waiting.append(datagram)
 
     def receive(self) -> Datagram | None:
         """Take a datagram that has arrived."""
-        if not self._waiting:
-            return None
-        datagram = self._waiting.popleft()
-        if not self._waiting:
-            os.eventfd_read(self._bell)
-        return datagram
+        return self._mailbox.take()
 
     def path_mtu(self, destination: bytes) -> int:
         """Return the largest path MTU."""
@@ -108,4 +116,6 @@ class LoopbackPort:
     def close(self) -> None:
         """Take the port off the wire."""
         self._wire.ports.pop(self.address, None)
-        self._give_back()
+        for group in tuple(self._wire.groups):
+            self.leave(group)
+        self._mailbox.close()

@@ -8,6 +8,7 @@ from weftwork.rdma.device_parts import WirePort
 
 if TYPE_CHECKING:
     from weftwork.rdma.datagram import Datagram
+    from weftwork.rdma.encapsulation import Encapsulation
 
 __all__ = ["DatagramPort"]
 
@@ -21,6 +22,14 @@ class DatagramPort(WirePort, Protocol):
     """
 
     receive_buffer_bytes: int
+
+    @property
+    def encapsulation(self) -> Encapsulation:
+        """Headers in front of BTH."""
+
+    @property
+    def slot(self) -> int | None:
+        """Top eight bits of the numbers of this process, where processes share the address."""
 
     @property
     def makes_trains(self) -> bool:

@@ -45,11 +45,12 @@ def over_port(port: DatagramPort, options: WireOptions) -> OpenWire:
     """
     nic = RdmaNic(
         port.address,
+        encapsulation=port.encapsulation,
         limits=options.limits if options.limits is not None else NicLimits(max_inflight=_inflight(port)),
         congestion_control=options.loaded_control,
         line_rate_bps=options.line_rate_bps,
         makes_trains=port.makes_trains,
-        number_prefix=port.slot if isinstance(port, SharedUdpPort) else None,
+        number_prefix=port.slot,
     )
     return OpenWire(
         nic=nic,

@@ -14,19 +14,22 @@ import ipaddress
 import select
 import socket
 from collections import Counter
+from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
+from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.wire.ip import IPV4_HEADER_BYTES, IPV6_HEADER_BYTES
+from weftwork.wire.rdma_ip_cm import PortSpace
 from weftwork.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["UdpPort", "address_towards", "enlarge", "largest_path_mtu", "parse_address"]
+__all__ = ["UdpPort", "address_towards", "enlarge", "interface_of", "largest_path_mtu", "parse_address"]
 
 _SOL_UDP: Final = 17
 _UDP_SEGMENT: Final = 103
@@ -45,6 +48,8 @@ _MOST_HEADERS_BYTES: Final = 12 + 4 + 28 + 4  # BTH, FETH or ImmDt with AtomicET
 _SEND_WAIT_S: Final = 0.05  # chosen: then the packet is lost, and its queue pair sends it again
 _MOST_SENDERS: Final = 256  # chosen: sockets, a quarter of what a process may open by default (RLIMIT_NOFILE)
 _MOST_ADDRESSES: Final = 4096  # chosen: that are remembered as text, since a source can be forged
+_MULTICAST_HOPS: Final = 64  # IPV6_DEFAULT_HOPLIMIT, as cma_iboe_join_multicast in Linux cma.c
+_ADDRESSES_OF_IPV6: Final = Path("/proc/net/if_inet6")  # proc_pid_net(5)
 _SEGMENT: Final = Struct("=H")
 _INT: Final = Struct("=i")
 _NEVER_THERE: Final = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EPERM, errno.EACCES})
@@ -69,6 +74,8 @@ class UdpPort:
     last_error : of a packet that the system refused to send, or an empty text
     """
 
+    encapsulation: Final = ROCE_V2
+
     def __init__(self, address: str, *, offload: bool = True, shares_port: bool = False) -> None:
         parsed = parse_address(address)
         self.address: bytes = parsed.packed
@@ -77,6 +84,7 @@ class UdpPort:
         self._text: Final = str(parsed)
         self.is_ipv6: Final = parsed.version == 6
         self._family: Final = socket.AF_INET6 if self.is_ipv6 else socket.AF_INET
+        self._interface: Final = interface_of(address) if self.is_ipv6 else 0
         self._offload: Final = offload
         self._senders: dict[int, socket.socket] = {}
         self._marks: dict[int, int] = {}  # source port: traffic class as last set
@@ -119,6 +127,11 @@ class UdpPort:
         return f"address: found {self._text}, which UDP port {ROCE_V2_PORT} could not be opened on: {error.strerror}"
 
     @property
+    def slot(self) -> int | None:
+        """Top eight bits of the numbers of this process; any where nobody shares the port."""
+        return None
+
+    @property
     def makes_trains(self) -> bool:
         """Whether `send` takes trains."""
         return self._offload
@@ -131,12 +144,22 @@ class UdpPort:
         """Largest path MTU that fits; UsageError without a route."""
         return largest_path_mtu(self._text, self._destination(destination))
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service: they come here anyway."""
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def join(self, group: bytes) -> None:
+        """Refuse: only a `SharedUdpPort` takes multicast."""
+        raise UsageError(
+            f"multicast: found a port that receives for {self._text} alone, to join {self._destination(group)}; "
+            "wanted a device without checks_identification"
+        )
+
+    def leave(self, group: bytes) -> None:
+        """Receive no more datagrams of a multicast address."""
+
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Return the address itself."""
-        del service_port
+        del service_port, space
         return address
 
     # Datagrams
@@ -197,8 +220,11 @@ class UdpPort:
 
     def receive(self) -> Datagram | None:
         """Take a packet or a train that has arrived."""
+        return self._receive_from(self.socket, self.address)
+
+    def _receive_from(self, receiver: socket.socket, destination: bytes) -> Datagram | None:
         try:
-            size_bytes, ancillary, _, (text, source_port, *_) = self.socket.recvmsg_into(
+            size_bytes, ancillary, _, (text, source_port, *_) = receiver.recvmsg_into(
                 self._buffers, self._ancillary_bytes
             )
         except BlockingIOError:
@@ -216,7 +242,7 @@ class UdpPort:
             source = self._packed[text] = ipaddress.ip_address(text).packed
         return Datagram(
             source,
-            self.address,
+            destination,
             source_port,
             (self._view[:size_bytes],),
             traffic_class & 0b11,
@@ -241,6 +267,7 @@ class UdpPort:
             enlarge(sender, is_receive=False)
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the smallest: nothing is received here
             _forbid_fragments(sender, is_ipv6=self.is_ipv6)
+            _set_multicast(sender, self._interface, is_ipv6=self.is_ipv6)
             sender.settimeout(0)
             sender.bind((self._text, source_port))
         except OSError:
@@ -286,6 +313,31 @@ def _forbid_fragments(of: socket.socket, *, is_ipv6: bool) -> None:
         of.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _PMTUDISC_DO)
     else:
         of.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _PMTUDISC_DO)
+
+
+def _set_multicast(of: socket.socket, interface: int, *, is_ipv6: bool) -> None:
+    """Send multicast datagrams on the interface of the port, as far as other datagrams.
+
+    With IPv4 the source address chooses the interface.
+    """
+    if is_ipv6:
+        of.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface)
+        of.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, _MULTICAST_HOPS)
+    else:
+        of.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, _MULTICAST_HOPS)
+
+
+def interface_of(address: str) -> int:
+    """Index of the interface that has an IPv6 address.
+
+    It is 0 if none has it; the system then chooses one.
+    """
+    wanted = parse_address(address).packed.hex()
+    for line in _ADDRESSES_OF_IPV6.read_text(encoding="ascii").splitlines():
+        packed, index, *_ = line.split()
+        if packed == wanted:
+            return int(index, 16)
+    return 0
 
 
 def largest_path_mtu(source: str, destination: str) -> int:

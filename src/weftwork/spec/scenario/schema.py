@@ -20,7 +20,7 @@ from weftwork.spec.scenario.rows import REQUIRED, KeyRow, rows_of
 from weftwork.spec.scenario.scenario import WORKLOADS, Scenario
 from weftwork.spec.scenario.sweep_keys import SWEEP_SCHEMA
 
-__all__ = ["json_schema"]
+__all__ = ["json_schema", "section_schema"]
 
 
 def json_schema(known: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
@@ -44,6 +44,11 @@ def json_schema(known: Mapping[str, Sequence[str]] | None = None) -> dict[str, A
         "required": [*schema.get("required", []), "fabric"],
         "oneOf": [{"required": [key]} for key in WORKLOADS],
     }
+
+
+def section_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Make the schema of a section that names no policies, such as another language's root."""
+    return _section(model, {})
 
 
 def _section(model: type[BaseModel], known: Mapping[str, Sequence[str]]) -> dict[str, Any]:

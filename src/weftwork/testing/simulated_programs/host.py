@@ -9,7 +9,6 @@ Leaves out: the time that programs and their processors take.
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -17,12 +16,14 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
+from weftwork.rdma.bells import close_all, make_bell, ring, silence
 from weftwork.rdma.connection_manager import ConnectionManager
-from weftwork.rdma.drivers.steering import SLOTS, addressee
+from weftwork.rdma.drivers.slots import SLOTS, addressee
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.wires import OpenWire
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.ip import ECN_CE
+from weftwork.wire.rdma_ip_cm import PortSpace, service_of_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from weftwork.policies.load import LoadedPolicy
     from weftwork.rdma.datagram import Datagram
     from weftwork.rdma.wires import WireOptions
-    from weftwork.testing.simulated_programs.stage import Stage
+    from weftwork.testing.simulated_programs.stage import TurnStage
 
 __all__ = ["HostTraffic", "SimulatedHost", "SimulatedPort"]
 
@@ -76,14 +77,14 @@ class SimulatedHost:
     path_mtu : most bytes in a packet
     later : calls a function at the present instant, after the event that is handled
     wake : tells the fabric that packets wait
-    listeners : service port to the hosts that listen there by a loopback address
+    listeners : service ID to the hosts that listen there by a loopback address
     resolved : addresses that programs may name, and the address in the fabric
     on_packet : called with every packet of the port and the present instant
     """
 
     number: int
     address: bytes
-    stage: Stage
+    stage: TurnStage
     random: Random
     congestion_control: LoadedPolicy | None
     line_rate_bps: int
@@ -97,7 +98,7 @@ class SimulatedHost:
     traffic: HostTraffic = field(default_factory=HostTraffic)
     nics: dict[int, RdmaNic] = field(default_factory=dict)  # by slot
     ports: dict[int, SimulatedPort] = field(default_factory=dict)
-    services: dict[int, int] = field(default_factory=dict)  # service port to slot
+    services: dict[int, int] = field(default_factory=dict)  # service ID to slot
     closed: list[RdmaNic] = field(default_factory=list)
     _turn: int = 0
     _left_over: deque[Datagram] = field(default_factory=deque)  # of devices that are closed
@@ -134,9 +135,9 @@ class SimulatedHost:
         if nic is None:
             return
         self.ports.pop(slot)
-        self.services = {port: of for port, of in self.services.items() if of != slot}
-        for service_port, hosts in self.listeners.items():
-            if self in hosts and service_port not in self.services:
+        self.services = {service: of for service, of in self.services.items() if of != slot}
+        for service, hosts in self.listeners.items():
+            if self in hosts and service not in self.services:
                 hosts.remove(self)
         del self.nics[slot]
         self.closed.append(nic)
@@ -160,7 +161,7 @@ class SimulatedHost:
         slot: int | None = None
         if len(payload) >= BTH_BYTES:
             to = addressee(payload)
-            slot = to.slot if to.service_port is None else self.services.get(to.service_port)
+            slot = to.slot if to.service is None else self.services.get(to.service)
         nic = self.nics.get(slot) if slot is not None else next(iter(self.nics.values()), None)
         if nic is None:
             return  # the device is closed, and so nobody answers
@@ -239,8 +240,8 @@ class SimulatedPort:
         self.last_error = ""
         self._host: Final = host
         self._slot: Final = slot
-        self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._give_back: Final = weakref.finalize(self, os.close, self._bell)
+        self._bell: Final = make_bell()
+        self._give_back: Final = weakref.finalize(self, close_all, self._bell)
 
     def fileno(self) -> int:
         """Descriptor that is readable when something has happened at the NIC."""
@@ -248,28 +249,36 @@ class SimulatedPort:
 
     def ring(self) -> None:
         """Make the descriptor readable."""
-        os.eventfd_write(self._bell, 1)
+        ring(self._bell)
 
     def silence(self) -> None:
         """Make the descriptor wait again."""
-        try:
-            os.eventfd_read(self._bell)
-        except BlockingIOError:
-            return  # it has not rung
+        silence(self._bell)
 
     def path_mtu(self, destination: bytes) -> int:
         """Largest path MTU that the scenario's packets allow."""
         del destination
         return self._host.path_mtu
 
-    def listen(self, service_port: int) -> None:
+    def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> None:
         """Receive requests for a service; UsageError if another device of the host does."""
-        if service_port in self._host.services:
+        service = service_of_port(service_port, space)
+        of = self._host.services.get(service)
+        if of == self._slot:
+            return
+        if of is not None:
             raise UsageError(f"port: found {service_port}, on which another program of this host listens")
-        self._host.services[service_port] = self._slot
-        self._host.listeners.setdefault(service_port, []).append(self._host)
+        self._host.services[service] = self._slot
+        self._host.listeners.setdefault(service, []).append(self._host)
 
-    def resolve(self, address: bytes, service_port: int) -> bytes:
+    def join(self, group: bytes) -> None:
+        """Refuse: the fabric carries datagrams to one host alone."""
+        raise UsageError(f"multicast: found {ip_address(group)}, which the simulated fabric does not carry")
+
+    def leave(self, group: bytes) -> None:
+        """Receive no more datagrams of a multicast address."""
+
+    def resolve(self, address: bytes, service_port: int, space: PortSpace = PortSpace.TCP) -> bytes:
         """Address in the fabric; a loopback address means the host that listens.
 
         UsageError where several hosts do, and this one does not.
@@ -278,7 +287,7 @@ class SimulatedPort:
             return self._host.resolved[address]
         if not ip_address(address).is_loopback:
             return address
-        hosts = self._host.listeners.get(service_port, [])
+        hosts = self._host.listeners.get(service_of_port(service_port, space), [])
         if self._host in hosts or not hosts:
             return self._host.address
         if len(hosts) > 1:
@@ -319,7 +328,7 @@ class _Mover:
 class _DeviceTime:
     """Virtual time of one device."""
 
-    def __init__(self, stage: Stage, nic: RdmaNic) -> None:
+    def __init__(self, stage: TurnStage, nic: RdmaNic) -> None:
         self._stage: Final = stage
         self._nic: Final = nic
 

@@ -13,7 +13,7 @@ import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -27,7 +27,7 @@ from weftwork.rdma.queue_pair import RdmaQueuePair
 from weftwork.rdma.wires import carried_by
 from weftwork.testing.rdma_fabric import RdmaFabric
 from weftwork.testing.simulated_programs.host import HostTraffic, SimulatedHost
-from weftwork.testing.simulated_programs.stage import Stage, Strand
+from weftwork.testing.simulated_programs.stage import Strand, TurnStage
 from weftwork.testing.simulated_programs.substitutes import substituted
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from weftwork.rdma.nic import RdmaNic
     from weftwork.rdma.wires import OpenWire, WireOptions
 
-__all__ = ["HostReport", "Program", "ProgramsRun", "SimulatedPrograms"]
+__all__ = ["HostReport", "HostedProgram", "ProgramsRun", "SimulatedPrograms"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Program:
+class HostedProgram:
     """A program and its host.
 
     Parameters
@@ -59,7 +59,12 @@ class Program:
     @property
     def name(self) -> str:
         """The program as its output and errors name it."""
-        return f"host {self.host}, {self.file.name if isinstance(self.file, Path) else self.file.__name__}"
+        return f"host {self.host}, {self.title}"
+
+    @property
+    def title(self) -> str:
+        """Name of the file or of the function."""
+        return self.file.name if isinstance(self.file, Path) else self.file.__name__
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,7 +106,7 @@ class ProgramsRun:
 class _Running:
     """A program that runs."""
 
-    program: Program
+    program: HostedProgram
     host: SimulatedHost
     module: ModuleType
     output: _Lines
@@ -183,7 +188,7 @@ class SimulatedPrograms:
     def __init__(
         self,
         engine_input: PacketInput,
-        programs: Sequence[Program],
+        programs: Sequence[HostedProgram],
         *,
         runs_job: bool = False,
         addresses: Mapping[str, int] | None = None,
@@ -194,7 +199,7 @@ class SimulatedPrograms:
         self._input: Final = engine_input
         self._programs: Final = tuple(programs)
         self._on_packet: Final = on_packet
-        self._stage: Final = Stage(
+        self._stage: Final = TurnStage(
             _Passage(self.fabric), on_turn=self._give_turn, where=self._where, on_progress=on_progress
         )
         self._listeners: dict[int, list[SimulatedHost]] = {}
@@ -331,12 +336,13 @@ class SimulatedPrograms:
         return f" at line {frame.f_lineno}" if frame is not None else ""
 
     def _run_program(self, running: _Running, strand: Strand) -> None:
-        try:
-            self._stage.begin(strand)
-            running.exit_code = _exit_code(running)
-        finally:
-            running.ended_ps = self._stage.now_ps
-            self._stage.finish()
+        with suppress(SystemExit):  # it was told to end before it began
+            try:
+                self._stage.begin(strand)
+                running.exit_code = _exit_code(running)
+            finally:
+                running.ended_ps = self._stage.now_ps
+                self._stage.finish()
 
 
 def _exit_code(running: _Running) -> int:

@@ -1,0 +1,1 @@
+"""Floor 5: APIs of other projects, offered by Weftwork's own parts."""

@@ -1,0 +1,5 @@
+"""The package `pyverbs` of this folder: Weftwork's, see ``weftwork.compat.pyverbs.alias``."""
+
+from weftwork.compat.pyverbs.alias import install
+
+install()

@@ -1,0 +1,1 @@
+"""A peer that misbehaves by a script, to test an RDMA stack against it."""

@@ -1,0 +1,1 @@
+"""Measurements of two software NICs: bandwidth, message rate and latency, as perftest defines them."""

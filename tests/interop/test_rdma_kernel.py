@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import subprocess
+import sys
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Self
 
@@ -139,9 +142,19 @@ def test_weftwork_pings_rping(*, ipv6: bool) -> None:
 def test_rping_pings_weftwork(*, ipv6: bool) -> None:
     with KernelNic("rxe", ipv6=ipv6) as nic, rdma.RdmaListener(device_at(nic.peer_address), PORT) as listener:
         client = nic.start("rping", "-c", "-a", nic.peer_address, "-v", "-V", "-C", str(PINGS))
-        seen = serve_rping(listener, client, PINGS)
+        serve_rping(listener, client, PINGS)
         assert dict(listener.device.nic.counters) == {}
-    assert [data.startswith(b"rdma-ping-%d: " % number) for number, data in enumerate(seen)] == [True] * PINGS
+
+
+@needs_programs
+def test_the_command_pings_rping() -> None:
+    with KernelNic("rxe", ipv6=True) as nic:
+        nic.listening("rping", "-s", "-a", nic.address, "-C", "2", port=PORT)
+        words = ("rdma", "ping", nic.address, "--count", "2", "--interval", "0", "--json")
+        program = [sys.executable, "-c", "from weftwork.cli import main; main()", *words]
+        done = subprocess.run(program, check=False, capture_output=True, text=True, timeout=2 * PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    assert (json.loads(done.stdout)["sent"], json.loads(done.stdout)["verified"]) == (2, 2)
 
 
 @needs_programs

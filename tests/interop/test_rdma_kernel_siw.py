@@ -37,8 +37,7 @@ def test_rping_pings_weftwork(*, ipv6: bool, size_bytes: int) -> None:
         with rdma.RdmaListener(device, PORT) as listener:
             words = ("-v", "-V", "-C", str(PINGS), "-S", str(size_bytes))
             client = nic.start("rping", "-c", "-a", nic.peer_address, *words)
-            seen = serve_rping(listener, client, PINGS, size_bytes)
-    assert [data.startswith(b"rdma-ping-%d: " % number) for number, data in enumerate(seen)] == [True] * PINGS
+            serve_rping(listener, client, PINGS)
 
 
 def test_weftwork_learns_that_nobody_listens(*, ipv6: bool) -> None:

@@ -19,7 +19,7 @@ from weftwork.rdma.drivers.loopback import LoopbackWire
 from weftwork.rdma.drivers.port import DatagramPort
 from weftwork.rdma.wires import WIRES
 from weftwork.testing.rdma_wire import EXCHANGES, PATIENCE_S, PORT, Exchange
-from weftwork.testing.simulated_programs.run import Program, SimulatedPrograms
+from weftwork.testing.simulated_programs.run import HostedProgram, SimulatedPrograms
 
 pytestmark = pytest.mark.timeout(300)
 HERE: Final = "127.0.0.1"
@@ -119,10 +119,10 @@ def in_simulation(exchange: Exchange) -> None:
         return run
 
     call = noted(partial(exchange.call, partial(rdma.connect, HERE, PORT)))
-    programs = [Program(host=1, file=call)]
+    programs = [HostedProgram(host=1, file=call)]
     if exchange.serve is not None:
         serve = noted(partial(exchange.serve, partial(rdma.listen, HERE, PORT)))
-        programs.insert(0, Program(host=0, file=serve))
+        programs.insert(0, HostedProgram(host=0, file=serve))
     made = SimulatedPrograms(packet_input_of(star(2), sends(2, [])), programs)
     made.run(_Silent())
     if wrong:

@@ -98,6 +98,7 @@ def _rdma_peer(  # noqa: PLR0913 - the options, all by name
     is_list: Annotated[bool, typer.Option("--list", help="List the shipped scripts.")] = False,
     shown: Annotated[str | None, typer.Option("--show", metavar="NAME", help="Print the text of a script.")] = None,
     is_schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of scripts, for editors.")] = False,
+    has_packets: Annotated[bool, typer.Option("--packets", help="Print the packets that the peer saw, too.")] = False,
     as_json: Json = False,
 ) -> None:
     """Be a peer that loses, changes and refuses packets by a script, and judge the reaction of the other end."""
@@ -111,9 +112,19 @@ def _rdma_peer(  # noqa: PLR0913 - the options, all by name
     elif is_schema:
         print_schema()
     elif is_self_test:
-        raise typer.Exit(run_self_test(script, as_json=as_json))
+        raise typer.Exit(run_self_test(script, has_packets=has_packets, as_json=as_json))
     elif script is None:
         text = "missing, wanted a script: a file, or a name that --list prints"
         raise ConfigError("weftwork rdma peer", [Mistake(path="--script", text=text)])
     else:
-        raise typer.Exit(run_peer(script, address, port, connect_to, limit, as_json=as_json))
+        raise typer.Exit(
+            run_peer(
+                script,
+                address=address,
+                port=port,
+                connect_to=connect_to,
+                limit=limit,
+                has_packets=has_packets,
+                as_json=as_json,
+            )
+        )

@@ -13,7 +13,7 @@ from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, UnitError, parse_quantity
 from weftwork.cli.console import console
-from weftwork.rdma.peer.in_memory import self_test
+from weftwork.rdma.peer.in_memory import SelfTest
 from weftwork.rdma.peer.judge import Result, judge
 from weftwork.rdma.peer.live import connect, listen
 from weftwork.rdma.peer.reading import find_script, peer_schema, read_script, scenario_names
@@ -21,11 +21,14 @@ from weftwork.rdma.peer.workload import workload_text
 
 if TYPE_CHECKING:
     from weftwork.rdma.peer.judge import Judgement
+    from weftwork.rdma.peer.packets import SeenPacket
     from weftwork.rdma.peer.script import PeerScript
+    from weftwork.rdma.peer.scripted import PeerReport
 
 __all__ = ["list_scripts", "print_schema", "run_peer", "run_self_test", "show_script"]
 
 _PS_PER_S: Final = 1_000_000_000_000
+_PS_PER_US: Final = 1_000_000
 _STYLES: Final = {Result.MET: "green", Result.MISSED: "bold red", Result.OPEN: "yellow"}
 
 
@@ -56,42 +59,89 @@ def print_schema() -> None:
     typer.echo(json.dumps(peer_schema(), indent=2))
 
 
-def run_self_test(given: str | None, *, as_json: bool) -> int:
+def run_self_test(given: str | None, *, has_packets: bool, as_json: bool) -> int:
     """Run one script or all shipped ones against Weftwork's own NIC; returns the exit code."""
-    names = scenario_names() if given is None else [given]
+    if given is not None:
+        script = read_script(find_script(given))
+        test = SelfTest(script)
+        test.run()
+        peer, end = test.reports()
+        return _tell(script, judge(script, peer, end), peer, has_packets=has_packets, as_json=as_json)
     results = []
-    for name in names:
+    for name in scenario_names():
         script = read_script(find_script(name))
-        results.append((script, self_test(script)))
+        test = SelfTest(script)
+        test.run()
+        results.append((script, judge(script, *test.reports())))
     failed = sum(_has_missed(judgements) for _, judgements in results)
-    if as_json and given is None:
+    if as_json:
         rows = [_document(script, judgements) for script, judgements in results]
         typer.echo(json.dumps({"passed": len(results) - failed, "scenarios": rows}, indent=2))
-    elif as_json:
-        typer.echo(json.dumps(_document(*results[0]), indent=2))
-    elif given is not None:
-        _print(*results[0])
     else:
         _print_all(results)
     return int(failed > 0)
 
 
-def run_peer(given: str, address: str | None, port: int, connect_to: str | None, limit: str, *, as_json: bool) -> int:
+def run_peer(
+    given: str,
+    *,
+    address: str | None,
+    port: int,
+    connect_to: str | None,
+    limit: str,
+    has_packets: bool,
+    as_json: bool,
+) -> int:
     """Apply a script to one connection, or be its other end; returns the exit code."""
     script = read_script(find_script(given))
     limit_s = _seconds(limit)
     if connect_to is not None:
         report = connect(script, connect_to, port, limit_s, source=address)
-        judgements = judge(script, None, report)
-    else:
-        here = address if address is not None else "127.0.0.1"
-        seen = listen(script, here, port, limit_s, ready=lambda: _tell_ready(script, here, port))
-        judgements = judge(script, seen, None, is_live=True)
+        return _tell(script, judge(script, None, report), None, has_packets=has_packets, as_json=as_json)
+    here = address if address is not None else "127.0.0.1"
+    seen = listen(script, here, port, limit_s, ready=lambda: _tell_ready(script, here, port))
+    return _tell(script, judge(script, seen, None, is_live=True), seen, has_packets=has_packets, as_json=as_json)
+
+
+def _tell(
+    script: PeerScript, judgements: list[Judgement], peer: PeerReport | None, *, has_packets: bool, as_json: bool
+) -> int:
+    """Print the judgement of one script, and the packets if they are asked for; returns the exit code."""
+    packets = peer.packets if peer is not None and has_packets else ()
     if as_json:
-        typer.echo(json.dumps(_document(script, judgements), indent=2))
+        document = _document(script, judgements)
+        if has_packets:
+            document["packets"] = [_packet(packet, packets[0].at_ps) for packet in packets]
+        typer.echo(json.dumps(document, indent=2))
     else:
         _print(script, judgements)
+        if packets:
+            _print_packets(packets)
     return int(_has_missed(judgements))
+
+
+def _packet(packet: SeenPacket, start_ps: int) -> dict[str, Any]:
+    return {
+        "at_ps": packet.at_ps - start_ps,
+        "from": packet.sender,
+        "packet": packet.name,
+        "psn": packet.psn,
+        "payload_bytes": packet.payload_bytes,
+        "rule": packet.rule or None,
+    }
+
+
+def _print_packets(packets: tuple[SeenPacket, ...]) -> None:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, justify in (("us", "right"), ("from", "left"), ("packet", "left"), ("PSN", "right"), ("bytes", "right")):
+        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
+    table.add_column("rule")
+    for packet in packets:
+        at_us = f"{(packet.at_ps - packets[0].at_ps) / _PS_PER_US:,.3f}"
+        psn = "" if packet.psn is None else str(packet.psn)
+        table.add_row(at_us, packet.sender, packet.name, psn, f"{packet.payload_bytes:,}", packet.rule)
+    console().print()
+    console().print(table)
 
 
 def _tell_ready(script: PeerScript, address: str, port: int) -> None:

@@ -27,7 +27,7 @@ from weftwork.report.words import amount
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.results.record import port_names
 from weftwork.testing.simulated_programs.effects import fabric_effects
-from weftwork.testing.simulated_programs.run import Program, SimulatedPrograms
+from weftwork.testing.simulated_programs.run import HostedProgram, SimulatedPrograms
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, EthernetHeader
 from weftwork.wire.pcap import LINK_ETHERNET, CapturedPacket
 from weftwork.wire.pcapng import encode_pcapng
@@ -119,8 +119,8 @@ def simulate(  # noqa: PLR0913 - the options, all by name
 # Options
 
 
-def _programs(texts: Sequence[str]) -> list[Program]:
-    parsed: list[Program] = []
+def _programs(texts: Sequence[str]) -> list[HostedProgram]:
+    parsed: list[HostedProgram] = []
     mistakes: list[Mistake] = []
     for text in texts:
         number, colon, command = text.partition(":")
@@ -131,13 +131,15 @@ def _programs(texts: Sequence[str]) -> list[Program]:
         elif not Path(words[0]).is_file():
             mistakes.append(Mistake(path="PROGRAM", text=f"found no file {words[0]}, wanted a Python program"))
         else:
-            parsed.append(Program(host=int(number), file=Path(words[0]), arguments=tuple(words[1:])))
+            parsed.append(HostedProgram(host=int(number), file=Path(words[0]), arguments=tuple(words[1:])))
     if mistakes:
         raise ConfigError("command line", mistakes)
     return parsed
 
 
-def _check_hosts(programs: Sequence[Program], mapped: Mapping[str, int], capture_host: int | None, hosts: int) -> None:
+def _check_hosts(
+    programs: Sequence[HostedProgram], mapped: Mapping[str, int], capture_host: int | None, hosts: int
+) -> None:
     named = [("PROGRAM", program.host) for program in programs]
     named += [("--address", host) for host in mapped.values()]
     named += [("--capture-host", capture_host)] if capture_host is not None else []
@@ -243,7 +245,7 @@ class _Captured:
 # Results
 
 
-def _print(programs: Sequence[Program], run: ProgramsRun, effects: FabricEffects) -> None:
+def _print(programs: Sequence[HostedProgram], run: ProgramsRun, effects: FabricEffects) -> None:
     out = console()
     failed = [program for program, code in zip(programs, run.exit_codes, strict=True) if code]
     for program in failed:
@@ -269,7 +271,7 @@ def _verdict(run: ProgramsRun, effects: FabricEffects) -> str:
     return f"{end} Port {culprit.name} held them up: {waited}. In all, the fabric {counts}."
 
 
-def _host_table(programs: Sequence[Program], run: ProgramsRun) -> Table:
+def _host_table(programs: Sequence[HostedProgram], run: ProgramsRun) -> Table:
     table = Table(title="Programs", title_justify="left", show_edge=False, pad_edge=False)
     for name in ("host", "address", "program", "ended at"):
         table.add_column(name)
@@ -320,7 +322,7 @@ def _port_table(ports: Sequence[PortEffect]) -> Table:
     return table
 
 
-def _document(programs: Sequence[Program], run: ProgramsRun, effects: FabricEffects) -> dict[str, Any]:
+def _document(programs: Sequence[HostedProgram], run: ProgramsRun, effects: FabricEffects) -> dict[str, Any]:
     return {
         "end_ps": run.end_ps,
         "culprit": None if effects.culprit is None else effects.culprit.name,

@@ -335,7 +335,7 @@ class RdmaConnection:
             if event.status == CmRejReason.INVALID_SERVICE_ID:
                 text += "; nobody listens on this port"
         elif event.event_type is CmEventType.UNREACHABLE:
-            text += "; check the address, that a program listens there, and that UDP port 4791 is open"
+            text += "; check the address, that a program listens there, and that packets pass (RoCEv2: UDP port 4791)"
         return ". ".join(part for part in (text, self.device.port.last_error) if part)
 
     def _end(self, error: PeerError) -> None:

@@ -17,6 +17,7 @@ import weakref
 from typing import TYPE_CHECKING, Final, Self
 
 from weftwork.base.errors import UsageError, WeftworkError
+from weftwork.rdma.bells import close_all, make_bell, milliseconds, ring, silence
 from weftwork.rdma.completion import CompletionChannel
 from weftwork.rdma.drivers.rocev2 import over_port
 from weftwork.rdma.queue_pair import EventType
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["RdmaDevice"]
 
 _LOCAL: Final = AccessFlags.LOCAL_WRITE
-_LONGEST_WAIT_S: Final = 3600.0  # chosen: a bound that select(2) takes
 _GRACE_S: Final = 0.001  # chosen: a thread that waits again and again is not disturbed by that of the device
 _SPIN_S: Final = 0.0003  # chosen: a way there and back between two such NICs; then a thread that waits sleeps
 _STEPS_OF_A_TURN: Final = 32  # chosen: then other work of the loop of asyncio has its turn
@@ -104,9 +104,9 @@ class RdmaDevice:
         self._handlers: Final[dict[CompletionQueue, Callable[[], None]]] = {}
         self._after: Final[list[Callable[[], None]]] = []
         self._events: Final[list[AsyncEvent]] = []
-        self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._end: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)  # rung once, when the device closes
-        self._give_back: Final = weakref.finalize(self, _close_all, self._bell, self._end)
+        self._bell: Final = make_bell()
+        self._end: Final = make_bell()  # rung once, when the device closes
+        self._give_back: Final = weakref.finalize(self, close_all, self._bell, self._end)
         self._door: Final = StatusDoor(self) if self._time is None else None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -361,7 +361,7 @@ class RdmaDevice:
             if wait_s is not None and (
                 self._sleeps_until_s is None or time.monotonic() + wait_s < self._sleeps_until_s
             ):
-                os.eventfd_write(self._bell, 1)
+                ring(self._bell)
 
     def wait(self, until: Callable[[], bool], timeout_s: float | None = None) -> bool:
         """Wait in this thread for a condition that packets bring about.
@@ -437,7 +437,7 @@ class RdmaDevice:
             if now_s < busy_s + _SPIN_S:
                 os.sched_yield()  # a thread that sleeps wakes late; what waits for this core comes first
                 continue
-            poller.poll(_milliseconds(wait_s))
+            poller.poll(milliseconds(wait_s))
 
     def _poller(self) -> select.poll:
         """Poller that wakes for packets, for the end of the device, and for those who ask for its status."""
@@ -471,10 +471,10 @@ class RdmaDevice:
                     self._is_sleeping = True
             if is_busy:
                 continue
-            poller.poll(_milliseconds(wait_s))
+            poller.poll(milliseconds(wait_s))
             self._is_sleeping = False
             with self._lock:
-                _silence(self._bell)
+                silence(self._bell)
 
     # With a thread
 
@@ -540,7 +540,7 @@ class RdmaDevice:
                 handler()
             self.is_closed = True
             self._closing.set()
-            os.eventfd_write(self._end, 1)
+            ring(self._end)
             if not self._waiters:
                 self._left.set()
             is_inside = self._lock.depth > 1
@@ -587,23 +587,3 @@ def _leave_to_parent() -> None:
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)
-
-
-def _close_all(*descriptors: int) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
-
-
-def _silence(bell: int) -> None:
-    try:
-        os.eventfd_read(bell)
-    except BlockingIOError:
-        return  # it has not rung
-
-
-def _milliseconds(wait_s: float | None) -> float:
-    """Time for poll(2), rounded up.
-
-    A timer is then due when it returns.
-    """
-    return min(_LONGEST_WAIT_S, _LONGEST_WAIT_S if wait_s is None else wait_s) * 1000

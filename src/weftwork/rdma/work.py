@@ -38,8 +38,8 @@ _HINTS: Final = {
     "than its receive, or an atomic is not aligned to 8 bytes",
     WcStatus.REM_ACCESS_ERR: "the peer gives no such access: check rkey, address, length and the rights of its region",
     WcStatus.REM_OP_ERR: "the peer could not do it: the memory of its receive is not registered",
-    WcStatus.RETRY_EXC_ERR: "the peer did not answer; check that it runs, that UDP port 4791 is open both ways, and "
-    "that packets of this path MTU pass",
+    WcStatus.RETRY_EXC_ERR: "the peer did not answer; check that it runs, that packets pass both ways (RoCEv2: UDP "
+    "port 4791), and that packets of this path MTU pass",
     WcStatus.RNR_RETRY_EXC_ERR: "the peer posted no receive in time",
 }
 

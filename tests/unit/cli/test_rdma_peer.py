@@ -58,6 +58,17 @@ def test_one_script_against_the_own_nic(run: Command) -> None:
     assert "lost-last: 3 as expected" in answer.out
 
 
+def test_the_packets_of_a_script(run: Command) -> None:
+    answer = run("--self-test", "--script", "lost-last", "--packets")
+    assert "write-last" in answer.out.splitlines()[-2]
+    document = json.loads(run("--self-test", "--script", "lost-last", "--packets", "--json").out)
+    lost = [packet for packet in document["packets"] if packet["rule"] == "drop"]
+    assert [(one["from"], one["packet"], one["psn"], one["payload_bytes"]) for one in lost] == [
+        ("end", "write-last", 15, 1024)
+    ]
+    assert document["packets"][0]["at_ps"] == 0
+
+
 def test_all_scripts_against_the_own_nic(run: Command) -> None:
     count = len(scenario_names())
     answer = run("--self-test")

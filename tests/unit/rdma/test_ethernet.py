@@ -27,7 +27,7 @@ from weftwork.rdma.drivers import ethernet
 from weftwork.rdma.drivers import neighbours as neighbours_module
 from weftwork.rdma.drivers.ethernet import EthernetPort
 from weftwork.rdma.drivers.neighbours import Neighbours
-from weftwork.rdma.drivers.netlink import Link, addresses, links
+from weftwork.rdma.drivers.netlink import Interface, addresses, interfaces
 from weftwork.rdma.encapsulation import ROCE_V1
 from weftwork.rdma.rendezvous import RdmaConnector, RdmaListener, Rendezvous
 from weftwork.rdma.verbs import QpAttr, QpState
@@ -240,9 +240,9 @@ def test_addresses_that_no_interface_has() -> None:
 
 @NEEDS_PACKET_SOCKETS
 def test_an_interface_that_is_no_ethernet(monkeypatch: pytest.MonkeyPatch) -> None:
-    tunnel = Link(99, "tun0", 65534, b"", 1500)
+    tunnel = Interface(99, "tun0", 65534, b"", 1500)
     one = addresses()[0]._replace(interface=99, address=socket.inet_aton("198.51.100.1"), prefix_bits=24)
-    monkeypatch.setattr(ethernet, "links", lambda: [*links(), tunnel])
+    monkeypatch.setattr(ethernet, "interfaces", lambda: [*interfaces(), tunnel])
     monkeypatch.setattr(ethernet, "addresses", lambda: [*addresses(), one])
     with pytest.raises(UsageError, match=re.escape("found 198.51.100.1 of tun0, wanted one of an Ethernet interface")):
         EthernetPort("198.51.100.1")
@@ -259,6 +259,11 @@ def test_peers_behind_a_router(port: EthernetPort) -> None:
     assert port.counters == {"send_refused": 1}
     assert port.last_error == "to 203.0.113.9: not on the link of lo"
     assert port.path_mtu(OTHERS) == 4096
+
+
+def test_what_only_rocev2_has_is_refused() -> None:
+    with pytest.raises(UsageError, match="checks_identification: found it for rocev1"):
+        RdmaDevice(HERE.format(2), wire="rocev1", checks_identification=True)
 
 
 def test_without_the_right_to_packet_sockets() -> None:
@@ -288,7 +293,7 @@ class Kernel:
         self.now_s = 0.0
         monkeypatch.setattr(neighbours_module, "neighbours", lambda _index: dict(self.table))
         monkeypatch.setattr(neighbours_module, "NeighbourWatch", lambda: self)
-        link = Link(1, "eth9", 1, b"\2\0\0\0\0\1", 1500)
+        link = Interface(1, "eth9", 1, b"\2\0\0\0\0\1", 1500)
         self.known = Neighbours(link, bytes((127, 0, 0, 1)), lambda: self.now_s)
         monkeypatch.setattr(self.known, "ask", self._take)
 

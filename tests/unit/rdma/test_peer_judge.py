@@ -145,6 +145,21 @@ def test_an_end_whose_peer_refuses_says_why() -> None:
     assert (first.result, first.found) == (Result.MISSED, "the peer refused (INVALID_SERVICE_ID)")
 
 
+def test_a_connection_that_does_not_end_is_told() -> None:
+    text = SCRIPT.replace("rules:\n  - {from: end, psn: 9, do: drop}\n", "")
+    test = SelfTest(parse_script(text, "tried"))
+    while not test.peer.is_connected:
+        for index in (0, 1):
+            test._send(index)
+        test.now_ps = test._flying[0][0]
+        _, _, to, datagram = test._flying.pop(0)
+        (test.peer, test.end)[to].receive(datagram, test.now_ps)
+    peer, end = test.reports()
+    script = parse_script(text, "tried")
+    for judgements in (judge(script, peer, None), judge(script, None, end)):
+        assert (judgements[0].says, judgements[0].result) == ("The connection ends.", Result.MISSED)
+
+
 @pytest.mark.parametrize(
     ("expectation", "result", "found"),
     [

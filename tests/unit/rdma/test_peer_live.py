@@ -47,7 +47,14 @@ def test_the_same_reaction_on_sockets(name: str) -> None:
 def test_a_rate_is_left_open_on_sockets() -> None:
     script = read_script(find_script("cnp-flood"))
     report = PeerReport(
-        is_connected=True, packets=(), statuses=(), memory="written", value=0, applied=(64,), timeout_ps=1
+        is_connected=True,
+        is_over=True,
+        packets=(),
+        statuses=(),
+        memory="written",
+        value=0,
+        applied=(64,),
+        timeout_ps=1,
     )
     judgements = judge(script, report, None, is_live=True)
     assert [one.result for one in judgements] == [Result.OPEN] * 3

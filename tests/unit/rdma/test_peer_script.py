@@ -17,8 +17,9 @@ EXPECT = "expect:\n  - {says: It works., see: statuses, are: [SUCCESS]}\n"
 
 
 def mistakes(body: str) -> list[tuple[str, int | None, str, str | None]]:
+    end = "" if "end:" in body or "peer:" in body else "end: {does: write}\n"
     with pytest.raises(ConfigError) as wrong:
-        parse_script(HEAD + body, "tried.yaml")
+        parse_script(HEAD + end + body, "tried.yaml")
     return [(one.path, one.line, one.text, one.fix) for one in wrong.value.mistakes]
 
 
@@ -76,6 +77,7 @@ def test_all_mistakes_are_told_at_once_with_lines_and_fixes() -> None:
         (f"peer:\n  - {{do: send, set: {{pad: 1}}}}\n{EXPECT}", "peer.0.set", "means nothing with do: send"),
         ("peer:\n" + "  - {do: send, times: 1000}\n" * 11 + EXPECT, "peer", "11,000 requests in total"),
         (f"end: {{does: write, size: 16MiB, times: 5}}\n{EXPECT}", "end.times", "83,886,080 bytes in total"),
+        (f"end: {{receives: 1}}\n{EXPECT}", "end.does", "who ends the connection?"),
         ("expect:\n  - {says: S., see: packets}\n", "expect.0", "found none of least, most"),
         ("expect:\n  - {says: S., see: state, is: written}\n", "expect.0.is", "a state such as RTS"),
         ("expect:\n  - {says: S., see: memory, is: RTS}\n", "expect.0.is", "unchanged or written"),

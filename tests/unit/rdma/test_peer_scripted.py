@@ -21,6 +21,7 @@ from weftwork.wire.opcodes import Opcode
 from weftwork.wire.transport import TransportPacket
 
 HEAD = "schema: 1\nname: tried\nshows: It is tried.\nsource: own\n"
+WRITE = "end: {does: write}\n"
 EXPECT = "expect:\n  - {says: It works., see: statuses, are: [SUCCESS]}\n"
 
 
@@ -45,6 +46,9 @@ def test_behind_a_refusal_later_packets_are_dropped_without_another_word() -> No
     assert psns(test, "rnr-nak") == [2]
     assert psns(test, "nak") == []
     assert psns(test, "request", "end") == [0, 1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 6, 7]
+    done = [one.rule for one in packets(test, "request", "end")]
+    assert done == ["", "", "answer", *["refused"] * 5, *[""] * 6]
+    assert [one.name for one in packets(test, "request", "end")][:2] == ["send-first", "send-middle"]
 
 
 def test_behind_a_final_refusal_the_peer_takes_nothing() -> None:
@@ -97,9 +101,9 @@ def test_a_changed_packet_of_the_end_reaches_the_peer_with_a_right_icrc() -> Non
 
 
 def test_a_second_connection_is_refused() -> None:
-    test = ran("end: {does: write}\n")
+    test = ran(WRITE)
     nic = RdmaNic(bytes((192, 0, 2, 9)), random=random.Random(9))
-    other = ScriptEnd(parse_script(HEAD + EXPECT, "tried"), nic, PEER_ADDRESS)
+    other = ScriptEnd(parse_script(HEAD + WRITE + EXPECT, "tried"), nic, PEER_ADDRESS)
     for one, to in ((other, test.peer), (test.peer, other)):
         for datagram in one.datagrams_to_send(test.now_ps, 16):
             to.receive(datagram._replace(parts=(bytes(datagram.payload()),)), test.now_ps)
@@ -107,7 +111,9 @@ def test_a_second_connection_is_refused() -> None:
 
 
 def test_a_peer_without_a_connection_has_nothing_to_say() -> None:
-    peer = ScriptedPeer(parse_script(HEAD + EXPECT, "tried"), RdmaNic(bytes((10, 0, 0, 1)), random=random.Random(1)))
+    peer = ScriptedPeer(
+        parse_script(HEAD + WRITE + EXPECT, "tried"), RdmaNic(bytes((10, 0, 0, 1)), random=random.Random(1))
+    )
     assert peer.next_timer_ps() is None
     assert peer.datagrams_to_send(0) == []
     report = peer.report()
@@ -123,14 +129,16 @@ def seen(psn: int, word: str = "write") -> SeenPacket:
 
 
 def test_a_rule_takes_its_packets_from_the_nth_on() -> None:
-    book = RuleBook(parse_script(HEAD + "rules:\n  - {from: end, nth: 2, times: 2, do: drop}\n" + EXPECT, "tried"))
+    book = RuleBook(
+        parse_script(HEAD + WRITE + "rules:\n  - {from: end, nth: 2, times: 2, do: drop}\n" + EXPECT, "tried")
+    )
     assert [book.take(seen(0)) is not None for _ in range(5)] == [False, True, True, False, False]
     assert book.applied == [2]
 
 
 def test_the_first_rule_decides_and_the_others_count_all_the_same() -> None:
     rules = "rules:\n  - {from: end, times: 1, do: drop}\n  - {from: end, nth: 2, times: 1, do: silence}\n"
-    book = RuleBook(parse_script(HEAD + rules + EXPECT, "tried"))
+    book = RuleBook(parse_script(HEAD + WRITE + rules + EXPECT, "tried"))
     taken = [book.take(seen(0)) for _ in range(3)]
     assert [rule.do if rule is not None else None for rule in taken] == ["drop", "silence", None]
 
@@ -138,7 +146,7 @@ def test_the_first_rule_decides_and_the_others_count_all_the_same() -> None:
 def test_draws_follow_from_the_seed() -> None:
     def draws(seed: int) -> list[bool]:
         text = f"seed: {seed}\nrules:\n  - {{from: end, chance: 0.5, do: drop}}\n"
-        book = RuleBook(parse_script(HEAD + text + EXPECT, "tried"))
+        book = RuleBook(parse_script(HEAD + WRITE + text + EXPECT, "tried"))
         return [book.take(seen(0)) is not None for _ in range(64)]
 
     assert draws(1) == draws(1) != draws(2)

@@ -22,7 +22,7 @@ from weftwork import rdma
 from weftwork.base.errors import ProgramError, UsageError
 from weftwork.rdma.verbs import AccessFlags, QpAttr, QpState, QpType, SendFlags, SendWr, Sge, WrOpcode
 from weftwork.testing.simulated_programs.effects import fabric_effects
-from weftwork.testing.simulated_programs.run import Program, ProgramsRun, SimulatedPrograms
+from weftwork.testing.simulated_programs.run import HostedProgram, ProgramsRun, SimulatedPrograms
 
 MIB = 1 << 20
 PORT = 7471
@@ -30,7 +30,7 @@ PORT = 7471
 
 def made_of(*mains: Callable[[], object], hosts: int = 0, **more: Any) -> SimulatedPrograms:
     """Each function as a program on a host of a star."""
-    programs = [Program(host=host, file=main) for host, main in enumerate(mains)]
+    programs = [HostedProgram(host=host, file=main) for host, main in enumerate(mains)]
     count = max(2, hosts, len(mains))
     return SimulatedPrograms(packet_input_of(star(count), sends(count, [])), programs, **more)
 
@@ -236,7 +236,7 @@ def test_asyncio_waits_in_virtual_time() -> None:
 def test_programs_that_wait_for_each_other_are_told_where(tmp_path: Path) -> None:
     hung = tmp_path / "hung.py"
     hung.write_text("import threading\n\nthreading.Event().wait()\n")
-    made = SimulatedPrograms(packet_input_of(star(2), sends(2, [])), [Program(host=0, file=hung)])
+    made = SimulatedPrograms(packet_input_of(star(2), sends(2, [])), [HostedProgram(host=0, file=hung)])
     with pytest.raises(ProgramError, match=r"hung\.py at line 3 waits for another thread"):
         made.run(io.StringIO())
 
@@ -244,7 +244,7 @@ def test_programs_that_wait_for_each_other_are_told_where(tmp_path: Path) -> Non
 def test_an_error_of_a_program_is_its_exit_code(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("raise ValueError('found 3')\n")
     (tmp_path / "left.py").write_text("import sys\nsys.exit(7)\n")
-    programs = [Program(host=host, file=tmp_path / name) for host, name in ((0, "bad.py"), (1, "left.py"))]
+    programs = [HostedProgram(host=host, file=tmp_path / name) for host, name in ((0, "bad.py"), (1, "left.py"))]
     output = io.StringIO()
     ended = SimulatedPrograms(packet_input_of(star(2), sends(2, [])), programs).run(output)
     assert ended.exit_codes == (1, 7)
@@ -254,7 +254,7 @@ def test_an_error_of_a_program_is_its_exit_code(tmp_path: Path) -> None:
 def test_each_program_has_its_own_name_and_arguments(tmp_path: Path) -> None:
     file = tmp_path / "says.py"
     file.write_text("import sys, time\nfor _ in range(2):\n    print(__name__, *sys.argv[1:])\n    time.sleep(1)\n")
-    programs = [Program(host=host, file=file, arguments=(word,)) for host, word in ((0, "one"), (1, "two"))]
+    programs = [HostedProgram(host=host, file=file, arguments=(word,)) for host, word in ((0, "one"), (1, "two"))]
     output = io.StringIO()
     SimulatedPrograms(packet_input_of(star(2), sends(2, [])), programs).run(output, names_lines=False)
     assert output.getvalue().split("\n") == ["__main__ one", "__main__ two"] * 2 + [""]
@@ -273,7 +273,7 @@ def test_a_program_names_an_address_of_its_own_host_alone() -> None:
 def test_the_traffic_of_the_scenario_keeps_off_the_hosts_of_programs() -> None:
     busy = packet_input_of(star(3), sends(3, [Message(source=0, destination=1, size_bytes=MIB)]))
     with pytest.raises(UsageError, match="use by the scenario's own traffic"):
-        SimulatedPrograms(busy, [Program(host=0, file=lambda: None)], runs_job=True)
+        SimulatedPrograms(busy, [HostedProgram(host=0, file=lambda: None)], runs_job=True)
 
 
 # RDMA

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import logging
-from typing import TYPE_CHECKING, ClassVar, Self
+from collections import deque
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 from weakref import WeakSet
 
 from weftwork.compat.pyverbs.pyverbs_error import PyverbsRDMAError
@@ -17,7 +18,7 @@ from weftwork.rdma.verbs import inc_rkey
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["PyverbsCM", "PyverbsObject", "PyverbsRDMAErrno", "inc_rkey"]
+__all__ = ["NicObject", "PyverbsCM", "PyverbsObject", "PyverbsRDMAErrno", "close_orphans", "inc_rkey"]
 
 
 def PyverbsRDMAErrno(msg: object) -> PyverbsRDMAError:  # noqa: N802 - the name of pyverbs
@@ -41,7 +42,7 @@ class PyverbsObject:
 class PyverbsCM(PyverbsObject):
     """An object that is a context manager.
 
-    Closing it twice does no harm, and it closes itself when nobody refers to it any more.
+    Closing it twice does no harm.
 
     Attributes
     ----------
@@ -75,7 +76,37 @@ class PyverbsCM(PyverbsObject):
 
     def close_children(self) -> None:
         """Close all objects that depend on this one, in their order."""
-        while self._children:
-            for child in sorted(self._children, key=lambda child: child.closes):
+        while self._children is not None and (alive := list(self._children)):
+            for child in sorted(alive, key=lambda child: child.closes):
                 self._children.discard(child)
                 child.close()
+
+
+_orphans: Final[deque[NicObject]] = deque()
+
+
+class NicObject(PyverbsCM):
+    """An object that the NIC knows until it is closed.
+
+    Nobody may refer to it any more at any instant, even while the NIC is at work, since Python collects garbage then.
+    So it is closed by the next call of the program, see `close_orphans`.
+
+    Attributes
+    ----------
+    is_open : the NIC knows it
+    """
+
+    is_open = False
+
+    def __del__(self, orphans: deque[NicObject] = _orphans) -> None:
+        if self.is_open:
+            orphans.append(self)
+
+
+def close_orphans() -> None:
+    """Close the objects that nobody refers to any more, in the order in which children close."""
+    found = []
+    while _orphans:
+        found.append(_orphans.popleft())
+    for orphan in sorted(found, key=lambda orphan: orphan.closes):
+        orphan.close()

@@ -10,7 +10,7 @@ from errno import EINVAL, ENOENT
 from socket import htonl
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.compat.pyverbs.base import PyverbsCM, PyverbsObject
+from weftwork.compat.pyverbs.base import NicObject, PyverbsObject, close_orphans
 from weftwork.compat.pyverbs.libibverbs_enums import (
     IBV_WC_STANDARD_FLAGS,
     ibv_cq_init_attr_mask,
@@ -30,7 +30,7 @@ __all__ = ["CQ", "CQEX", "WC", "CompChannel", "CqInitAttrEx", "PollCqAttr", "WcT
 _NOTHING_FOUND: Final = ENOENT  # ibv_start_poll(3)
 
 
-class CompChannel(PyverbsCM):
+class CompChannel(NicObject):
     """A channel that tells of new completions.
 
     Parameters
@@ -48,6 +48,7 @@ class CompChannel(PyverbsCM):
         self.nic = context.nic
         self.channel = CompletionChannel()
         self.context: Context | None = context
+        self.is_open = True
         self._pending: list[CompletionQueue] = []
         context.add_ref(self)
 
@@ -71,16 +72,13 @@ class CompChannel(PyverbsCM):
 
     def close(self) -> None:
         """Close the queues of the channel, and the channel."""
-        if self.context is not None:
+        if self.is_open:
             self.close_children()
+            self.is_open = False
             self.context = None
 
-    def __del__(self) -> None:
-        if hasattr(self, "context"):
-            self.close()
 
-
-class _AnyCQ(PyverbsCM):
+class _AnyCQ(NicObject):
     """A completion queue.
 
     Attributes
@@ -104,6 +102,7 @@ class _AnyCQ(PyverbsCM):
         if channel is not None:
             channel.add_ref(self)
         self.context = context
+        self.is_open = True
         context.add_ref(self)
 
     @property
@@ -118,6 +117,7 @@ class _AnyCQ(PyverbsCM):
 
     def take(self, most: int) -> list[Wc]:
         """Take completions; packets move if there are none."""
+        close_orphans()
         device = self.nic.device
         found = device.poll_cq(self.queue, most)
         if not found:
@@ -148,17 +148,14 @@ class _AnyCQ(PyverbsCM):
 
     def close(self) -> None:
         """Close the queue pairs that complete here, and the queue."""
-        if self.context is not None:
+        if self.is_open:
             self.close_children()
+            self.is_open = False
             if self.nic.is_here:
                 with refused_as("Failed to close CQ"):
                     self.nic.device.destroy_cq(self.queue)
             self.context = None
             self.channel = None
-
-    def __del__(self) -> None:
-        if hasattr(self, "context"):
-            self.close()
 
     def __str__(self) -> str:
         return f"{type(self).__name__}\n{'Handle':22}: {id(self.queue):<20}\n{'CQEs':22}: {self.cqe:<20}\n"

@@ -11,7 +11,7 @@ from errno import EINVAL, ENODATA
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.compat.pyverbs.addr import GID
-from weftwork.compat.pyverbs.base import PyverbsCM, PyverbsObject
+from weftwork.compat.pyverbs.base import NicObject, PyverbsCM, PyverbsObject, close_orphans
 from weftwork.compat.pyverbs.device_attr import (
     GID_TABLE,
     CQModerationCaps,
@@ -171,7 +171,7 @@ class QueryDeviceExInput(PyverbsObject):
         self.comp_mask = comp_mask
 
 
-class Context(PyverbsCM):
+class Context(NicObject):
     """An open device.
 
     Parameters
@@ -187,6 +187,8 @@ class Context(PyverbsCM):
     events : asynchronous events of this context
     """
 
+    closes = 10
+
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - as pyverbs
         if kwargs.get("cmd_fd") is not None or kwargs.get("attr") is not None:
             raise not_supported("A context that is imported or has attributes of a provider")
@@ -199,6 +201,7 @@ class Context(PyverbsCM):
         self.name: str = name
         self.events: deque[EventType] = deque()
         with refused_as(f"Failed to open device {name}"):
+            close_orphans()
             self.nic: SoftwareNic = open_nic(name)
         self.is_open = True
         if cmid is not None:
@@ -293,10 +296,6 @@ class Context(PyverbsCM):
             self.close_children()
             self.is_open = False
             self.nic.release()
-
-    def __del__(self) -> None:
-        if hasattr(self, "is_open"):
-            self.close()
 
 
 def _check_port(port_num: int, what: str) -> None:

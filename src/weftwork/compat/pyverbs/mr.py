@@ -11,7 +11,7 @@ import mmap
 from errno import EBUSY, EINVAL
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.compat.pyverbs.base import PyverbsCM
+from weftwork.compat.pyverbs.base import NicObject, PyverbsCM, close_orphans
 from weftwork.compat.pyverbs.libibverbs_enums import ibv_access_flags, ibv_mw_type, ibv_rereg_mr_flags
 from weftwork.compat.pyverbs.mem_alloc import MAP_HUGETLB_
 from weftwork.compat.pyverbs.pd import PD
@@ -54,7 +54,7 @@ def core_access(access: int, what: str) -> AccessFlags:
     return AccessFlags(bits)
 
 
-class MR(PyverbsCM):
+class MR(NicObject):
     """A memory region.
 
     Parameters
@@ -89,6 +89,7 @@ class MR(PyverbsCM):
             raise PyverbsUserError(f"Cannot create MR from {type(creator)}")
         what = f"Failed to register a MR. length: {length}, access flags: {int(access)}"
         rights = core_access(access, "Registering a MR")
+        close_orphans()
         self.nic = pd.nic
         self._memory = self._own_memory(length, access) if not address else _memory_at(address, length)
         if rights & AccessFlags.FLUSH_PERSISTENT:
@@ -97,6 +98,7 @@ class MR(PyverbsCM):
             self.region: MemoryRegion = self.nic.device.reg_mr(pd.domain, self._memory, rights)
         self.is_user_addr = bool(address)
         self.pd: PD | None = pd
+        self.is_open = True
         pd.add_ref(self)
         if pd is not creator:
             creator.add_ref(self)
@@ -195,16 +197,13 @@ class MR(PyverbsCM):
 
     def close(self) -> None:
         """Deregister the region and free memory that it allocated."""
-        if self.pd is not None:
+        if self.is_open:
             self.close_children()
+            self.is_open = False
             if self.nic.is_here:
                 with refused_as("Failed to dereg MR", EBUSY):
                     self.nic.device.dereg_mr(self.region)
             self.pd = None
-
-    def __del__(self) -> None:
-        if hasattr(self, "pd"):
-            self.close()
 
     def __str__(self) -> str:
         values = {"lkey": self.lkey, "rkey": self.rkey, "length": self.length, "buf": self.buf, "handle": self.handle}
@@ -254,7 +253,7 @@ class MWBind(PyverbsCM):
         self.wr_id = wr_id
 
 
-class MW(PyverbsCM):
+class MW(NicObject):
     """A memory window.
 
     Parameters
@@ -276,6 +275,7 @@ class MW(PyverbsCM):
         self.rkey = self.window.rkey
         self.nic = pd.nic
         self.pd: PD | None = pd
+        self.is_open = True
         pd.add_ref(self)
 
     @property
@@ -290,14 +290,11 @@ class MW(PyverbsCM):
 
     def close(self) -> None:
         """Free the window; its key is no longer valid."""
-        if self.pd is not None:
+        if self.is_open:
+            self.is_open = False
             if self.nic.is_here:
                 self.nic.device.dealloc_mw(self.window)
             self.pd = None
-
-    def __del__(self) -> None:
-        if hasattr(self, "pd"):
-            self.close()
 
     def __str__(self) -> str:
         values = {"Rkey": self.rkey, "Handle": self.handle, "MW Type": mwtype2str(self.window.window_type)}

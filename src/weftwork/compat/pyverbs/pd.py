@@ -9,7 +9,7 @@ from __future__ import annotations
 from errno import EFAULT, EINVAL
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.compat.pyverbs.base import PyverbsCM, PyverbsObject
+from weftwork.compat.pyverbs.base import NicObject, PyverbsObject
 from weftwork.compat.pyverbs.device import Context
 from weftwork.compat.pyverbs.libibverbs_enums import _IBV_ADVISE_MR_FLAG_FLUSH
 from weftwork.compat.pyverbs.pyverbs_error import PyverbsRDMAError, PyverbsUserError, not_supported
@@ -26,7 +26,7 @@ __all__ = ["PD", "ParentDomain", "ParentDomainContext", "ParentDomainInitAttr"]
 _ADVICE: Final = (0, 1, 2)  # libibverbs, enum ib_uverbs_advise_mr_advice
 
 
-class PD(PyverbsCM):
+class PD(NicObject):
     """A protection domain.
 
     Parameters
@@ -52,6 +52,7 @@ class PD(PyverbsCM):
         self.nic = context.nic
         self.domain = self._allocate()
         self.ctx: Context | None = context
+        self.is_open = True
         if context is not creator:
             creator.pd = self
         context.add_ref(self)
@@ -89,13 +90,10 @@ class PD(PyverbsCM):
 
     def close(self) -> None:
         """Close all objects of the domain, and the domain."""
-        if self.ctx is not None:
+        if self.is_open:
             self.close_children()
+            self.is_open = False
             self.ctx = None
-
-    def __del__(self) -> None:
-        if hasattr(self, "ctx"):
-            self.close()
 
 
 class ParentDomainContext(PyverbsObject):

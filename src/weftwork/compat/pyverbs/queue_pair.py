@@ -11,7 +11,7 @@ from dataclasses import replace
 from errno import EINVAL
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.compat.pyverbs.base import PyverbsCM
+from weftwork.compat.pyverbs.base import NicObject, close_orphans
 from weftwork.compat.pyverbs.device import Context
 from weftwork.compat.pyverbs.libibverbs_enums import (
     ibv_mtu,
@@ -79,7 +79,7 @@ _REFUSED_INIT: Final = ~(
 )
 
 
-class QP(PyverbsCM):
+class QP(NicObject):
     """A queue pair.
 
     Parameters
@@ -103,6 +103,7 @@ class QP(PyverbsCM):
         if service is None:
             raise not_supported(f"Creating a QP of type {qp_type_to_str(init_attr.qp_type)}")
         _check_extensions(init_attr)
+        close_orphans()
         self.nic = pd.nic
         self.cap = _granted(pd, init_attr)
         self.sq_sig_all = init_attr.sq_sig_all
@@ -119,6 +120,7 @@ class QP(PyverbsCM):
                 sq_sig_all=bool(init_attr.sq_sig_all),
             )
         self.pd: PD | None = pd
+        self.is_open = True
         self.context = creator if isinstance(creator, Context) else None
         init_attr.cap = self.cap
         owner = pd.ctx
@@ -308,18 +310,15 @@ class QP(PyverbsCM):
 
     def close(self) -> None:
         """Close windows that the queue pair has bound, and the queue pair."""
-        if self.pd is not None:
+        if self.is_open:
             self.close_children()
+            self.is_open = False
             if self.nic.is_here:
                 self.nic.device.destroy_qp(self.pair)
                 self._forget_completions()
             self.nic.owners.pop(self.qp_num, None)
             self.pd = None
             self.context = None
-
-    def __del__(self) -> None:
-        if hasattr(self, "pd"):
-            self.close()
 
     def __str__(self) -> str:
         values = {"QP type": qp_type_to_str(self.qp_type), "  number": self.qp_num}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from errno import EINVAL
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.compat.pyverbs.base import PyverbsCM, PyverbsObject
+from weftwork.compat.pyverbs.base import NicObject, PyverbsCM, PyverbsObject, close_orphans
 from weftwork.compat.pyverbs.libibverbs_enums import ibv_srq_attr_mask, ibv_srq_type
 from weftwork.compat.pyverbs.pd import PD
 from weftwork.compat.pyverbs.pyverbs_error import PyverbsRDMAError, not_supported, refused_as
@@ -79,7 +79,7 @@ class OpsWr(PyverbsCM):
         raise not_supported("Tag matching")
 
 
-class SRQ(PyverbsCM):
+class SRQ(NicObject):
     """A shared receive queue.
 
     Parameters
@@ -100,10 +100,12 @@ class SRQ(PyverbsCM):
             raise not_supported("A SRQ of another type than basic")
         if pd is None:
             raise PyverbsRDMAError(_FAILED, EINVAL)
+        close_orphans()
         self.nic = pd.nic
         with refused_as(_FAILED):
             self.queue: RecvQueue = self.nic.device.create_srq(attr.max_wr, max(1, attr.max_sge))
         self.pd: PD | None = pd
+        self.is_open = True
         pd.add_ref(self)
 
     def query(self) -> SrqAttr:
@@ -155,13 +157,10 @@ class SRQ(PyverbsCM):
 
     def close(self) -> None:
         """Close the queue pairs that take receives from the queue, and the queue."""
-        if self.pd is not None:
+        if self.is_open:
             self.close_children()
+            self.is_open = False
             if self.nic.is_here:
                 with self.nic.device.lock:
                     self.nic.device.nic.destroy_srq(self.queue)
             self.pd = None
-
-    def __del__(self) -> None:
-        if hasattr(self, "pd"):
-            self.close()

@@ -22,7 +22,7 @@ from typing import Final
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import SMALLEST_BYTES, Datagram
 from weftwork.rdma.drivers.neighbours import Neighbours
-from weftwork.rdma.drivers.netlink import Link, LinkAddress, addresses, links
+from weftwork.rdma.drivers.netlink import Interface, InterfaceAddress, addresses, interfaces
 from weftwork.rdma.drivers.raw import attach_filter
 from weftwork.rdma.drivers.slots import ProcessSlot
 from weftwork.rdma.drivers.udp import enlarge, parse_address
@@ -83,7 +83,7 @@ class EthernetPort:
         self.last_error = ""
         self._gid: Final = gid_of(self.address).to_bytes(_GID_BYTES)
         self._source_at: Final = _DGID_AT - len(self.address)  # a mapped IPv4 address has a prefix, as in our GID
-        by_number = {link.interface: link for link in links()}
+        by_number = {link.number: link for link in interfaces()}
         self._addresses: Final = addresses()
         self._local: Final = next(link for link in by_number.values() if link.kind == _LOOPBACK)
         found = [by_number[one.interface] for one in self._addresses if self._is_own(one)]
@@ -94,7 +94,7 @@ class EthernetPort:
             raise UsageError(f"address: found {address} of {self._link.name}, wanted one of an Ethernet interface")
         self._neighbours: Final = Neighbours(self._link, self.address)
         self._fronts: dict[tuple[bytes, int, int, int], bytes] = {}
-        self._ways: dict[bytes, Link | None] = {}
+        self._ways: dict[bytes, Interface | None] = {}
         self._last_source = b""
         self._buffer: Final = bytearray(1 << 16)
         self._view: Final = memoryview(self._buffer)
@@ -109,21 +109,21 @@ class EthernetPort:
             raise UsageError(f"packet socket: refused by the system: {error.strerror}{hint}") from error
         self.receive_buffer_bytes = self._receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
 
-    def _is_own(self, one: LinkAddress) -> bool:
+    def _is_own(self, one: InterfaceAddress) -> bool:
         """Whether the address of this port is this one, or one of the loopback interface's whole prefix."""
-        is_home = one.interface == self._local.interface and _shares_prefix(one, self.address)
+        is_home = one.interface == self._local.number and _shares_prefix(one, self.address)
         return is_home or one.address == self.address
 
     def _is_of_this_machine(self, address: bytes) -> bool:
         return any(
-            one.address == address or (one.interface == self._local.interface and _shares_prefix(one, address))
+            one.address == address or (one.interface == self._local.number and _shares_prefix(one, address))
             for one in self._addresses
         )
 
     def _open_receiver(self) -> socket.socket:
         receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE_ROCE_V1))
         enlarge(receiver, is_receive=True)
-        interfaces = (self._link.interface, self._local.interface)
+        interfaces = (self._link.number, self._local.number)
         attach_filter(receiver, _SO_ATTACH_FILTER, _keep(self._gid, interfaces, self.slot))
         receiver.settimeout(0)
         while True:  # what came before the filter
@@ -169,10 +169,10 @@ class EthernetPort:
             raise UsageError(f"MTU of {link.name}: found {link.mtu_bytes} bytes, which no path MTU of RoCE fits")
         return max(fitting)
 
-    def _link_towards(self, destination: bytes) -> Link | None:
+    def _link_towards(self, destination: bytes) -> Interface | None:
         if self._is_of_this_machine(destination):
             return self._local
-        of_link = (one for one in self._addresses if one.interface == self._link.interface)
+        of_link = (one for one in self._addresses if one.interface == self._link.number)
         is_near = any(_shares_prefix(one, destination) for one in of_link)
         return self._link if is_near and self._link is not self._local else None
 
@@ -279,14 +279,14 @@ class EthernetPort:
         self._process.close()
 
 
-def _shares_prefix(one: LinkAddress, address: bytes) -> bool:
+def _shares_prefix(one: InterfaceAddress, address: bytes) -> bool:
     if len(one.address) != len(address):
         return False
     away = int.from_bytes(one.address) ^ int.from_bytes(address)
     return away >> (8 * len(address) - one.prefix_bits) == 0
 
 
-def _open_sender(link: Link) -> socket.socket:
+def _open_sender(link: Interface) -> socket.socket:
     """A socket that only sends, over one interface."""
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     enlarge(sender, is_receive=False)

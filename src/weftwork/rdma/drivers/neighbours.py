@@ -18,7 +18,7 @@ from weftwork.rdma.drivers.netlink import NeighbourWatch, neighbours
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weftwork.rdma.drivers.netlink import Link
+    from weftwork.rdma.drivers.netlink import Interface
 
 __all__ = ["Neighbours"]
 
@@ -44,7 +44,7 @@ class Neighbours:
     clock_s : time that never goes back
     """
 
-    def __init__(self, link: Link, address: bytes, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, link: Interface, address: bytes, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._link: Final = link
         self._address: Final = address
         self._clock_s: Final = clock_s
@@ -60,14 +60,14 @@ class Neighbours:
             self._note(address, mac, _FRESH_S)
 
     def mac_of(self, address: bytes) -> bytes | None:
-        """Link address of a peer, or None where it does not answer.
+        """Interface address of a peer, or None where it does not answer.
 
         An unknown peer is waited for, for a short time.
         """
         known = self._known.get(address)
         if known is not None and self._clock_s() < known.until_s:
             return known.mac
-        mac = neighbours(self._link.interface).get(address)
+        mac = neighbours(self._link.number).get(address)
         if mac is None:
             mac = self._resolve(address, _WAIT_S if known is None or known.mac is None else 0.0)
         if mac is not None:
@@ -90,7 +90,7 @@ class Neighbours:
             self.ask(address)
             end_s = self._clock_s() + wait_s
             while True:
-                mac = neighbours(self._link.interface).get(address)
+                mac = neighbours(self._link.number).get(address)
                 left_s = end_s - self._clock_s()
                 if mac is not None or left_s <= 0 or not watch.wait(left_s):
                     return mac
@@ -105,4 +105,4 @@ class Neighbours:
         parsed = ipaddress.ip_address(address)
         if isinstance(parsed, ipaddress.IPv4Address):
             return str(parsed), port
-        return str(parsed), port, 0, self._link.interface if parsed.is_link_local else 0
+        return str(parsed), port, 0, self._link.number if parsed.is_link_local else 0

@@ -14,7 +14,7 @@ from contextlib import closing
 from struct import Struct
 from typing import Final, NamedTuple
 
-__all__ = ["Link", "LinkAddress", "NeighbourWatch", "addresses", "links", "neighbours"]
+__all__ = ["Interface", "InterfaceAddress", "NeighbourWatch", "addresses", "interfaces", "neighbours"]
 
 _HEADER: Final = Struct("=IHHII")  # struct nlmsghdr
 _LINK: Final = Struct("=BxHiII")  # struct ifinfomsg: family, type, index, flags, changed
@@ -32,25 +32,25 @@ _NEIGHBOUR_GROUP: Final = 4  # RTMGRP_NEIGH
 _BUFFER_BYTES: Final = 1 << 18  # chosen: a message of a dump has at most 32 KiB
 
 
-class Link(NamedTuple):
+class Interface(NamedTuple):
     """An interface.
 
     Parameters
     ----------
-    interface, name : its number and its name
+    number, name : of the interface
     kind : ARPHRD number, 1 of Ethernet and 772 of loopback
     mac : link address
     mtu_bytes : most bytes behind the link header
     """
 
-    interface: int
+    number: int
     name: str
     kind: int
     mac: bytes
     mtu_bytes: int
 
 
-class LinkAddress(NamedTuple):
+class InterfaceAddress(NamedTuple):
     """An address of an interface.
 
     Parameters
@@ -65,20 +65,20 @@ class LinkAddress(NamedTuple):
     prefix_bits: int
 
 
-def links() -> list[Link]:
+def interfaces() -> list[Interface]:
     """All interfaces."""
     found = []
     for _, kind, index, _, _, attributes in _dump(_GET_LINK, _LINK):
         name = attributes[_LINK_NAME].rstrip(b"\0").decode()
         mtu_bytes = int.from_bytes(attributes.get(_LINK_MTU, b""), sys.byteorder)
-        found.append(Link(index, name, kind, attributes.get(_LINK_ADDRESS, b""), mtu_bytes))
+        found.append(Interface(index, name, kind, attributes.get(_LINK_ADDRESS, b""), mtu_bytes))
     return found
 
 
-def addresses() -> list[LinkAddress]:
+def addresses() -> list[InterfaceAddress]:
     """All addresses of all interfaces."""
     return [
-        LinkAddress(index, attributes.get(_LOCAL, attributes.get(_OF_PEER, b"")), prefix_bits)
+        InterfaceAddress(index, attributes.get(_LOCAL, attributes.get(_OF_PEER, b"")), prefix_bits)
         for _, prefix_bits, _, _, index, attributes in _dump(_GET_ADDRESS, _ADDRESS)
     ]
 

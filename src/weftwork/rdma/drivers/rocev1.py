@@ -21,5 +21,5 @@ __all__ = ["open_wire"]
 def open_wire(address: str, options: WireOptions) -> OpenWire:
     """Open EtherType 0x8915 on the interface of an address of this machine; UsageError if it is not to be had."""
     if options.checks_identification:
-        raise UsageError("checks_identification: found it for rocev1, whose header has no identification")
+        raise UsageError("checks_identification: found it for rocev1, wanted it off: a GRH has no identification")
     return over_port(EthernetPort(address), options)

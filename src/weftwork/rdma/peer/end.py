@@ -56,6 +56,7 @@ class EndReport:
     Parameters
     ----------
     failure : why there was no connection, or an empty text
+    is_over : the connection has ended, or there was none
     statuses, received : of its requests and of its receives, in order
     state : of the queue pair before the connection ended
     memory : ``unchanged``, ``written`` or ``other``; canaries around the offered memory count
@@ -65,6 +66,7 @@ class EndReport:
     """
 
     failure: str
+    is_over: bool
     statuses: tuple[str, ...]
     received: tuple[str, ...]
     state: str
@@ -212,6 +214,7 @@ class ScriptEnd:
         counters.update(self._qp.counters)
         return EndReport(
             failure=self._failure,
+            is_over=self.is_over,
             statuses=tuple(self._statuses),
             received=tuple(self._received),
             state=self._state.name,

@@ -65,6 +65,9 @@ def judge(
         found += _preconditions(script, peer)
     if end is not None and end.failure:
         found.append(Judgement(says="The end connects.", result=Result.MISSED, found=end.failure))
+    if not (peer.is_over or not peer.is_connected if peer is not None else end is None or end.is_over):
+        text = "it had not ended when the time was over"
+        found.append(Judgement(says="The connection ends.", result=Result.MISSED, found=text))
     for expectation in script.expect:
         if is_live and peer is not None and expectation.see == "rate":
             is_met, words = None, "a rate is measured by --self-test alone"

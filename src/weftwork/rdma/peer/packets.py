@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.rdma.datagram import Datagram, IcrcStates, PacketFlow
-from weftwork.rdma.peer.packet_words import NAKS, REQUESTS, words_of
+from weftwork.rdma.peer.packet_words import NAKS, PACKETS, REQUESTS, words_of
 from weftwork.rdma.verbs import ATOMIC_BYTES
 from weftwork.wire.credits import NO_CREDIT_COUNT
 from weftwork.wire.extended import Aeth, AethKind, AtomicEth, Feth, FlushPlacement, Ieth, ImmediateData, Reth
@@ -43,6 +43,7 @@ class SeenPacket:
     psn : counted from the first PSN of the requester; None of a CNP or of a packet that cannot be read
     psn_on_wire : 24 bits
     payload_bytes : of a message
+    rule : what a rule did to a packet of the end, or ``refused`` behind a refusal; empty where the peer's NIC got it
     """
 
     at_ps: int
@@ -51,6 +52,12 @@ class SeenPacket:
     psn: int | None
     psn_on_wire: int
     payload_bytes: int
+    rule: str = ""
+
+    @property
+    def name(self) -> str:
+        """The word that says most."""
+        return max(self.words, key=PACKETS.index)
 
 
 def see(datagram: Datagram, sender: str, first_psns: dict[str, int], now_ps: int) -> SeenPacket:

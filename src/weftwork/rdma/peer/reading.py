@@ -121,6 +121,11 @@ def _check(script: PeerScript, reader: Reader) -> None:
         reader.wrong("expect", "missing, wanted one expectation at least: without it nothing can fail")
     if reader.is_sound("end"):
         _check_sizes(script, reader)
+    is_idle = script.end.does == "nothing" and not script.peer and all(rule.do != "disconnect" for rule in script.rules)
+    if is_idle and reader.is_sound("end", "end.does", "peer", "rules"):
+        reader.wrong(
+            "end.does", "found nothing, and no requests of the peer, wanted one of both: who ends the connection?"
+        )
     for index, rule in enumerate(script.rules):
         if reader.is_sound(f"rules.{index}", f"rules.{index}.do"):
             _check_rule(rule, f"rules.{index}", reader)

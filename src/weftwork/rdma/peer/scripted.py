@@ -69,7 +69,7 @@ class PeerReport:
 
     Parameters
     ----------
-    is_connected : the other end has connected
+    is_connected, is_over : the other end has connected, and the connection has ended
     packets : in the order of time
     statuses : of the peer's own requests
     memory : ``unchanged``, ``written`` or ``other``
@@ -79,6 +79,7 @@ class PeerReport:
     """
 
     is_connected: bool
+    is_over: bool
     packets: tuple[SeenPacket, ...]
     statuses: tuple[str, ...]
     memory: str
@@ -221,13 +222,17 @@ class ScriptedPeer:
     def _handle(self, datagram: Datagram, sender: str, now_ps: int) -> None:
         """Apply the first rule that takes a packet."""
         seen = see(datagram, sender, self._first_psns, now_ps)
-        if sender == "end":
-            self._packets.append(seen)
-        elif self._forger is not None:
+        if sender == "peer" and self._forger is not None:
             self._forger.note(datagram)
-        if self._is_silent(now_ps):
+        is_silent = self._is_silent(now_ps)
+        rule = None if is_silent else self._book.take(seen)
+        if sender == "end":
+            done = "silence" if is_silent else rule.do if rule is not None else ""
+            if not done and self._is_refused(seen):
+                done = "refused"
+            self._packets.append(replace(seen, rule=done))
+        if is_silent:
             return
-        rule = self._book.take(seen)
         if rule is None:
             self._pass(datagram, seen, now_ps)
         elif rule.do == "hold":
@@ -425,6 +430,7 @@ class ScriptedPeer:
         expected = self._expected_memory()
         return PeerReport(
             is_connected=self.is_connected,
+            is_over=self.is_over,
             packets=tuple(self._packets),
             statuses=tuple(self._statuses),
             memory="unchanged" if memory == self._before else "written" if memory == expected else "other",

@@ -9,7 +9,6 @@ Leaves out: the time that programs and their processors take.
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
+from weftwork.rdma.bells import close_all, make_bell, ring, silence
 from weftwork.rdma.connection_manager import ConnectionManager
 from weftwork.rdma.drivers.slots import SLOTS, addressee
 from weftwork.rdma.nic import RdmaNic
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from weftwork.policies.load import LoadedPolicy
     from weftwork.rdma.datagram import Datagram
     from weftwork.rdma.wires import WireOptions
-    from weftwork.testing.simulated_programs.stage import Stage
+    from weftwork.testing.simulated_programs.stage import TurnStage
 
 __all__ = ["HostTraffic", "SimulatedHost", "SimulatedPort"]
 
@@ -84,7 +84,7 @@ class SimulatedHost:
 
     number: int
     address: bytes
-    stage: Stage
+    stage: TurnStage
     random: Random
     congestion_control: LoadedPolicy | None
     line_rate_bps: int
@@ -240,8 +240,8 @@ class SimulatedPort:
         self.last_error = ""
         self._host: Final = host
         self._slot: Final = slot
-        self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._give_back: Final = weakref.finalize(self, os.close, self._bell)
+        self._bell: Final = make_bell()
+        self._give_back: Final = weakref.finalize(self, close_all, self._bell)
 
     def fileno(self) -> int:
         """Descriptor that is readable when something has happened at the NIC."""
@@ -249,14 +249,11 @@ class SimulatedPort:
 
     def ring(self) -> None:
         """Make the descriptor readable."""
-        os.eventfd_write(self._bell, 1)
+        ring(self._bell)
 
     def silence(self) -> None:
         """Make the descriptor wait again."""
-        try:
-            os.eventfd_read(self._bell)
-        except BlockingIOError:
-            return  # it has not rung
+        silence(self._bell)
 
     def path_mtu(self, destination: bytes) -> int:
         """Largest path MTU that the scenario's packets allow."""
@@ -331,7 +328,7 @@ class _Mover:
 class _DeviceTime:
     """Virtual time of one device."""
 
-    def __init__(self, stage: Stage, nic: RdmaNic) -> None:
+    def __init__(self, stage: TurnStage, nic: RdmaNic) -> None:
         self._stage: Final = stage
         self._nic: Final = nic
 

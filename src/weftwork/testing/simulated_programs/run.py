@@ -27,7 +27,7 @@ from weftwork.rdma.queue_pair import RdmaQueuePair
 from weftwork.rdma.wires import carried_by
 from weftwork.testing.rdma_fabric import RdmaFabric
 from weftwork.testing.simulated_programs.host import HostTraffic, SimulatedHost
-from weftwork.testing.simulated_programs.stage import Stage, Strand
+from weftwork.testing.simulated_programs.stage import Strand, TurnStage
 from weftwork.testing.simulated_programs.substitutes import substituted
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from weftwork.rdma.nic import RdmaNic
     from weftwork.rdma.wires import OpenWire, WireOptions
 
-__all__ = ["HostReport", "Program", "ProgramsRun", "SimulatedPrograms"]
+__all__ = ["HostReport", "HostedProgram", "ProgramsRun", "SimulatedPrograms"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Program:
+class HostedProgram:
     """A program and its host.
 
     Parameters
@@ -106,7 +106,7 @@ class ProgramsRun:
 class _Running:
     """A program that runs."""
 
-    program: Program
+    program: HostedProgram
     host: SimulatedHost
     module: ModuleType
     output: _Lines
@@ -188,7 +188,7 @@ class SimulatedPrograms:
     def __init__(
         self,
         engine_input: PacketInput,
-        programs: Sequence[Program],
+        programs: Sequence[HostedProgram],
         *,
         runs_job: bool = False,
         addresses: Mapping[str, int] | None = None,
@@ -199,7 +199,7 @@ class SimulatedPrograms:
         self._input: Final = engine_input
         self._programs: Final = tuple(programs)
         self._on_packet: Final = on_packet
-        self._stage: Final = Stage(
+        self._stage: Final = TurnStage(
             _Passage(self.fabric), on_turn=self._give_turn, where=self._where, on_progress=on_progress
         )
         self._listeners: dict[int, list[SimulatedHost]] = {}

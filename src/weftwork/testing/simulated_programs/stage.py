@@ -21,7 +21,7 @@ from weftwork.base.errors import ProgramError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Passage", "Stage", "Strand"]
+__all__ = ["Passage", "Strand", "TurnStage"]
 
 PS_PER_S: Final = 1_000_000_000_000
 _SHORTEST_POLL_PS: Final = 1_000_000  # chosen: 1 us, below a way through one switch and back
@@ -88,7 +88,7 @@ class Strand:
     is_told_to_end: bool = False
 
 
-class Stage:
+class TurnStage:
     """Gives turns to threads, and lets time pass.
 
     Parameters

@@ -25,7 +25,7 @@ from weftwork.testing.simulated_programs.stage import Strand
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from weftwork.testing.simulated_programs.stage import Stage
+    from weftwork.testing.simulated_programs.stage import TurnStage
 
 __all__ = ["substituted"]
 
@@ -35,7 +35,7 @@ _RECEIVING: Final = ("accept", "recv", "recv_into", "recvfrom", "recvfrom_into",
 
 
 @contextmanager
-def substituted(stage: Stage) -> Iterator[None]:
+def substituted(stage: TurnStage) -> Iterator[None]:
     """Put virtual time in place of the machine's for the threads of a stage.
 
     Parameters
@@ -74,7 +74,7 @@ _Replacement = tuple[Any, str, object]
 # Clocks
 
 
-def _clocks(stage: Stage) -> list[_Replacement]:
+def _clocks(stage: TurnStage) -> list[_Replacement]:
     epoch_ns = time.time_ns()
     offsets_ns = {"time": epoch_ns, "monotonic": 0, "perf_counter": 0}
     made: list[_Replacement] = []
@@ -103,14 +103,14 @@ def _clocks(stage: Stage) -> list[_Replacement]:
     return [*made, (time, "sleep", sleep)]
 
 
-def _seconds(stage: Stage, real: Callable[[], float], offset_ns: int) -> Callable[[], float]:
+def _seconds(stage: TurnStage, real: Callable[[], float], offset_ns: int) -> Callable[[], float]:
     def read() -> float:
         return (offset_ns + stage.read_clock() / _PS_PER_NS) / _NS_PER_S if stage.is_here() else real()
 
     return read
 
 
-def _nanoseconds(stage: Stage, real: Callable[[], int], offset_ns: int) -> Callable[[], int]:
+def _nanoseconds(stage: TurnStage, real: Callable[[], int], offset_ns: int) -> Callable[[], int]:
     def read() -> int:
         return offset_ns + stage.read_clock() // _PS_PER_NS if stage.is_here() else real()
 
@@ -120,7 +120,7 @@ def _nanoseconds(stage: Stage, real: Callable[[], int], offset_ns: int) -> Calla
 # Threads
 
 
-def _threads(stage: Stage) -> list[_Replacement]:
+def _threads(stage: TurnStage) -> list[_Replacement]:
     real_start, real_join, real_fork = threading.Thread.start, threading.Thread.join, os.fork
     real_wait = threading.Condition.wait
     strands: dict[threading.Thread, Strand] = {}
@@ -201,7 +201,7 @@ def _threads(stage: Stage) -> list[_Replacement]:
 class _Waiter:
     """A place in the list of waiters of a condition; `Condition.notify` releases it."""
 
-    def __init__(self, stage: Stage, strand: Strand) -> None:
+    def __init__(self, stage: TurnStage, strand: Strand) -> None:
         self._stage: Final = stage
         self._strand: Final = strand
         self.is_told = False
@@ -215,7 +215,7 @@ class _Waiter:
 # Locks
 
 
-def _locks(stage: Stage) -> list[_Replacement]:
+def _locks(stage: TurnStage) -> list[_Replacement]:
     real_lock, real_rlock = threading.Lock, threading.RLock
 
     def lock() -> Any:  # noqa: ANN401 - a lock of one kind or the other
@@ -238,7 +238,7 @@ class _SeenLock:
     lock : the real one
     """
 
-    def __init__(self, stage: Stage, lock: Any) -> None:  # noqa: ANN401 - Lock or RLock
+    def __init__(self, stage: TurnStage, lock: Any) -> None:  # noqa: ANN401 - Lock or RLock
         self._stage: Final = stage
         self._lock: Final = lock
         # of an RLock, for `Condition`; and what library modules give to `os.register_at_fork`
@@ -298,7 +298,7 @@ class _SeenLock:
 # Sockets and selectors
 
 
-def _sockets(stage: Stage) -> list[_Replacement]:
+def _sockets(stage: TurnStage) -> list[_Replacement]:
     made: list[_Replacement] = [
         (socket.socket, name, _receiving(stage, getattr(socket.socket, name))) for name in _RECEIVING
     ]
@@ -311,7 +311,7 @@ def _sockets(stage: Stage) -> list[_Replacement]:
     return [*made, (selectors, "DefaultSelector", selector)]
 
 
-def _receiving(stage: Stage, real: Callable[..., Any]) -> Callable[..., Any]:
+def _receiving(stage: TurnStage, real: Callable[..., Any]) -> Callable[..., Any]:
     def receive(of: socket.socket, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - as the socket's own
         if stage.strand() is not None and of.gettimeout() != 0:
             descriptor = of.fileno()
@@ -330,7 +330,7 @@ def _receiving(stage: Stage, real: Callable[..., Any]) -> Callable[..., Any]:
 class _StageSelector(selectors.EpollSelector):
     """A selector for asyncio, whose waits take virtual time."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: TurnStage) -> None:
         super().__init__()
         self._stage: Final = stage
 

@@ -1,0 +1,20 @@
+"""One device for each process of the tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from helpers.pyverbs_ends import DEVICE, own_address
+
+from weftwork.compat.pyverbs.software_nics import set_devices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _own_device() -> Iterator[None]:
+    set_devices({DEVICE: own_address()})
+    yield
+    set_devices(None)

@@ -27,6 +27,7 @@ from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.turns import FairLock
 from weftwork.rdma.verbs import WcStatus, WrOpcode
 from weftwork.rdma.work import Work
+from weftwork.wire.cm import CmDisconnectRequest
 from weftwork.wire.ip import ECN_CE
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.udp import ROCE_V2_PORT
@@ -212,7 +213,8 @@ def test_a_datagram_that_is_handed_on_comes_behind_those_that_were_sent_before(
     first, second = ends(HERE.format(4)).port, ends(HERE.format(4)).port
     assert isinstance(first, SharedUdpPort)
     assert isinstance(second, SharedUdpPort)
-    close = BTH.pack(Opcode.UD_SEND_ONLY, 0, 0xFFFF, 1, 0) + bytes(36) + bytes([second.slot]) + bytes(20)
+    close = BTH.pack(Opcode.UD_SEND_ONLY, 0, 0xFFFF, 1, 0) + bytes(24) + CmDisconnectRequest.ATTRIBUTE.to_bytes(2)
+    close += bytes(10) + bytes([second.slot]) + bytes(20)
     ack = BTH.pack(Opcode.ACKNOWLEDGE, 0, 0xFFFF, second.slot << 16 | 5, 0)
     look = second._receive_handed_on
 

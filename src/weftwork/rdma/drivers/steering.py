@@ -20,7 +20,7 @@ from typing import Final
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.drivers.group_sockets import open_group
 from weftwork.rdma.drivers.raw import attach_filter
-from weftwork.rdma.drivers.slots import ProcessSlot
+from weftwork.rdma.drivers.slots import ProcessSlot, may_be_last
 from weftwork.rdma.drivers.udp import UdpPort, parse_address
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
@@ -98,12 +98,12 @@ class SharedUdpPort(UdpPort):
     def send(self, datagram: Datagram) -> None:
         """Send a packet or a train.
 
-        A management datagram to another process of this address goes to it at once. By UDP it would come to the socket
-        of slot 0, whose process may end before it hands the datagram on, as the sender of a last message does.
+        The last message of a conversation goes to another process of this address at once. By UDP it would come to the
+        socket of slot 0, and would end with its process: this one may end now.
         """
         if datagram.destination == self.address and datagram.parts[0][5:8] == _TO_GENERAL_SERVICES:
             datagram = datagram._replace(parts=(datagram.payload(),))
-            name = self._process.owner(datagram.parts[0])
+            name = self._process.owner(datagram.parts[0]) if may_be_last(datagram.parts[0]) else None
             if name is not None and self._hand_on(datagram, name):
                 return
         super().send(datagram)

@@ -77,6 +77,28 @@ def _rdma_simulate(  # noqa: PLR0913 - the options, all by name
     raise typer.Exit(code)
 
 
+@rdma.command("compare-tcp")
+def _rdma_compare_tcp(
+    *,
+    is_quick: Annotated[
+        bool, typer.Option("--quick", help="Measure few sizes in short rounds, in some seconds instead of a minute.")
+    ] = False,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Show a measurement that --json has printed; measure nothing."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE", help="Write the page; a name that ends in .svg gets the picture."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure TCP sockets and the software NIC, next to cited hardware."""
+    from weftwork.cli.rdma_compare_tcp import compare_tcp
+
+    compare_tcp(is_quick=is_quick, source=source, out=out, as_json=as_json)
+
+
 @rdma.command("peer")
 def _rdma_peer(  # noqa: PLR0913 - the options, all by name
     *,

@@ -14,8 +14,9 @@ from weftwork.data.measured import measured, measured_names
 from weftwork.study.validation.llm_foundry import SHAPES, VOCABULARY
 
 TEXTS = {
-    "benchmark", "bound", "category", "cause", "comparison", "control", "load_balancing", "model", "pattern", "place",
-    "precision", "quantity", "release", "round", "run", "schedule", "source", "system",
+    "benchmark", "bound", "category", "cause", "checked", "comparison", "conditions", "control", "figure",
+    "load_balancing", "model", "pattern", "place", "precision", "quantity", "release", "round", "run", "schedule",
+    "source", "system", "topic", "transport",
 }  # fmt: skip
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 

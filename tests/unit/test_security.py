@@ -33,6 +33,8 @@ MAY = {
     "rdma/status.py": {"socket"},
     "rdma/status_query.py": {"socket"},
     "rdma/tcp_comparison": {"socket", "subprocess"},
+    "rdma/iwarp": {"socket"},
+    "rdma/tcp_comparison": {"socket", "subprocess"},
     "compat/pyverbs": {"socket"},
     "testing/simulated_programs": {"socket"},
     "testing/rdma_wire.py": {"asyncio"},

@@ -24,7 +24,8 @@ from weftwork.testing.simulated_programs.run import HostedProgram, SimulatedProg
 pytestmark = pytest.mark.timeout(300)
 HERE: Final = "127.0.0.1"
 NEEDS: Final = {"rocev1": NEEDS_PACKET_SOCKETS}
-LACKS: Final[dict[str, frozenset[str]]] = {}  # features that a wire does not have, by its name
+# Features that a wire does not have, by its name. RFC 7306 has immediate data behind a WRITE alone.
+LACKS: Final[dict[str, frozenset[str]]] = {"iwarp": frozenset({"send with immediate"})}
 
 Runner = Callable[[Exchange], None]
 

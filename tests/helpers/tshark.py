@@ -31,3 +31,9 @@ def fields(file: Path, *names: str) -> list[list[str]]:
 def number(name: str, value: str) -> int:
     """Number in a value of tshark, which prints some as bytes."""
     return int(value, 16 if name in {"immdt", "ieth"} else 0)
+
+
+def details(file: Path) -> str:
+    """All that tshark prints about a capture."""
+    options = ["-n", "-V", "--disable-protocol", "rpcordma"]
+    return subprocess.run([str(TSHARK), "-r", str(file), *options], capture_output=True, text=True, check=True).stdout

@@ -31,6 +31,7 @@ PREFIX: Final = f"pyverbs-{VERSION}/rdma-core/tests/"
 DEVICE: Final = "weft0"
 TEST_S: Final = 60  # chosen: the tests themselves wait 10 s for a completion and 15 s for a process
 ALL_S: Final = 1500
+README: Final = Path(__file__).parents[2] / "README.md"
 
 HELPS: Final = (
     "a command `rdma` on PATH, which says that the interface of weft0 is lo",
@@ -142,6 +143,12 @@ def names_in_shim(report: dict[str, Any]) -> list[str]:
     return sorted(name for name in tests if name in text)
 
 
+def counted(report: dict[str, Any]) -> str:
+    """How many of the tests passed."""
+    passed = sum(result["status"] == "passed" for result in report["tests"].values())
+    return f"{passed} of {len(report['tests'])}"
+
+
 def judge(report: dict[str, Any], *, is_whole: bool) -> list[str]:
     """What is not as it should be."""
     mistakes = []
@@ -151,6 +158,8 @@ def judge(report: dict[str, Any], *, is_whole: bool) -> list[str]:
     failed = {name for name, result in report["tests"].items() if result["status"] != "passed"}
     mistakes += [f"{name}: does not pass" for name in sorted(failed - set(KNOWN))]
     if is_whole:
+        if counted(report) not in README.read_text(encoding="utf-8"):
+            mistakes.append(f"README.md does not say that {counted(report)} pass")
         mistakes += [f"{name}: passes, though KNOWN says that it does not" for name in sorted(set(KNOWN) - failed)]
     mistakes += [f"the shim names {name}" for name in report["names_in_shim"]]
     return mistakes
@@ -159,15 +168,15 @@ def judge(report: dict[str, Any], *, is_whole: bool) -> list[str]:
 def as_text(report: dict[str, Any]) -> str:
     """The outcome in words."""
     tests, beside = report["tests"], report["beside"]
-    passed = sum(result["status"] == "passed" for result in tests.values())
+    state = "unchanged" if report["tests_sha256"] == TESTS_SHA256 else "CHANGED"
     passed_beside = sum(result["status"] == "passed" for result in beside.values())
     lines = [
         f"tests of {report['sdist']}, sha256 {report['sdist_sha256']}",
-        f"folder rdma-core/tests, sha256 {report['tests_sha256']}: unchanged",
+        f"folder rdma-core/tests, sha256 {report['tests_sha256']}: {state}",
         "helps:",
         *(f"  - {text}" for text in report["helps"]),
         "",
-        f"{passed} of {len(tests)} passed",
+        f"{counted(report)} passed",
     ]
     for name, result in tests.items():
         if result["status"] != "passed":

@@ -133,3 +133,13 @@ def test_comparing_six_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_peer_that_misbehaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = follow("rdma-peer.md", tmp_path, monkeypatch)
     assert [step.argument for step in done if step.kind == "weftwork-file"] == ["twice.yaml", "wrong.yaml"]
+
+
+def test_tools_for_rdma(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = follow("rdma-tools.md", tmp_path, monkeypatch)
+    assert [step.argument.split()[1] for step in done if step.kind == "weftwork"] == [
+        "perf",
+        "perf",
+        "perf",
+        "simulate",
+    ]

@@ -22,12 +22,18 @@ LOADERS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 
 # The software NIC, which the user's own program has to start: its drivers open sockets, its results can be awaited.
 # In a clone, `base/commit.py` asks git for the commit of Weftwork itself, as the page says.
+# Its tools look up host names, start Weftwork itself as the other end, and ask running processes of the user.
 # The shim of pyverbs resolves addresses; programs in a simulation may have sockets, and wait in virtual time.
 # `rdma compare-tcp` starts two processes of Weftwork itself, which talk over the loopback.
 MAY = {
     "rdma/drivers": {"socket"},
     "rdma": {"asyncio"},
+    "rdma/perf/meeting.py": {"socket"},
+    "rdma/perf/own_server.py": {"subprocess"},
+    "rdma/status.py": {"socket"},
     "rdma/status_query.py": {"socket"},
+    "rdma/tcp_comparison": {"socket", "subprocess"},
+    "rdma/iwarp": {"socket"},
     "rdma/tcp_comparison": {"socket", "subprocess"},
     "compat/pyverbs": {"socket"},
     "testing/simulated_programs": {"socket"},

@@ -75,6 +75,10 @@ def perf_command(  # noqa: PLR0913 - the options, all by name
     atomic_type: Annotated[
         str | None, typer.Option("-A", "--atomic-type", help="fetch-add (default) or cmp-swap.")
     ] = None,
+    rdma_cm: Annotated[
+        bool,
+        typer.Option("-R", "--rdma-cm", help="Join queue pairs by the connection manager; iWARP always does."),
+    ] = False,
     port: Annotated[int, typer.Option("-p", "--port", min=1, max=65_535, help="Port of the server.")] = 18_515,
     address: Annotated[
         str | None,
@@ -97,7 +101,7 @@ def perf_command(  # noqa: PLR0913 - the options, all by name
     The columns and options are those of perftest (ib_write_bw, ib_send_lat and so on).
     """
     from weftwork.cli.rdma_perf import PerfStyle, chosen_end, perf, perf_server, plan_keys
-    from weftwork.rdma.perf.plan import make_plan
+    from weftwork.rdma.perf.plan import ONLY_BY_CONNECTIONS, make_plan
 
     chosen_end(server=server, client=client, loopback=loopback)
     options = {
@@ -114,6 +118,7 @@ def perf_command(  # noqa: PLR0913 - the options, all by name
         "cq_moderation": cq_mod,
         "outstanding": outstanding,
         "atomic": atomic_type,
+        "rdma_cm": rdma_cm or (wire in ONLY_BY_CONNECTIONS and not server) or None,
     }
     given = plan_keys(options, size, is_all=is_all)
     if server:

@@ -27,7 +27,7 @@ from weftwork.rdma.perf.session import MAGIC, PerfClient, PerfServer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from weftwork.rdma.perf.lanes import Lanes
+    from weftwork.rdma.perf.lanes import PerfLanes
     from weftwork.rdma.perf.session import PerfRow
 
 __all__ = ["PerfStyle", "chosen_end", "head_line", "perf", "perf_server", "plan_keys", "row_line"]
@@ -45,6 +45,7 @@ _LATENCY: Final[tuple[tuple[str, int], ...]] = (
 )
 _CPU_COLUMNS: Final = 2
 _HOME: Final = "127.0.0.1"
+DEFAULT_WIRE: Final = "rocev2"
 _MB: Final = 0x100000  # of perftest's "MB/sec"
 _GBIT: Final = 125_000_000  # bytes per second
 _NAMES: Final = {
@@ -129,10 +130,10 @@ def perf(plan: PerfPlan, *, client: str | None, port: int, source: str | None, w
     with ExitStack() as stack:
         if client is None:
             port = stack.enter_context(own_server(address, port, wire))
-        start = f"weftwork rdma perf {plan.verb} --server --address {address} --port {port}"
+        start = f"weftwork rdma perf {plan.verb} --server --address {address} --port {port}{_wire_option(wire)}"
         remedy = f"Start on the machine with this address: {start}"
-        connection = stack.enter_context(meet(address, port, MAGIC, remedy=remedy, source=source, wire=wire))
-        end = PerfClient(connection, plan)
+        connection, another = stack.enter_context(meet(address, port, MAGIC, remedy=remedy, source=source, wire=wire))
+        end = PerfClient(connection, plan, another)
         if not style.as_json:
             _print_head(plan, end.lanes, connection.remote_address, style)
         for size in plan.sizes:
@@ -174,15 +175,17 @@ def perf_server(
     -------
     exit code: 1 where the one client failed
     """
-    with Door(host_address(address), port, wire=wire) as door:
+    address = host_address(address)
+    with Door(address, port, wire=wire) as door:
         while True:
             if not as_json:
-                typer.echo(f"waiting for a client on {address} port {port}: weftwork rdma perf VERB --client {address}")
+                start = f"weftwork rdma perf VERB --client {address} --port {port}{_wire_option(wire)}"
+                typer.echo(f"waiting for a client; on its machine start: {start}")
                 sys.stdout.flush()
             connection = door.next_request()
             peer = connection.remote_address
             try:
-                server = PerfServer(connection, wanted)
+                server = PerfServer(connection, wanted, door.next_request)
                 server.serve()
                 connection.closed.wait()
             except PeerError as error:
@@ -195,6 +198,11 @@ def perf_server(
                 connection.close()
             if not is_persistent:
                 return 0
+
+
+def _wire_option(wire: str) -> str:
+    """The option of a command for the other end."""
+    return "" if wire == DEFAULT_WIRE else f" --wire {wire}"
 
 
 def _print_served(peer: str, plan: PerfPlan, *, as_json: bool) -> None:
@@ -225,7 +233,7 @@ def head_line(style: PerfStyle, *, latency: bool) -> str:
     return _in_columns(columns, names if style.with_cpu else names[:-_CPU_COLUMNS])
 
 
-def _print_head(plan: PerfPlan, lanes: Lanes, peer: str, style: PerfStyle) -> None:
+def _print_head(plan: PerfPlan, lanes: PerfLanes, peer: str, style: PerfStyle) -> None:
     typer.echo(_LINE)
     typer.echo(f"                    {_title(plan)}")
     about = {"Number of qps": plan.qps, "Connection type": plan.connection}

@@ -18,6 +18,7 @@ from weftwork.base.errors import ConfigError, Mistake, PeerError
 from weftwork.base.grammar import plural
 from weftwork.base.stop import Stopped
 from weftwork.cli.leave import FAILED
+from weftwork.cli.rdma_perf import DEFAULT_WIRE
 from weftwork.rdma.perf.meeting import Door, host_address, meet
 from weftwork.rdma.ping import FEWEST_BYTES, MOST_BYTES, PingClient, ping_figures, serve_pings
 
@@ -66,9 +67,11 @@ def ping(
     if mistakes:
         raise ConfigError("weftwork rdma ping", mistakes)
     host = host_address(address)
-    remedy = f"Start on the machine with this address: weftwork rdma ping --server --address {host} --port {port}"
+    option = "" if wire == DEFAULT_WIRE else f" --wire {wire}"
+    start = f"weftwork rdma ping --server --address {host} --port {port}{option}"
+    remedy = f"Start on the machine with this address: {start}"
     with ExitStack() as stack:
-        connection = stack.enter_context(meet(host, port, b"", remedy=remedy, source=source, wire=wire))
+        connection, _ = stack.enter_context(meet(host, port, b"", remedy=remedy, source=source, wire=wire))
         trips_ms: list[float] = []
         why = _ping_all(connection, trips_ms, count, size_bytes, interval_s, is_quiet=as_json)
     sent = len(trips_ms) + (why is not None)
@@ -136,7 +139,9 @@ def ping_server(*, address: str, port: int, wire: str, is_persistent: bool, as_j
     with Door(host, port, wire=wire) as door:
         while True:
             if not as_json:
-                typer.echo(f"waiting for a client on {host} port {port}: weftwork rdma ping {host}")
+                option = "" if wire == DEFAULT_WIRE else f" --wire {wire}"
+                start = f"weftwork rdma ping {host} --port {port}{option}"
+                typer.echo(f"waiting for a client; on its machine start: {start}")
                 sys.stdout.flush()
             connection = door.next_request()
             peer = connection.remote_address

@@ -21,6 +21,7 @@ from weftwork.base.grammar import plural
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.cli.settings import overrides
+from weftwork.compat.pyverbs.alias import install
 from weftwork.engine.packet_input import PacketInput
 from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.report.words import amount
@@ -92,6 +93,7 @@ def simulate(  # noqa: PLR0913 - the options, all by name
         text = "found flow, wanted packet: programs exchange single packets"
         raise ConfigError(str(file), [Mistake(path="engine.fidelity", text=text)])
     captured = _Captured(parsed[0].host if capture_host is None else capture_host)
+    install()  # programs that import pyverbs get the one that is simulated
     line = _TimeLine()
     made = SimulatedPrograms(
         engine_input,

@@ -9,6 +9,7 @@ Leaves out: on-demand paging, fast registration, zero-based addresses.
 from __future__ import annotations
 
 import ctypes
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -30,12 +31,21 @@ if TYPE_CHECKING:
 
     WritableBuffer = bytearray | memoryview | mmap | array[Any] | NDArray[Any] | ctypes.Array[Any]
 
-__all__ = ["MemoryRegion", "MemoryTable", "MemoryWindow", "ProtectionDomain"]
+__all__ = ["AccessRefusal", "MemoryRegion", "MemoryTable", "MemoryWindow", "ProtectionDomain"]
 
 _KEYS: Final = 1 << 32
 _OWN_BITS: Final = 8  # IBTA vol. 1, 10.6.7.2: of a key, the consumer's; the others are the index
 _REMOTE: Final = AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_READ | AccessFlags.REMOTE_ATOMIC
 _WRITES: Final = AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_ATOMIC
+
+
+class AccessRefusal(Enum):
+    """Reason why a peer has no right."""
+
+    UNKNOWN_KEY = "no such key, or of an unbound window"
+    OTHER_OWNER = "the key belongs to another domain or queue pair"
+    NO_RIGHT = "the key does not give this right"
+    OUT_OF_BOUNDS = "the range is not inside"
 
 
 class ProtectionDomain:
@@ -348,6 +358,19 @@ class MemoryTable:
             return None
         start = addr - region.addr
         return region.view[start : start + length]
+
+    def refusal(
+        self, pd: ProtectionDomain, rkey: int, addr: int, length: int, access: AccessFlags, qp: int
+    ) -> AccessRefusal | None:
+        """Why `remote` refuses a request, or None if it does not; parameters as there."""
+        found = self._remote.get(rkey)
+        if found is None or (isinstance(found, MemoryWindow) and found.region is None):
+            return AccessRefusal.UNKNOWN_KEY
+        if found.pd is not pd or (isinstance(found, MemoryWindow) and found.window_type == 2 and found.qp_num != qp):
+            return AccessRefusal.OTHER_OWNER
+        if int(access) & ~int(found.access):
+            return AccessRefusal.NO_RIGHT
+        return None if self.remote(pd, rkey, addr, length, access, qp) is not None else AccessRefusal.OUT_OF_BOUNDS
 
     def _new_rkey(self) -> int:
         if len(self._remote) >= self._max_regions:

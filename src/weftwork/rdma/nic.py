@@ -205,11 +205,23 @@ class RdmaNic:
         while number in self._qps or number in self._resting:
             number = self._draw_qp_num()
         queue = srq if srq is not None else RecvQueue(max_recv_wr, self.limits.max_sge)
-        qp = RdmaQueuePair(self, number, qp_type, pd, cqs, queue, sq_sig_all=sq_sig_all)
+        qp = self._make_qp(number, qp_type, pd, cqs, queue, sq_sig_all=sq_sig_all)
         if self._congestion_control is not None and qp_type is not QpType.UD:
             qp.rate = RateControl(self._congestion_control, self._line_rate_bps, qp.attr.path_mtu)
         self._qps[number] = qp
         return qp
+
+    def _make_qp(
+        self,
+        number: int,
+        qp_type: QpType,
+        pd: ProtectionDomain,
+        cqs: tuple[CompletionQueue, CompletionQueue],
+        queue: RecvQueue,
+        *,
+        sq_sig_all: bool,
+    ) -> RdmaQueuePair:
+        return RdmaQueuePair(self, number, qp_type, pd, cqs, queue, sq_sig_all=sq_sig_all)
 
     def find_qp(self, qp_num: int) -> RdmaQueuePair | None:
         """Queue pair with a number, or None."""

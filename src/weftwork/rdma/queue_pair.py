@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from weftwork.base.errors import UsageError
 from weftwork.base.grammar import plural
 from weftwork.rdma.datagram import BTH, Datagram, IcrcStates, PacketFlow
+from weftwork.rdma.nic_limits import NicLimits
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.receive_queue import RecvQueue
 from weftwork.rdma.requester import RcRequester
@@ -95,43 +96,6 @@ class AsyncEvent:
 
     event_type: EventType
     qp_num: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NicLimits:
-    """Limits of a NIC.
-
-    Each limit is chosen, as a bound on what one process can take.
-
-    Parameters
-    ----------
-    max_qp, max_cq, max_srq, max_mr : objects; ``max_mr`` counts regions and windows
-    max_cqe, max_qp_wr, max_sge : entries of a completion queue and of a work queue, elements of a request
-    max_inline_data : bytes of an inline request
-    max_qp_rd_atom : READs and atomics in flight of a queue pair
-    max_inflight : packets of a queue pair on their way
-    max_out_of_order : how far ahead of its turn a packet may be that a queue pair keeps under selective repeat, in PSNs
-    max_out_of_order_bytes : of the packets that a queue pair keeps so
-    max_mcast_grp, max_mcast_qp_attach : multicast groups, and queue pairs of one group
-    max_cm_id, max_cm_pending : conversations of the connection manager, and those of them that await `accept`
-    """
-
-    max_qp: int = 4096
-    max_cq: int = 4096
-    max_srq: int = 1024
-    max_mr: int = 65_536
-    max_cqe: int = 1 << 20
-    max_qp_wr: int = 16_384
-    max_sge: int = 32
-    max_inline_data: int = 1024
-    max_qp_rd_atom: int = 128
-    max_inflight: int = 256
-    max_out_of_order: int = 256
-    max_out_of_order_bytes: int = 1 << 20
-    max_mcast_grp: int = 256
-    max_mcast_qp_attach: int = 64
-    max_cm_id: int = 4096
-    max_cm_pending: int = 256
 
 
 class QpHost(Protocol):
@@ -245,6 +209,12 @@ class RdmaQueuePair:
             self._check(attr, state)
             self.attr = attr
         before, self.state = self.state, state
+        self._enter(state, before)
+        self._tells_drained = state is QpState.SQD
+        self.host.wake(self)
+
+    def _enter(self, state: QpState, before: QpState) -> None:
+        """Do what a change of the state brings with it."""
         if state is QpState.RTR:
             if self.rate is not None:
                 self.rate.mtu_bytes = self.attr.path_mtu
@@ -268,8 +238,6 @@ class RdmaQueuePair:
                 self.recv_queue.clear()
         elif state is QpState.ERR:
             self.flush()
-        self._tells_drained = state is QpState.SQD
-        self.host.wake(self)
 
     def _choose_recovery(self) -> None:
         most = self.host.limits.max_inflight
@@ -343,7 +311,7 @@ class RdmaQueuePair:
             raise UsageError(text)
         if wr.ah is not None:
             self.flow_to(wr.ah)  # UsageError for an address that no packet can reach
-        entry = SendEntry(wr, self.attr.path_mtu)
+        entry = self._entry(wr)
         if int(wr.flags) & SendFlags.INLINE.value:
             entry.copy_inline(self.memory, self.pd)
         self.requester.entries.append(entry)
@@ -351,6 +319,10 @@ class RdmaQueuePair:
             self.requester.flush()
         else:
             self.host.wake(self)
+
+    def _entry(self, wr: SendWr) -> SendEntry:
+        """A request of this queue pair."""
+        return SendEntry(wr, self.attr.path_mtu)
 
     def post_recv(self, wr: RecvWr) -> None:
         """Post a receive; in ERR it is flushed.
@@ -454,10 +426,13 @@ class RdmaQueuePair:
                 return made
         if self.rate is not None and not self.requester.entries:
             self.rate.rest()
+        self._tell_if_drained()
+        return None
+
+    def _tell_if_drained(self) -> None:
         if self._tells_drained and self._is_drained():
             self._tells_drained = False
             self.host.tell(AsyncEvent(event_type=EventType.SQ_DRAINED, qp_num=self.qp_num))
-        return None
 
     def next_timer_ps(self) -> int | None:
         """Next instant at which `on_timer` has work, or None."""

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["WIRES", "OpenWire", "WireOptions", "carried_by", "open_wire", "source_towards"]
 
 # Who opens a wire, by its name: a module with the function `open_wire(address, options)`. Imported when first used.
-WIRES: Final = {"rocev2": "weftwork.rdma.drivers.rocev2", "rocev1": "weftwork.rdma.drivers.rocev1"}
+WIRES: Final = {
+    "rocev2": "weftwork.rdma.drivers.rocev2",
+    "rocev1": "weftwork.rdma.drivers.rocev1",
+    "iwarp": "weftwork.rdma.iwarp.sockets",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

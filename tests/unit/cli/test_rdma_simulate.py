@@ -41,6 +41,58 @@ with rdma.connect("127.0.0.1", 7471) as connection:
     mine = connection.reg_mr(np.full(1 << 20, int(sys.argv[1]), np.uint8))
     connection.write(mine, rdma.RemoteRange.decode(connection.private_data)).wait()
 """
+PYVERBS = """
+import socket, sys, time
+from pathlib import Path
+import pyverbs.enums as e
+from pyverbs.addr import AHAttr, GID, GlobalRoute
+from pyverbs.cq import CQ
+from pyverbs.device import Context, get_device_list
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.wr import SGE, RecvWR, SendWR
+
+is_server = sys.argv[1] == "server"
+if is_server:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        Path("port").write_text(str(listening.getsockname()[1]))
+        talk, _ = listening.accept()
+else:
+    talk = socket.create_connection(("127.0.0.1", int(Path("port").read_text())))
+context = Context(name=get_device_list()[0].name.decode())
+pd, cq = PD(context), CQ(context, 16)
+mr = MR(pd, 4096, e.IBV_ACCESS_LOCAL_WRITE)
+qp = QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap(16, 16, 1, 1)))
+talk.sendall(f"{qp.qp_num},{context.query_gid(1, 0).gid}".encode().ljust(64))
+number, gid = talk.recv(64).decode().strip().split(",")
+attr = QPAttr(port_num=1)
+attr.path_mtu, attr.dest_qp_num, attr.timeout, attr.retry_cnt, attr.rnr_retry = e.IBV_MTU_4096, int(number), 14, 7, 7
+attr.max_rd_atomic = attr.max_dest_rd_atomic = 1
+attr.ah_attr = AHAttr(gr=GlobalRoute(dgid=GID(gid), sgid_index=0), is_global=1, port_num=1)
+qp.to_rts(attr)
+sge = SGE(mr.buf, 4096, mr.lkey)
+qp.post_recv(RecvWR(num_sge=1, sg=[sge]))
+talk.sendall(b"r")
+talk.recv(1)
+talk.close()
+
+def end():
+    while not (found := cq.poll(1))[0]:
+        pass
+    assert found[1][0].status == 0
+
+start = time.perf_counter()
+if not is_server:
+    qp.post_send(SendWR(opcode=e.IBV_WR_SEND, num_sge=1, sg=[sge]))
+    end()
+end()
+if is_server:
+    qp.post_send(SendWR(opcode=e.IBV_WR_SEND, num_sge=1, sg=[sge]))
+    end()
+else:
+    print("round trip us", (time.perf_counter() - start) * 1e6)
+"""
 PROGRAMS = ("0:server.py", "1:client.py 1", "2:client.py 2")
 
 
@@ -132,3 +184,11 @@ def test_a_program_that_fails_fails_the_command(run: Command) -> None:
     assert answer.code == 1
     assert "nobody listens on this port" in answer.out
     assert "host 1, client.py ended with an error" in answer.out
+
+
+def test_a_program_of_pyverbs_runs_unchanged(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "verbs.py").write_text(PYVERBS, encoding="utf-8")
+    near, far = (run("none.yaml", "0:verbs.py server", f"{host}:verbs.py client") for host in (1, 3))
+    assert near.code == far.code == 0, near.out + far.out
+    near_us, far_us = (float(answer.out.split("round trip us ")[1].split()[0]) for answer in (near, far))
+    assert 1 < near_us < far_us < 20, "the way over a spine is longer than that over a leaf"

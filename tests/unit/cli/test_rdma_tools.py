@@ -73,7 +73,7 @@ def running(*words: str) -> Iterator[subprocess.Popen[str]]:
     ) as process:
         assert process.stdout is not None
         try:
-            assert process.stdout.readline().startswith("waiting for a client on")
+            assert process.stdout.readline().startswith("waiting for a client; on its machine start: weftwork rdma p")
             yield process
         finally:
             if process.poll() is None:

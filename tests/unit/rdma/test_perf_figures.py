@@ -94,6 +94,11 @@ def test_defaults_are_those_of_perftest() -> None:
         ("atomic", {"sizes": (16,), "atomic": "swap"}, ["--atomic-type", "--size"]),
         ("send", {"sizes": (0,), "rx_depth": 0, "duration_s": -1.0}, ["--duration", "--rx-depth", "--size"]),
         ("write", {"sizes": (1 << 30,), "cq_moderation": 129}, ["--cq-mod", "--size"]),
+        (
+            "send",
+            {"rdma_cm": True, "connection": "UC", "path_mtu": 512, "outstanding": 2, "rx_depth": 257},
+            ["--connection", "--mtu", "--outstanding", "--rx-depth"],
+        ),
     ],
 )
 def test_all_mistakes_of_a_plan_are_told_at_once(verb: str, given: dict[str, Any], options: list[str]) -> None:

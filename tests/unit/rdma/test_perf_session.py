@@ -40,7 +40,7 @@ def server(wanted: dict[str, Any], found: list[Any]) -> Iterator[None]:
             listens.set()
             connection = door.next_request()
             try:
-                end = PerfServer(connection, wanted)
+                end = PerfServer(connection, wanted, door.next_request)
                 found.append(end)
                 end.serve()
                 connection.closed.wait()
@@ -63,9 +63,9 @@ def measure(verb: str, given: dict[str, Any], wanted: dict[str, Any] | None = No
     plan = make_plan(PerfVerb(verb), given)
     with (
         server(wanted or {}, []),
-        meet(HERE, PORT, MAGIC, remedy="", source=HERE, wire="rocev2") as connection,
+        meet(HERE, PORT, MAGIC, remedy="", source=HERE, wire="rocev2") as (connection, another),
     ):
-        client = PerfClient(connection, plan)
+        client = PerfClient(connection, plan, another)
         told: list[int] = []
         rows = [client.measure(size, told.append) for size in plan.sizes]
         assert len(told) >= len(rows)
@@ -86,6 +86,9 @@ def measure(verb: str, given: dict[str, Any], wanted: dict[str, Any] | None = No
         ("send", {"connection": "UC", "rx_depth": 64}),
         ("send", {"connection": "UD", "rx_depth": 64}),
         ("send", {"bidirectional": True, "qps": 2, "cq_moderation": 5}),
+        ("write", {"rdma_cm": True, "qps": 2}),
+        ("read", {"rdma_cm": True}),
+        ("send", {"rdma_cm": True, "qps": 3, "bidirectional": True}),
     ],
 )
 def test_bandwidth_of_every_operation_and_service(verb: str, given: dict[str, Any]) -> None:
@@ -112,6 +115,7 @@ def test_bandwidth_of_every_operation_and_service(verb: str, given: dict[str, An
     [
         *(("write", {}), ("write", {"connection": "UC", "inline_bytes": 64}), ("send", {}), ("read", {})),
         *(("send", {"connection": "UC"}), ("send", {"connection": "UD"})),
+        *(("write", {"rdma_cm": True}), ("send", {"rdma_cm": True}), ("read", {"rdma_cm": True})),
     ],
 )
 def test_latency_of_every_operation_and_service(verb: str, given: dict[str, Any]) -> None:
@@ -129,8 +133,8 @@ def test_latency_of_every_operation_and_service(verb: str, given: dict[str, Any]
 def test_atomics_change_the_memory_of_the_server(atomic: str, latency: bool) -> None:  # noqa: FBT001 - a parameter
     plan = make_plan(PerfVerb.ATOMIC, {"latency": latency, "iterations": 40, "atomic": atomic})
     found: list[Any] = []
-    with server({}, found), meet(HERE, PORT, MAGIC, remedy="", source=HERE, wire="rocev2") as connection:
-        client = PerfClient(connection, plan)
+    with server({}, found), meet(HERE, PORT, MAGIC, remedy="", source=HERE, wire="rocev2") as (connection, another):
+        client = PerfClient(connection, plan, another)
         client.measure(8, lambda _: None)
         value = int(found[0].lanes.incoming[:8].view(np.uint64)[0])
         client.close()
@@ -149,8 +153,8 @@ def test_a_duration_ends_the_measurement() -> None:
 def test_the_path_mtu_is_the_smaller_one_and_queue_pairs_have_it() -> None:
     plan = make_plan(PerfVerb.WRITE, {"iterations": 5, "path_mtu": 512})
     found: list[Any] = []
-    with server({}, found), meet(HERE, PORT, MAGIC, remedy="", source=HERE, wire="rocev2") as connection:
-        client = PerfClient(connection, plan)
+    with server({}, found), meet(HERE, PORT, MAGIC, remedy="", source=HERE, wire="rocev2") as (connection, another):
+        client = PerfClient(connection, plan, another)
         client.measure(65_536, lambda _: None)
         qps = [lane.qp for end in (client, found[0]) for lane in end.lanes.lanes]
         assert [(qp.attr.path_mtu, qp.state) for qp in qps] == [(512, QpState.RTS)] * 2
@@ -166,10 +170,10 @@ def test_a_plan_that_the_server_was_not_given_is_refused_with_both_values() -> N
     )
     with (
         server({"verb": PerfVerb.READ, "qps": 2}, found),
-        meet(HERE, PORT, MAGIC, remedy="", source=HERE, wire="rocev2") as connection,
+        meet(HERE, PORT, MAGIC, remedy="", source=HERE, wire="rocev2") as (connection, another),
         pytest.raises(PeerError) as refused,
     ):
-        PerfClient(connection, make_plan(PerfVerb.WRITE, {}))
+        PerfClient(connection, make_plan(PerfVerb.WRITE, {}), another)
     assert str(refused.value) == text
     assert str(found[0]) == text
 
@@ -205,9 +209,9 @@ def test_a_server_process_of_its_own_serves_one_client_and_ends() -> None:
     plan = make_plan(PerfVerb.SEND, {"iterations": 10, "sizes": (100,)})
     with (
         own_server(HERE, PORT, "rocev2") as port,
-        meet(HERE, port, MAGIC, remedy="", source=HERE, wire="rocev2") as connection,
+        meet(HERE, port, MAGIC, remedy="", source=HERE, wire="rocev2") as (connection, another),
     ):
-        client = PerfClient(connection, plan)
+        client = PerfClient(connection, plan, another)
         assert client.measure(100, lambda _: None).received == 10
         client.close()
     with pytest.raises(UsageError, match="wanted one of this machine"), own_server("192.0.2.1", PORT, "rocev2"):

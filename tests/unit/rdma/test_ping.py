@@ -85,7 +85,7 @@ def test_figures_are_those_of_ping() -> None:
 @pytest.mark.parametrize("size", [FEWEST_BYTES, 4097, MOST_BYTES])
 def test_data_goes_to_and_fro_and_both_ends_count(size: int) -> None:
     found: list[Any] = []
-    with server(serve_pings, found), meet(HERE, PORT, b"", remedy="", source=HERE, wire="rocev2") as connection:
+    with server(serve_pings, found), meet(HERE, PORT, b"", remedy="", source=HERE, wire="rocev2") as (connection, _):
         client = PingClient(connection, size)
         trips_ms = [client.ping() for _ in range(3)]
         assert min(trips_ms) > 0
@@ -111,7 +111,7 @@ def test_changed_data_is_noticed_by_the_client() -> None:
     with (
         server(changes, []),
         pytest.raises(PeerError, match="ping 1: 1 of 64 bytes came back changed"),
-        meet(HERE, PORT, b"", remedy="", source=HERE, wire="rocev2") as connection,
+        meet(HERE, PORT, b"", remedy="", source=HERE, wire="rocev2") as (connection, _),
     ):
         PingClient(connection, 64).ping()
 
@@ -126,7 +126,7 @@ def test_changed_data_is_noticed_by_the_client() -> None:
 )
 def test_a_client_that_does_not_keep_to_the_protocol_is_told_to_the_server(offered: bytes, text: str) -> None:
     found: list[Any] = []
-    with server(serve_pings, found), meet(HERE, PORT, b"", remedy="", source=HERE, wire="rocev2") as connection:
+    with server(serve_pings, found), meet(HERE, PORT, b"", remedy="", source=HERE, wire="rocev2") as (connection, _):
         if offered == b"here":  # a region, whose data is none of a ping
             region = connection.reg_mr(bytearray(b"rdma-ping-x: " + bytes(51)), AccessFlags.REMOTE_READ)
             offered = struct.pack(">QII", region.addr, region.mr.rkey, region.length)

@@ -25,12 +25,15 @@ from weftwork.rdma.verbs import (
     SendFlags,
     SendWr,
     Sge,
+    WcOpcode,
     WcStatus,
     WrOpcode,
 )
 from weftwork.rdma.work import WorkError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
     from weftwork.rdma.completion import CompletionQueue
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.queue_pair import RdmaQueuePair
     from weftwork.rdma.verbs import Wc
 
-__all__ = ["Lane", "Lanes"]
+__all__ = ["PerfLane", "PerfLanes"]
 
 _GRH_BYTES: Final = 40  # IBTA vol. 1, 11.4.2.1: in front of a received datagram
 _ALIGNMENT: Final = 64  # chosen: a line of the cache, and enough for atomics
@@ -58,13 +61,14 @@ _ATOMICS: Final = {"fetch-add": WrOpcode.ATOMIC_FETCH_AND_ADD, "cmp-swap": WrOpc
 
 
 @dataclass(slots=True)
-class Lane:
+class PerfLane:
     """A queue pair with its memory, and its peer.
 
     Parameters
     ----------
     qp, psn : of this end
     at_bytes : its part of both buffers
+    out_mr, in_mr : that part, registered in the domain of the queue pair
     peer_qp, peer_psn : of the peer
     peer_addr, peer_rkey : memory of the peer that WRITE, READ and atomics use
     posted, completed : messages so far
@@ -73,6 +77,8 @@ class Lane:
     qp: RdmaQueuePair
     psn: int
     at_bytes: int
+    out_mr: MemoryRegion
+    in_mr: MemoryRegion
     peer_qp: int = 0
     peer_psn: int = 0
     peer_addr: int = 0
@@ -81,13 +87,14 @@ class Lane:
     completed: int = 0
 
 
-class Lanes:
+class PerfLanes:
     """All queue pairs of one end.
 
     Parameters
     ----------
     connection : over which the ends exchange their numbers
     plan : of the measurement
+    joined : connections whose queue pairs are used, where the plan has them joined by the connection manager
 
     Attributes
     ----------
@@ -98,36 +105,51 @@ class Lanes:
     local_address : of this end
     """
 
-    def __init__(self, connection: RdmaConnection, plan: PerfPlan) -> None:
+    def __init__(self, connection: RdmaConnection, plan: PerfPlan, joined: Sequence[RdmaConnection] = ()) -> None:
         self.device: Final[RdmaDevice] = connection.device
         self.plan: Final = plan
-        self._remote: Final = connection.qp.attr.remote_address
+        self._remote: Final = ip_address(connection.remote_address).packed
+        self._joined: Final = tuple(joined)
         is_datagram = plan.qp_type is QpType.UD
         stride = max(plan.sizes) + (_GRH_BYTES if is_datagram else 0)
         stride = -(-stride // _ALIGNMENT) * _ALIGNMENT
         self._grh_bytes: Final = _GRH_BYTES if is_datagram else 0
         device = self.device
         self.local_address: Final = str(ip_address(device.port.address))
-        self._pd: Final = device.alloc_pd()
+        pd = device.alloc_pd()
         self.outgoing: Final[NDArray[np.uint8]] = np.zeros(stride * plan.qps, np.uint8)
         self.incoming: Final[NDArray[np.uint8]] = np.zeros(stride * plan.qps, np.uint8)
-        self._out_mr: Final[MemoryRegion] = device.reg_mr(self._pd, self.outgoing)
-        self._in_mr: Final[MemoryRegion] = device.reg_mr(self._pd, self.incoming, _ACCESS)
         self.send_cq: Final[CompletionQueue] = device.create_cq(plan.tx_depth * plan.qps + plan.qps)
         self.recv_cq: Final[CompletionQueue] = device.create_cq(plan.rx_depth * plan.qps)
-        self.lanes: Final[list[Lane]] = []
+        self.lanes: Final[list[PerfLane]] = []
         for number in range(plan.qps):
-            qp = device.create_qp(self._pd, plan.qp_type, (self.send_cq, self.recv_cq), max_recv_wr=plan.rx_depth)
-            self.lanes.append(Lane(qp, device.nic.random_psn(), number * stride))
+            if joined:
+                qp = joined[number].qp
+                device.on_completion(joined[number].cq, self._sorter(joined[number].cq))
+            else:
+                qp = device.create_qp(pd, plan.qp_type, (self.send_cq, self.recv_cq), max_recv_wr=plan.rx_depth)
+            part = slice(number * stride, (number + 1) * stride)
+            out_mr = device.reg_mr(qp.pd, self.outgoing[part])
+            in_mr = device.reg_mr(qp.pd, self.incoming[part], _ACCESS)
+            self.lanes.append(PerfLane(qp, device.nic.random_psn(), part.start, out_mr, in_mr))
         self.path_mtu = plan.path_mtu or device.port.path_mtu(self._remote)
+
+    def _sorter(self, cq: CompletionQueue) -> Callable[[], None]:
+        """A function that sorts completions of a connection into the two queues of all."""
+
+        def sort() -> None:
+            for wc in cq.poll(len(cq)):
+                (self.recv_cq if wc.opcode >= WcOpcode.RECV else self.send_cq).add(wc)
+
+        return sort
 
     def describe(self) -> dict[str, Any]:
         """Numbers, keys and addresses for the peer."""
-        lanes = [[lane.qp.qp_num, lane.psn, self._in_mr.addr + lane.at_bytes] for lane in self.lanes]
-        return {"lanes": lanes, "rkey": self._in_mr.rkey, "path_mtu": self.path_mtu}
+        lanes = [[lane.qp.qp_num, lane.psn, lane.in_mr.addr, lane.in_mr.rkey] for lane in self.lanes]
+        return {"lanes": lanes, "path_mtu": self.path_mtu}
 
     def join(self, peer: object) -> None:
-        """Take all queue pairs to RTS.
+        """Learn the memory of the peer, and take all queue pairs to RTS.
 
         Parameters
         ----------
@@ -138,16 +160,16 @@ class Lanes:
         PeerError : it does not fit
         """
         try:
-            numbers, rkey, path_mtu = peer["lanes"], int(peer["rkey"]), int(peer["path_mtu"])  # type: ignore[index]
-            for lane, (qp_num, psn, addr) in zip(self.lanes, numbers, strict=True):
-                lane.peer_qp, lane.peer_psn, lane.peer_addr, lane.peer_rkey = int(qp_num), int(psn), int(addr), rkey
+            described, path_mtu = peer["lanes"], int(peer["path_mtu"])  # type: ignore[index]
+            for lane, numbers in zip(self.lanes, described, strict=True):
+                lane.peer_qp, lane.peer_psn, lane.peer_addr, lane.peer_rkey = map(int, numbers)
         except (KeyError, TypeError, ValueError) as error:
             raise PeerError(
                 "the peer described its queue pairs in another way; use one version at both ends"
             ) from error
         self.path_mtu = min(self.path_mtu, path_mtu)
         depth = self.plan.outstanding
-        for lane in self.lanes:
+        for lane in () if self._joined else self.lanes:
             attr = QpAttr(
                 remote_address=self._remote,
                 dest_qp_num=lane.peer_qp,
@@ -162,7 +184,7 @@ class Lanes:
             for state in (QpState.INIT, QpState.RTR, QpState.RTS):
                 self.device.modify_qp(lane.qp, state, attr)
 
-    def request(self, lane: Lane, size_bytes: int, completes: int) -> SendWr:
+    def request(self, lane: PerfLane, size_bytes: int, completes: int) -> SendWr:
         """A work request that can be posted again and again.
 
         Parameters
@@ -175,7 +197,7 @@ class Lanes:
         flags = SendFlags.SIGNALED if completes else SendFlags(0)
         if plan.halves and size_bytes <= plan.inline_bytes:
             flags |= SendFlags.INLINE
-        sge = Sge(self._out_mr.addr + lane.at_bytes, size_bytes, self._out_mr.lkey)
+        sge = Sge(lane.out_mr.addr, size_bytes, lane.out_mr.lkey)
         is_datagram = plan.qp_type is QpType.UD
         is_send = plan.verb is PerfVerb.SEND
         return SendWr(
@@ -191,12 +213,12 @@ class Lanes:
             remote_qkey=_QKEY if is_datagram else 0,
         )
 
-    def receive(self, lane: Lane, number: int) -> RecvWr:
+    def receive(self, lane: PerfLane, number: int) -> RecvWr:
         """A receive for any size of the plan, which can be posted again and again.
 
         Its ``wr_id`` is the number of its lane.
         """
-        sge = Sge(self._in_mr.addr + lane.at_bytes, max(self.plan.sizes) + self._grh_bytes, self._in_mr.lkey)
+        sge = Sge(lane.in_mr.addr, max(self.plan.sizes) + self._grh_bytes, lane.in_mr.lkey)
         return RecvWr(wr_id=number, sg_list=(sge,))
 
     def checked(self, completions: list[Wc]) -> list[Wc]:
@@ -211,9 +233,12 @@ class Lanes:
         device = self.device
         if device.is_closed:
             return
+        for connection in self._joined:
+            connection.close()
         for lane in self.lanes:
-            device.destroy_qp(lane.qp)
+            if not self._joined:
+                device.destroy_qp(lane.qp)
+            for region in (lane.out_mr, lane.in_mr):
+                device.dereg_mr(region)
         device.destroy_cq(self.send_cq)
         device.destroy_cq(self.recv_cq)
-        for region in (self._out_mr, self._in_mr):
-            device.dereg_mr(region)

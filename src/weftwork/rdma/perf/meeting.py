@@ -17,7 +17,7 @@ from weftwork.rdma.rendezvous import Rendezvous
 from weftwork.rdma.wires import source_towards
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from weftwork.rdma.connection import RdmaConnection
 
@@ -46,8 +46,10 @@ def host_address(text: str) -> str:
 @contextmanager
 def meet(
     address: str, port: int, private_data: bytes, *, remedy: str, source: str | None, wire: str
-) -> Iterator[RdmaConnection]:
+) -> Iterator[tuple[RdmaConnection, Callable[[bytes], RdmaConnection]]]:
     """Connect to a server; the device closes behind the block.
+
+    Gives the connection, and a function that makes another one with its private data.
 
     Parameters
     ----------
@@ -63,11 +65,16 @@ def meet(
     """
     device = RdmaDevice(source if source is not None else source_towards(address), wire=wire)
     try:
-        try:
-            connection = Rendezvous(device).connect(address, port, private_data).wait()
-        except PeerError as error:
-            raise PeerError(f"no connection to {address} port {port}: {error}. {remedy}") from error
-        yield connection
+        rendezvous = Rendezvous(device)
+
+        def another(data: bytes) -> RdmaConnection:
+            try:
+                return rendezvous.connect(address, port, data).wait()
+            except PeerError as error:
+                raise PeerError(f"no connection to {address} port {port}: {error}. {remedy}") from error
+
+        connection = another(private_data)
+        yield connection, another
         connection.disconnect().wait()
     finally:
         device.close()

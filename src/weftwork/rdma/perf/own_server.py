@@ -86,7 +86,7 @@ def main(words: Sequence[str]) -> int:
         _say({"port": door.port})
         try:
             connection = door.next_request()
-            PerfServer(connection, {}).serve()
+            PerfServer(connection, {}, door.next_request).serve()
             connection.closed.wait()
         except WeftworkError as error:  # the client is told, or has gone
             sys.stderr.write(f"server: {error}\n")

@@ -18,7 +18,7 @@ from weftwork.rdma.verbs import QpType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weftwork.rdma.perf.lanes import Lanes
+    from weftwork.rdma.perf.lanes import PerfLanes
 
 __all__ = ["PingPong"]
 
@@ -37,7 +37,7 @@ class PingPong:
     size_bytes : of each message
     """
 
-    def __init__(self, lanes: Lanes, size_bytes: int) -> None:
+    def __init__(self, lanes: PerfLanes, size_bytes: int) -> None:
         self._lanes: Final = lanes
         self._lane: Final = lanes.lanes[0]
         self._size_bytes: Final = size_bytes
@@ -99,21 +99,27 @@ class PingPong:
         """Wait for the message or completion of this number; False after the other condition or the timeout."""
         lanes, device = self._lanes, self._lanes.device
         send_cq, recv_cq = lanes.send_cq, lanes.recv_cq
-        if self._verb is PerfVerb.WRITE:
-            memory, last, wanted = lanes.incoming.data, self._last, number & 0xFF
-            device.wait(lambda: memory[last] == wanted or len(send_cq) > 0 or until(), timeout_s)
-            came = memory[last] == wanted
-        elif self._verb is PerfVerb.SEND:
-            device.wait(lambda: len(recv_cq) > 0 or len(send_cq) > 0 or until(), timeout_s)
-            came = bool(lanes.checked(device.poll_cq(recv_cq, 1)))
-            if came:
-                device.post_recv(self._lane.qp, self._recv_wr)
-        else:
+        if not lanes.plan.halves:
             device.wait_cq(send_cq, timeout_s)
             return bool(lanes.checked(device.poll_cq(send_cq, 1)))
-        if len(send_cq):
-            lanes.checked(device.poll_cq(send_cq, len(send_cq)))
-        return came
+        memory, last, wanted = lanes.incoming.data, self._last, number & 0xFF
+        is_write = self._verb is PerfVerb.WRITE
+
+        def came() -> bool:
+            return memory[last] == wanted if is_write else len(recv_cq) > 0
+
+        while True:
+            is_in_time = device.wait(lambda: came() or len(send_cq) > 0 or until(), timeout_s)
+            if len(send_cq):  # a failure, or a success that nobody has asked for
+                lanes.checked(device.poll_cq(send_cq, len(send_cq)))
+            if came():
+                break
+            if until() or not is_in_time:
+                return False
+        if not is_write:
+            lanes.checked(device.poll_cq(recv_cq, 1))
+            device.post_recv(self._lane.qp, self._recv_wr)
+        return True
 
     def _late(self, number: int) -> str:
         text = f"no answer to message {number} within {_PATIENCE_S:.0f} s"

@@ -20,17 +20,29 @@ from weftwork.rdma.verbs import ATOMIC_BYTES, QpType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ALL_SIZES", "ATOMICS", "CONNECTIONS", "OPTIONS", "PerfPlan", "disagreements", "make_plan"]
+__all__ = [
+    "ALL_SIZES",
+    "ATOMICS",
+    "CONNECTIONS",
+    "ONLY_BY_CONNECTIONS",
+    "OPTIONS",
+    "PerfPlan",
+    "disagreements",
+    "make_plan",
+]
 
 ALL_SIZES: Final = tuple(1 << power for power in range(1, 24))  # man perftest, -a: from 2 to 2^23
 ATOMICS: Final = ("fetch-add", "cmp-swap")
 CONNECTIONS: Final = ("RC", "UC", "UD")
+ONLY_BY_CONNECTIONS: Final = frozenset({"iwarp"})  # wires whose queue pairs have no numbers that a peer can name
 _MOST_BYTES: Final = 1 << 30  # chosen: memory that a client may have the server register
 _MOST_MESSAGES: Final = 100_000_000  # MAX_ITER of perftest_parameters.h
 _MOST_QPS: Final = 1024  # chosen: a quarter of the queue pairs of a device
 _MOST_DEPTH: Final = 16_384  # `NicLimits.max_qp_wr`
 _MOST_INLINE: Final = 1024  # `NicLimits.max_inline_data`
 _MOST_READS: Final = 128  # `NicLimits.max_qp_rd_atom`
+_CM_READS: Final = 16  # `ConnParam.initiator_depth`
+CM_RECEIVES: Final = 256  # that an `RdmaConnection` may have posted
 _MOST_S: Final = 86_400.0  # chosen: a day
 _SMALL_BYTES: Final = 8192  # perftest moderates completions up to this size (MSG_SIZE_CQ_MOD_LIMIT)
 _MODERATION: Final = 100  # DEF_CQ_MOD of perftest_parameters.h
@@ -74,6 +86,7 @@ class PerfPlan:
     cq_moderation : a completion for each so many requests; 0 chooses by size
     outstanding : READs and atomics in flight of a queue pair
     atomic : fetch-add or cmp-swap
+    rdma_cm : the connection manager joins the queue pairs, instead of numbers in letters
     """
 
     verb: PerfVerb
@@ -91,6 +104,7 @@ class PerfPlan:
     cq_moderation: int
     outstanding: int
     atomic: str
+    rdma_cm: bool
 
     @property
     def qp_type(self) -> QpType:
@@ -145,6 +159,7 @@ OPTIONS: Final = {
     "cq_moderation": "--cq-mod",
     "outstanding": "--outstanding",
     "atomic": "--atomic-type",
+    "rdma_cm": "--rdma-cm",
 }
 
 
@@ -171,13 +186,14 @@ def make_plan(verb: PerfVerb, given: Mapping[str, Any]) -> PerfPlan:
         "connection": "RC",
         "qps": 1,
         "tx_depth": 1 if latency else 128,
-        "rx_depth": 512,
+        "rx_depth": CM_RECEIVES if given.get("rdma_cm") else 512,
         "path_mtu": 0,
         "bidirectional": False,
         "inline_bytes": 0,
         "cq_moderation": 0,
-        "outstanding": 16,  # chosen: what current adapters offer (max_qp_rd_atom of mlx5)
+        "outstanding": _CM_READS,
         "atomic": ATOMICS[0],
+        "rdma_cm": False,
         **given,
     }
     plan = PerfPlan(verb=verb, **chosen)
@@ -210,9 +226,18 @@ def mistakes_of(plan: PerfPlan) -> list[Mistake]:
         wrong("qps", f"found {plan.qps} with --latency, wanted 1")
     if plan.verb is PerfVerb.ATOMIC and plan.sizes != (ATOMIC_BYTES,):
         wrong("sizes", f"found another size, wanted {ATOMIC_BYTES} bytes, the size of every atomic")
+    if plan.rdma_cm and plan.connection != "RC":
+        wrong("connection", f"found {plan.connection} with --rdma-cm, wanted RC")
+    if plan.rdma_cm and (plan.path_mtu or plan.outstanding != _CM_READS):
+        for key in ("path_mtu",) * bool(plan.path_mtu) + ("outstanding",) * (plan.outstanding != _CM_READS):
+            wrong(key, "found it with --rdma-cm, wanted none: the connection manager agrees on it")
     for key, least, most in (
         *(("iterations", _FEWEST, _MOST_MESSAGES), ("duration_s", 0.0, _MOST_S), ("qps", 1, _MOST_QPS)),
-        *(("tx_depth", 1, _MOST_DEPTH), ("rx_depth", 1, _MOST_DEPTH), ("inline_bytes", 0, _MOST_INLINE)),
+        *(
+            ("tx_depth", 1, _MOST_DEPTH),
+            ("rx_depth", 1, CM_RECEIVES if plan.rdma_cm else _MOST_DEPTH),
+            ("inline_bytes", 0, _MOST_INLINE),
+        ),
         *(("cq_moderation", 0, plan.tx_depth), ("outstanding", 1, _MOST_READS)),
     ):
         value = getattr(plan, key)

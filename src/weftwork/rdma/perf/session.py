@@ -1,7 +1,7 @@
 """Both ends of a measurement: they agree on a plan, measure size after size, and exchange their figures.
 
-The client sends its plan. The server refuses it with a reason, or describes its queue pairs. For each size, the client
-announces the run, the server says that it is ready, both work, and each sends its figures.
+The client sends its plan. The server refuses it with a reason, or both describe their queue pairs. For each size, the
+client announces the run, the server says that it is ready, both work, and each sends its figures.
 Source: linux-rdma/perftest, src/write_bw.c and its siblings.
 Leaves out: words for people, see `table`.
 """
@@ -9,18 +9,20 @@ Leaves out: words for people, see `table`.
 from __future__ import annotations
 
 import resource
+import secrets
 import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import PeerError, UsageError
 from weftwork.rdma.perf.figures import BandwidthFigures, LatencyFigures, bandwidth_figures, latency_figures
-from weftwork.rdma.perf.lanes import Lanes
+from weftwork.rdma.perf.lanes import PerfLanes
 from weftwork.rdma.perf.letters import Letters
 from weftwork.rdma.perf.operation import PerfVerb
 from weftwork.rdma.perf.ping_pong import PingPong
 from weftwork.rdma.perf.plan import PerfPlan, disagreements, mistakes_of
-from weftwork.rdma.perf.streams import Stream
+from weftwork.rdma.perf.streams import MessageStream
+from weftwork.rdma.verbs import QpType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["MAGIC", "PerfClient", "PerfRow", "PerfServer"]
 
 MAGIC: Final = b"weftwork-perf/1"  # private data of the client: who asks, and the version of the letters
+_TOKEN_BYTES: Final = 8  # chosen: nobody guesses 64 bits while a client connects
 _PRIVATE_BYTES: Final = 56  # IBTA vol. 1, 12.6.5, less the header of the IP service
 
 
@@ -49,6 +52,11 @@ class PerfRow:
     peer_cpu_share: float
     sent: int
     received: int
+
+
+def _mark(token: str, number: int) -> bytes:
+    """Private data of the connection of a queue pair."""
+    return MAGIC + f":{token}:{number}".encode()
 
 
 class _Effort:
@@ -75,6 +83,7 @@ class PerfClient:
     ----------
     connection : established with ``MAGIC`` as its private data
     plan : of the measurement
+    another : makes another connection to the server with this private data
 
     Raises
     ------
@@ -85,12 +94,17 @@ class PerfClient:
     lanes : queue pairs of this end
     """
 
-    def __init__(self, connection: RdmaConnection, plan: PerfPlan) -> None:
+    def __init__(self, connection: RdmaConnection, plan: PerfPlan, another: Callable[[bytes], RdmaConnection]) -> None:
         self._letters: Final = Letters(connection)
         self._plan: Final = plan
-        self._letters.send({"plan": plan.encode()})
+        token = secrets.token_hex(_TOKEN_BYTES)
+        self._letters.send({"plan": plan.encode(), "token": token})
+        joined = []
+        if plan.rdma_cm:
+            self._letters.expect("welcome")
+            joined = [another(_mark(token, number)) for number in range(plan.qps)]
         described = self._letters.expect("ends")
-        self.lanes: Final = Lanes(connection, plan)
+        self.lanes: Final = PerfLanes(connection, plan, joined)
         self._letters.send({"ends": self.lanes.describe()})
         self.lanes.join(described)
         self._letters.expect("joined")
@@ -120,7 +134,7 @@ class PerfClient:
                 sent=len(samples),
                 received=len(samples),
             )
-        stream = Stream(self.lanes, size_bytes, receives=plan.bidirectional)
+        stream = MessageStream(self.lanes, size_bytes, receives=plan.bidirectional)
         self._announce(size_bytes)
         own, share = _streamed(stream, plan, size_bytes, letters, tell)
         peer = letters.expect("done")
@@ -152,6 +166,7 @@ class PerfServer:
     ----------
     connection : a request, not yet accepted
     wanted : keys of `PerfPlan` that were given to the server
+    next_request : waits for the next request of any client
 
     Raises
     ------
@@ -162,7 +177,9 @@ class PerfServer:
     plan, lanes : of the client, and queue pairs of this end
     """
 
-    def __init__(self, connection: RdmaConnection, wanted: Mapping[str, Any]) -> None:
+    def __init__(
+        self, connection: RdmaConnection, wanted: Mapping[str, Any], next_request: Callable[[], RdmaConnection]
+    ) -> None:
         if connection.private_data[:_PRIVATE_BYTES].rstrip(b"\0") != MAGIC:
             connection.reject(MAGIC)
             raise PeerError(
@@ -170,18 +187,35 @@ class PerfServer:
             )
         self._letters: Final = Letters(connection)
         connection.accept(MAGIC).wait()
-        self.plan: Final = PerfPlan.decode(self._letters.expect("plan"))
+        letter = self._letters.receive()
+        self.plan: Final = PerfPlan.decode(letter.get("plan"))
         wrong = [f"{mistake.path}: {mistake.text}" for mistake in mistakes_of(self.plan)]
         wrong = wrong or disagreements(wanted, self.plan)
         if wrong:
             self._refuse(f"the server refused the plan: {'; '.join(wrong)}")
+        joined: list[RdmaConnection] = []
+        if self.plan.rdma_cm:
+            self._letters.send({"welcome": True})
+            joined = self._join(str(letter.get("token")), next_request)
         try:
-            self.lanes: Final = Lanes(connection, self.plan)
+            self.lanes: Final = PerfLanes(connection, self.plan, joined)
         except UsageError as error:
             self._refuse(f"the server could not make its queue pairs: {error}")
         self._letters.send({"ends": self.lanes.describe()})
         self.lanes.join(self._letters.expect("ends"))
         self._letters.send({"joined": True})
+
+    def _join(self, token: str, next_request: Callable[[], RdmaConnection]) -> list[RdmaConnection]:
+        """Accept the connections of the client's queue pairs, and refuse those of others meanwhile."""
+        joined: list[RdmaConnection] = []
+        while len(joined) < self.plan.qps:
+            request = next_request()
+            if request.private_data.rstrip(b"\0") == _mark(token, len(joined)):
+                request.accept().wait()
+                joined.append(request)
+            else:
+                request.reject(MAGIC)
+        return joined
 
     def _refuse(self, reason: str) -> None:
         self._letters.send({"refused": reason})
@@ -202,20 +236,20 @@ class PerfServer:
                 letters.expect("done")
                 letters.send({"done": {"cpu_share": effort.share(), "received": 0}})
                 continue
-            stream = Stream(self.lanes, size_bytes, receives=True)
+            stream = MessageStream(self.lanes, size_bytes, receives=True)
             letters.send({"ready": True})
             if plan.bidirectional:
                 _streamed(stream, plan, size_bytes, letters, lambda _: None)
                 letters.expect("done")
                 continue
-            stream.take_until(lambda: letters.has_arrived)
-            letters.expect("done")
+            _take_rest(stream, plan, letters)
             letters.send({"done": {"cpu_share": effort.share(), "received": stream.received}})
+            letters.expect("done")
         self.lanes.close()
 
 
 def _streamed(
-    stream: Stream, plan: PerfPlan, size_bytes: int, letters: Letters, tell: Callable[[int], None]
+    stream: MessageStream, plan: PerfPlan, size_bytes: int, letters: Letters, tell: Callable[[int], None]
 ) -> tuple[BandwidthFigures, float]:
     """Send everything, and tell the peer when it is done.
 
@@ -227,12 +261,22 @@ def _streamed(
     stream.send_all(tell)
     share = effort.share()
     figures = bandwidth_figures(size_bytes, stream.posts, stream.completions, with_peak=not plan.duration_s)
+    letters.send({"sent": figures.messages})
     if plan.bidirectional:
-        letters.send({"sent": True})
-        stream.take_until(lambda: letters.has_arrived)
-        letters.expect("sent")
+        _take_rest(stream, plan, letters)
     letters.send({"done": {"cpu_share": share, "received": stream.received, "figures": asdict(figures)}})
     return figures, share
+
+
+def _take_rest(stream: MessageStream, plan: PerfPlan, letters: Letters) -> None:
+    """Take what the peer sends, until it has said how many messages that is.
+
+    On some wires a SEND is complete before it has arrived: a reliable service brings the rest.
+    """
+    stream.take_until(lambda: letters.has_arrived)
+    sent = int(letters.expect("sent"))
+    if plan.verb is PerfVerb.SEND and plan.qp_type is QpType.RC:
+        stream.take_until(lambda: stream.received >= sent)
 
 
 def _decoded(letter: object) -> BandwidthFigures:

@@ -15,17 +15,17 @@ from weftwork.rdma.perf.operation import PerfVerb
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weftwork.rdma.perf.lanes import Lanes
+    from weftwork.rdma.perf.lanes import PerfLanes
     from weftwork.rdma.verbs import RecvWr, SendWr
 
-__all__ = ["Stream"]
+__all__ = ["MessageStream"]
 
 _NS_PER_S: Final = 1_000_000_000
 _TELL_NS: Final = 100_000_000  # chosen: a line of progress ten times a second
 _BATCH: Final = 64  # chosen: receives posted by one call
 
 
-class Stream:
+class MessageStream:
     """Messages of one size at one end.
 
     Parameters
@@ -40,7 +40,7 @@ class Stream:
     received : messages that have arrived in receives
     """
 
-    def __init__(self, lanes: Lanes, size_bytes: int, *, receives: bool) -> None:
+    def __init__(self, lanes: PerfLanes, size_bytes: int, *, receives: bool) -> None:
         self._lanes: Final = lanes
         self._size_bytes: Final = size_bytes
         self._due: Final[list[list[RecvWr]]] = [[] for _ in lanes.lanes]

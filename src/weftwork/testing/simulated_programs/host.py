@@ -333,8 +333,14 @@ class _DeviceTime:
         self._nic: Final = nic
 
     def wait(self, until: Callable[[], bool], timeout_s: float | None) -> bool:
-        """Let time pass until a condition holds; False after the timeout."""
-        return self._stage.wait(until, timeout_s, waits_for="its RDMA device")
+        """Let time pass until a condition holds; False after the timeout.
+
+        A wait of no time is a poll.
+        """
+        if timeout_s is None or timeout_s > 0:
+            return self._stage.wait(until, timeout_s, waits_for="its RDMA device")
+        self._stage.poll(self._nic, until)
+        return until()
 
     def poll(self, until: Callable[[], bool]) -> None:
         """Let a little time pass."""

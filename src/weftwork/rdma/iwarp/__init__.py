@@ -1,0 +1,1 @@
+"""iWARP: the same verbs over a TCP stream."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import socket
 import struct
@@ -58,6 +59,25 @@ def has_ipv6() -> bool:
 
 needs_raw = pytest.mark.skipif(not is_raw_allowed(), reason="raw sockets take root or CAP_NET_RAW")
 needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+
+
+@needs_ipv6
+def test_an_ipv6_packet_without_a_udp_checksum_is_taken() -> None:
+    """Linux drops it unless told otherwise; rxe and hardware send such packets (RFC 6935)."""
+    port = SharedUdpPort("::1")
+    packet = BTH.pack(Opcode.SEND_ONLY, 0, 0xFFFF, port.slot << 16 | 2, 0)  # for this process, of those on ::1
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as peer:
+            peer.setsockopt(socket.IPPROTO_UDP, 101, 1)  # UDP_NO_CHECK6_TX in Linux include/uapi/linux/udp.h
+            peer.sendto(packet, ("::1", ROCE_V2_PORT))
+        poll = select.poll()
+        poll.register(port.fileno(), select.POLLIN)
+        assert poll.poll(PATIENCE_S * 1000)
+        received = port.receive()
+        assert received is not None
+        assert bytes(received.payload()) == packet
+    finally:
+        port.close()
 
 
 @pytest.fixture

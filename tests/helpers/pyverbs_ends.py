@@ -39,7 +39,7 @@ class End:
 
     qp_type: int = ibv_qp_type.IBV_QPT_RC
     cap: QPCap = field(default_factory=lambda: QPCap(max_send_wr=8, max_recv_wr=8))
-    make_cq: Any = lambda context: CQ(context, 64)  # noqa: E731 - a default that tests replace
+    make_cq: Any = lambda context: CQ(context, 64)
     make_qp: Any = QP
     init_attr: Any = QPInitAttr
     srq: Any = None

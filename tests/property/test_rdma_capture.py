@@ -26,8 +26,8 @@ from weftwork.wire.pcapng import encode_pcapng, read_capture
 
 MANY = settings(max_examples=case_count(plain=200, deep=1_000))
 CONVERSATION = [
-    management("a", CmRequest(local_comm_id=1, local_qpn=0x11, starting_psn=100)),
-    management("b", CmReply(local_comm_id=2, remote_comm_id=1, local_qpn=0x22, starting_psn=7)),
+    management("a", CmRequest(local_comm_id=1, local_qpn=0x11, starting_psn=7)),
+    management("b", CmReply(local_comm_id=2, remote_comm_id=1, local_qpn=0x22, starting_psn=100)),
     *write("a", 100, 3),
     nak("b", 101),
     read("a", 103, 1024),

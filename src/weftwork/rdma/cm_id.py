@@ -87,7 +87,7 @@ class CmId:
         self._transaction = self._close_transaction = host.nic.random_bits(64)
         self._last: CmMessage | None = None
         self._retries_left = 0
-        self._sq_psn: int | None = None
+        self._rq_psn: int | None = None
         if request is not None:
             self._request, self._transaction = request
             self.remote_comm_id = self._request.local_comm_id
@@ -183,7 +183,7 @@ class CmId:
                 local_comm_id=self.local_comm_id,
                 remote_comm_id=self.remote_comm_id,
                 local_qpn=qp.qp_num,
-                starting_psn=agreed.sq_psn,
+                starting_psn=agreed.rq_psn,
                 responder_resources=agreed.max_dest_rd_atomic,
                 initiator_depth=agreed.max_rd_atomic,
                 failover_accepted=1,  # alternate paths are not supported
@@ -198,12 +198,12 @@ class CmId:
         """Agreement of a waiting request, if it is accepted with these parameters."""
         asked = self._request
         _, peer_repeats = unpack_private_data(asked.private_data[IP_CM_HEADER_BYTES:])
-        if self._sq_psn is None:
-            self._sq_psn = self._host.nic.random_psn()
+        if self._rq_psn is None:
+            self._rq_psn = self._host.nic.random_psn()
         return AgreedConnection(
             remote_qp_num=asked.local_qpn,
-            rq_psn=asked.starting_psn,
-            sq_psn=self._sq_psn,
+            rq_psn=self._rq_psn,
+            sq_psn=asked.starting_psn,
             path_mtu=PATH_MTUS_BYTES[asked.path_mtu - 1],
             max_rd_atomic=min(param.initiator_depth, asked.responder_resources),
             max_dest_rd_atomic=min(param.responder_resources, asked.initiator_depth),
@@ -378,8 +378,8 @@ class CmId:
         data, peer_repeats = unpack_private_data(message.private_data)
         agreed = AgreedConnection(
             remote_qp_num=message.local_qpn,
-            rq_psn=message.starting_psn,
-            sq_psn=self._request.starting_psn,
+            rq_psn=self._request.starting_psn,
+            sq_psn=message.starting_psn,
             path_mtu=PATH_MTUS_BYTES[self._request.path_mtu - 1],
             max_rd_atomic=min(param.initiator_depth, message.responder_resources),
             max_dest_rd_atomic=message.initiator_depth,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from weftwork.base.errors import PeerError, UsageError
+from weftwork.base.grammar import plural
 from weftwork.rdma.cm_records import CmEventType, CmRejReason, ConnParam
 from weftwork.rdma.cm_states import PENDING, CmState
 from weftwork.rdma.region import LocalRange
@@ -336,6 +337,12 @@ class RdmaConnection:
                 text += "; nobody listens on this port"
         elif event.event_type is CmEventType.UNREACHABLE:
             text += "; check the address, that a program listens there, and that packets pass (RoCEv2: UDP port 4791)"
+            wrong = self.device.nic.counters["rx_icrc_encapsulated"]
+            if wrong and ":" not in self.remote_address:
+                text += (
+                    f". {plural(wrong, 'packet')} came with a wrong ICRC; if the peer numbers its IPv4 packets, as rxe "
+                    "of Linux does, use RdmaDevice(address, checks_identification=True)"
+                )
         return ". ".join(part for part in (text, self.device.port.last_error) if part)
 
     def _end(self, error: PeerError) -> None:

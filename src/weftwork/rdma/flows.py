@@ -131,7 +131,7 @@ class CaptureFlows:
     def connection(self, source: str, destination: str, message: CmMessage) -> None:
         """Take a message of communication management.
 
-        A REQ and its REP name both queue pairs and their first PSNs.
+        A REQ and its REP name both queue pairs. Each names the first PSN that the other side sends.
         """
         if isinstance(message, CmRequest):
             self._asked[source, message.local_comm_id] = message
@@ -144,8 +144,8 @@ class CaptureFlows:
             there = FlowKey(destination, source, message.local_qpn)
             back = FlowKey(source, destination, asked.local_qpn)
             self._pair(there, back)
-            self.at(there).requests.start(asked.starting_psn)
-            self.at(back).requests.start(message.starting_psn)
+            self.at(there).requests.start(message.starting_psn)  # each names that of the other
+            self.at(back).requests.start(asked.starting_psn)
 
     def _pair(self, one: FlowKey, other: FlowKey) -> None:
         self._back[one] = other

@@ -80,9 +80,9 @@ def cm_words(message: CmMessage) -> str:
     match message:
         case CmRequest():
             service = _SERVICES[message.transport_service]
-            return f"{service} from QP {message.local_qpn:#x}, first PSN {message.starting_psn:#x}"
+            return f"{service} from QP {message.local_qpn:#x}, first PSN back {message.starting_psn:#x}"
         case CmReply():
-            return f"from QP {message.local_qpn:#x}, first PSN {message.starting_psn:#x}"
+            return f"from QP {message.local_qpn:#x}, first PSN back {message.starting_psn:#x}"
         case CmReject():
             return f"reason {message.reason}"
         case _:

@@ -150,7 +150,7 @@ class CmRequest(CmMessage):
     remote_response_timeout : 5 bits; 4.096 us times 2 to that power
     transport_service : 2 bits; 0 RC, 1 UC, 2 RD, 3 see ``extended_transport``
     has_flow_control : 1 bit; end-to-end flow control, 0 or 1
-    starting_psn : 24 bits; first PSN that the sender will send
+    starting_psn : 24 bits; first PSN that the receiver of this message will send (cm_req_handler in Linux cm.c)
     local_response_timeout : 5 bits
     retry_count : 3 bits
     partition_key : 16 bits
@@ -238,7 +238,7 @@ class CmReply(CmMessage):
     local_queue_key : 32 bits
     local_qpn : 24 bits; queue pair of the sender
     local_eecn : 24 bits
-    starting_psn : 24 bits; first PSN that the sender will send
+    starting_psn : 24 bits; first PSN that the receiver of this message will send (cm_req_handler in Linux cm.c)
     responder_resources : 8 bits
     initiator_depth : 8 bits
     target_ack_delay : 5 bits; 4.096 us times 2 to that power

@@ -196,11 +196,14 @@ def test_of_two_connections_an_answer_goes_to_the_one_that_sent_its_psn() -> Non
     assert (flow(seen).naks.total(), flow(seen, A_TO_B._replace(destination_qp=0x33)).naks.total()) == (1, 0)
     _, seen = explained([*write("a", 100, 2), nak("b", 9_000)])
     assert seen.unmatched == {"RC ACK": 1}
-    request = CmRequest(local_comm_id=1, local_qpn=0x11, starting_psn=100)
-    reply = CmReply(local_comm_id=2, remote_comm_id=1, local_qpn=0x22, starting_psn=900)
+    request = CmRequest(local_comm_id=1, local_qpn=0x11, starting_psn=900)
+    reply = CmReply(local_comm_id=2, remote_comm_id=1, local_qpn=0x22, starting_psn=100)
     rows, seen = explained([management("a", request), management("b", reply), write("a", 100, 3)[1], cnp("b"), *second])
     assert [row.name for row in rows[:2]] == ["CM REQ", "CM REP"]
-    assert [row.detail for row in rows[:2]] == ["RC from QP 0x11, first PSN 0x64", "from QP 0x22, first PSN 0x384"]
+    assert [row.detail for row in rows[:2]] == [
+        "RC from QP 0x11, first PSN back 0x384",
+        "from QP 0x22, first PSN back 0x64",
+    ]
     assert rows[2].notes == ("1 PSN missing in front of it",)
     assert flow(seen).cnps == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -14,7 +15,9 @@ import pytest
 
 from weftwork import rdma
 from weftwork.base.errors import PeerError, UsageError
+from weftwork.rdma.device import RdmaDevice
 from weftwork.rdma.verbs import AccessFlags, WcStatus
+from weftwork.wire.udp import ROCE_V2_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,3 +212,18 @@ def test_the_package_names_what_it_has() -> None:
     assert all(getattr(rdma, name) is not None for name in rdma.__all__)
     with pytest.raises(AttributeError, match="no attribute 'ibv_post_send'"):
         rdma.ibv_post_send  # noqa: B018 - asked for
+
+
+def test_who_gets_no_readable_answer_learns_of_numbered_packets() -> None:
+    """A UDP socket hides the identification of IPv4, which the ICRC covers; rxe of Linux draws one for each packet."""
+    peer = HERE.replace(".77", ".78")
+    with RdmaDevice(HERE) as device, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as answers:
+        answers.bind((peer, ROCE_V2_PORT))
+        answers.settimeout(PATIENCE_S)
+        rendezvous = rdma.Rendezvous(device)
+        rendezvous._manager.cm_retries = 0
+        asked = rendezvous.connect(peer, PORT)
+        request = answers.recv(4096)
+        answers.sendto(request[:-4] + bytes(4), (HERE, ROCE_V2_PORT))
+        with pytest.raises(PeerError, match=r"1 packet came with a wrong ICRC; .* checks_identification=True"):
+            asked.wait(PATIENCE_S)

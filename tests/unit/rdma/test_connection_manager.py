@@ -17,9 +17,7 @@ from weftwork.rdma.connection_manager import ConnectionManager
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.queue_pair import RdmaQueuePair
 from weftwork.rdma.verbs import AccessFlags, QpAttr, QpState, QpType, RecvWr, SendFlags, SendWr, Sge, WrOpcode
-from weftwork.wire.cm import (
-    CmWait,
-)
+from weftwork.wire.cm import CmReply, CmRequest, CmWait
 
 E, R, S = CmEventType, CmRejReason, CmState
 
@@ -69,6 +67,16 @@ def test_a_connection_is_made_used_and_closed(qp_type: QpType, ip_version: int) 
     assert pair.names() == ["REQ", "REP", "RTU", "DREQ", "DREP"]
     assert pair.left_over() == []
     assert not pair.cms[0].counters + pair.cms[1].counters
+
+
+def test_each_message_names_the_first_psn_of_its_receiver() -> None:
+    """As Linux does: cm_req_handler and cm_rep_handler in cm.c take starting_psn for sq_psn."""
+    pair = CmPair()
+    mine, theirs = pair.establish()
+    first = [message.starting_psn for _, _, message in pair.messages() if isinstance(message, CmRequest | CmReply)]
+    assert mine.qp is not None
+    assert theirs.qp is not None
+    assert first == [theirs.qp.attr.sq_psn, mine.qp.attr.sq_psn] == [mine.qp.attr.rq_psn, theirs.qp.attr.rq_psn]
 
 
 def give_message(pair: CmPair, mine: CmId, theirs: CmId) -> None:

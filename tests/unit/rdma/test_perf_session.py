@@ -221,3 +221,16 @@ def test_a_server_process_of_its_own_serves_one_client_and_ends() -> None:
 def test_a_host_is_an_address_or_a_name() -> None:
     assert host_address("192.0.2.7") == "192.0.2.7"
     assert host_address("localhost") in {"127.0.0.1", "::1"}
+
+
+@pytest.mark.parametrize("given", [{"bidirectional": True, "sizes": (3000,)}, {"latency": True}])
+def test_the_connection_manager_joins_queue_pairs_over_iwarp(given: dict[str, Any]) -> None:
+    plan = make_plan(PerfVerb.SEND, {"iterations": 40, "rdma_cm": True, **given})
+    with (
+        own_server(HERE, PORT, "iwarp") as port,
+        meet(HERE, port, MAGIC, remedy="", source=HERE, wire="iwarp") as (connection, another),
+    ):
+        client = PerfClient(connection, plan, another)
+        row = client.measure(plan.sizes[0], lambda _: None)
+        assert (row.sent, row.received) == (40, 40)
+        client.close()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["UdpPort", "address_towards", "enlarge", "interface_of", "largest_path_mtu", "parse_address"]
 
 _SOL_UDP: Final = 17
+_UDP_NO_CHECK6_RX: Final = 102
 _UDP_SEGMENT: Final = 103
 _UDP_GRO: Final = 104
 _IP_MTU_DISCOVER: Final = 10  # Linux include/uapi/linux/in.h
@@ -109,6 +110,7 @@ class UdpPort:
         enlarge(receiver, is_receive=True)
         if self.is_ipv6:
             receiver.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVTCLASS, 1)
+            receiver.setsockopt(_SOL_UDP, _UDP_NO_CHECK6_RX, 1)  # rxe and NICs send checksum 0; the ICRC checks more
         else:
             receiver.setsockopt(socket.IPPROTO_IP, _IP_RECVTOS, 1)
         if self._offload:

@@ -16,10 +16,10 @@ import pytest
 from weftwork import rdma
 from weftwork.base.errors import UsageError
 from weftwork.rdma.cm_records import CmEventType
-from weftwork.rdma.iwarp.conversation import STARTUP_PS
+from weftwork.rdma.drivers.iwarp import IwarpMover, IwarpPort
 from weftwork.rdma.iwarp.connection_manager import IwarpManager
+from weftwork.rdma.iwarp.conversation import STARTUP_PS
 from weftwork.rdma.iwarp.nic import IwarpNic
-from weftwork.rdma.iwarp.sockets import IwarpMover, IwarpPort
 from weftwork.rdma.queue_pair import NicLimits
 from weftwork.wire.mpa import MpaFrame
 from weftwork.wire.rdma_ip_cm import PortSpace

@@ -19,7 +19,7 @@ FEWEST = 80  # chosen: what the step was asked to have at least
 # Floors, by the name of their package, and the two native engines, which belong to the floor `engine`.
 LISTS = (
     "base", "spec", "wire", "policies", "hardware", "store", "data", "topology", "workload", "transports", "engine",
-    "packet_core", "flow_core", "rdma", "study", "report", "testing", "templates", "cli",
+    "packet_core", "flow_core", "rdma", "study", "report", "testing", "templates", "compat", "cli",
 )  # fmt: skip
 _HINT = "the code has changed, so change `old` and `new` with it, or take another mistake of its kind"
 

@@ -309,14 +309,18 @@ def test_a_question_finds_the_process_that_listens_and_its_answer_the_one_that_a
 def test_the_last_message_of_a_process_reaches_a_process_of_the_same_address() -> None:
     first, second = open_two(HERE)
     try:
-        asker, server = (ConnectionManager(device.nic, path_mtu=device.port.path_mtu) for device in (first, second))
+        server, asker = (ConnectionManager(device.nic, path_mtu=device.port.path_mtu) for device in (first, second))
         server.listen(PORT, space=PortSpace.UDP)
-        second.port.listen(PORT, PortSpace.UDP)
+        first.port.listen(PORT, PortSpace.UDP)
+        with second.lock:
+            asker.services.ask(first.port.address, PORT)
+            second.kick()
+        question = answer_of(first, server)
         with first.lock:
-            asker.services.ask(second.port.address, PORT)
+            question.id.accept(77)
             first.kick()
-        first.close()  # by UDP the question would have come to this one's socket, and ended with it
-        assert answer_of(second, server).event_type is E.CONNECT_REQUEST
+        first.close()  # by UDP the answer would have come to this one's socket, and ended with it
+        assert answer_of(second, asker).event_type is E.ESTABLISHED
     finally:
         first.close()
         second.close()

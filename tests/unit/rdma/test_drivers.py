@@ -28,6 +28,7 @@ from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.turns import FairLock
 from weftwork.rdma.verbs import WcStatus, WrOpcode
 from weftwork.rdma.work import Work
+from weftwork.wire.cm import CmDisconnectRequest
 from weftwork.wire.ip import ECN_CE
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.udp import ROCE_V2_PORT
@@ -224,6 +225,59 @@ def test_a_service_belongs_to_one_process(ends: Callable[..., DeviceEnd]) -> Non
     first.port.listen(4444)
     with pytest.raises(UsageError, match="4444, on which another process listens"):
         second.port.listen(4444)
+
+
+def test_a_datagram_that_is_handed_on_comes_behind_those_that_were_sent_before(
+    ends: Callable[..., DeviceEnd], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = ends(HERE.format(4)).port, ends(HERE.format(4)).port
+    assert isinstance(first, SharedUdpPort)
+    assert isinstance(second, SharedUdpPort)
+    close = BTH.pack(Opcode.UD_SEND_ONLY, 0, 0xFFFF, 1, 0) + bytes(24) + CmDisconnectRequest.ATTRIBUTE.to_bytes(2)
+    close += bytes(10) + bytes([second.slot]) + bytes(20)
+    ack = BTH.pack(Opcode.ACKNOWLEDGE, 0, 0xFFFF, second.slot << 16 | 5, 0)
+    look = second._receive_handed_on
+
+    def look_late() -> Datagram | None:
+        """Both datagrams arrive after the socket was found empty."""
+        for payload in (ack, close):
+            first.send(Datagram(first.address, first.address, 50_000, (payload,)))
+        return look()
+
+    monkeypatch.setattr(second, "_receive_handed_on", look_late)
+    found = [second.receive()]
+    monkeypatch.setattr(second, "_receive_handed_on", look)
+    found += [second.receive(), second.receive()]
+    assert [bytes(one.payload()) for one in found if one is not None] == [ack, close]
+
+
+def test_a_listener_may_listen_again_in_its_process(ends: Callable[..., DeviceEnd]) -> None:
+    port = ends(HERE.format(4)).port
+    for _ in range(2):
+        port.listen(4444)
+
+
+def test_a_forked_process_leaves_devices_to_its_parent(ends: Callable[..., DeviceEnd]) -> None:
+    end = ends(HERE.format(4))
+    ready, release = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:  # a process with copies of all sockets, which reads none of them
+        os.write(ready[1], b"closed" if end.device.is_closed else b"open")
+        os.read(release[0], 1)
+        os._exit(0)
+    try:
+        assert os.read(ready[0], 6) == b"closed"
+        end.device.close()
+        # with a socket of the child the system would still count three, and give slot 1 to the second
+        a, b = ends(HERE.format(4)), ends(HERE.format(4))
+        assert (a.port.slot, b.port.slot) == (0, 1)
+        move(*join(a, b))
+        assert a.port.counters["handed_on"] == b.port.counters["handed_on"] == 0
+    finally:
+        os.write(release[1], b"x")
+        os.waitpid(child, 0)
+        for descriptor in (*ready, *release):
+            os.close(descriptor)
 
 
 def raw_packet(source: str, to: str, source_port: int, payload: bytes, identification: int) -> bytes:

@@ -14,6 +14,7 @@ from weftwork.rdma.peer.reading import find_script, parse_script, read_script
 from weftwork.rdma.queue_pair import RdmaQueuePair
 from weftwork.rdma.requester import RcRequester
 from weftwork.rdma.responder import RcResponder
+from weftwork.wire.rdma_ip_cm import PortSpace
 
 
 def missed(name: str) -> list[str]:
@@ -138,7 +139,7 @@ def test_a_peer_to_which_nobody_connects_says_so_alone_of_all_preconditions() ->
 def test_an_end_whose_peer_refuses_says_why() -> None:
     script = parse_script(SCRIPT, "tried")
     test = SelfTest(script)
-    test.peer._manager._listeners[7471].close()
+    test.peer._manager._listeners[PortSpace.TCP, 7471].close()
     test.run()
     first = judge(script, None, test.end.report())[0]
     assert (first.result, first.found) == (Result.MISSED, "the peer refused (INVALID_SERVICE_ID)")

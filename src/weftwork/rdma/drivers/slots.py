@@ -14,12 +14,19 @@ import socket
 from typing import Final, NamedTuple
 
 from weftwork.base.errors import UsageError
-from weftwork.wire.cm import CmRequest, CmServiceReply, CmServiceRequest
+from weftwork.wire.cm import (
+    CmDisconnectReply,
+    CmDisconnectRequest,
+    CmReject,
+    CmRequest,
+    CmServiceReply,
+    CmServiceRequest,
+)
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
 from weftwork.wire.rdma_ip_cm import PortSpace, port_of_service, service_of_port
 
-__all__ = ["SLOTS", "Addressee", "ProcessSlot", "addressee"]
+__all__ = ["SLOTS", "Addressee", "ProcessSlot", "addressee", "may_be_last"]
 
 SLOTS: Final = 256  # the top eight bits of a queue pair number
 # Behind BTH and DETH (8 bytes) of a management datagram: attribute, then the fields that all messages of the CM have.
@@ -30,6 +37,9 @@ _REMOTE_ID: Final = _MAD_AT + 28  # top byte
 _SERVICE: Final = slice(_MAD_AT + 32, _MAD_AT + 40)  # of a REQ and of a SIDR_REQ
 _SHORTEST: Final = _MAD_AT + 40
 _REQUESTS: Final = frozenset(kind.ATTRIBUTE.to_bytes(2, "big") for kind in (CmRequest, CmServiceRequest))
+_LAST: Final = frozenset(
+    kind.ATTRIBUTE.to_bytes(2, "big") for kind in (CmReject, CmDisconnectRequest, CmDisconnectReply, CmServiceReply)
+)
 _SERVICE_REPLY: Final = CmServiceReply.ATTRIBUTE.to_bytes(2, "big")
 
 
@@ -56,6 +66,11 @@ def addressee(payload: bytes | memoryview) -> Addressee:
     if attribute in _REQUESTS:
         return Addressee(None, int.from_bytes(payload[_SERVICE], "big"))
     return Addressee(payload[_REQUEST_ID if attribute == _SERVICE_REPLY else _REMOTE_ID])
+
+
+def may_be_last(payload: bytes | memoryview) -> bool:
+    """Whether a management datagram closes a conversation, so that its sender may end."""
+    return bytes(payload[_ATTRIBUTE]) in _LAST
 
 
 def _listener(service: int) -> str:

@@ -20,7 +20,7 @@ from typing import Final
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.drivers.group_sockets import open_group
 from weftwork.rdma.drivers.raw import attach_filter
-from weftwork.rdma.drivers.slots import ProcessSlot
+from weftwork.rdma.drivers.slots import ProcessSlot, may_be_last
 from weftwork.rdma.drivers.udp import UdpPort, parse_address
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
@@ -32,6 +32,7 @@ _SO_ATTACH_REUSEPORT_CBPF: Final = 51  # Linux include/uapi/asm-generic/socket.h
 _STEER: Final = ((0x30, 0, 0, 5), (0x16, 0, 0, 0))  # ldb [5]: top byte of the queue pair in BTH; ret A
 _TO_GENERAL_SERVICES: Final = GENERAL_SERVICES_QP.to_bytes(3, "big")
 _ENVELOPE: Final = Struct("=16sBHBBH")  # source and its size, source port, ECN, DSCP, bytes of a segment
+_MOST_AHEAD: Final = 64  # chosen: datagrams that a handed-on one waits for at most
 _CREDENTIALS: Final = Struct("=iII")  # struct ucred: pid, uid, gid
 
 
@@ -52,6 +53,8 @@ class SharedUdpPort(UdpPort):
         self._events: Final = select.epoll()
         self._groups: Final[dict[bytes, socket.socket]] = {}
         self._packet: Final = bytearray(1 << 16)
+        self._held: Datagram | None = None  # in `_packet`, until its turn
+        self._ahead = 0
         self._out: Final = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
             super().__init__(address, offload=offload, shares_port=True)
@@ -95,22 +98,44 @@ class SharedUdpPort(UdpPort):
     def send(self, datagram: Datagram) -> None:
         """Send a packet or a train.
 
-        A management datagram to another process of this address goes to it at once. By UDP it would come to the socket
-        of slot 0, whose process may end before it hands the datagram on, as the sender of a last message does.
+        The last message of a conversation goes to another process of this address at once. By UDP it would come to the
+        socket of slot 0, and would end with its process: this one may end now.
         """
         if datagram.destination == self.address and datagram.parts[0][5:8] == _TO_GENERAL_SERVICES:
             datagram = datagram._replace(parts=(datagram.payload(),))
-            name = self._process.owner(datagram.parts[0])
+            name = self._process.owner(datagram.parts[0]) if may_be_last(datagram.parts[0]) else None
             if name is not None and self._hand_on(datagram, name):
                 return
         super().send(datagram)
 
     def receive(self) -> Datagram | None:
-        """Take a datagram for this process; others are handed on."""
+        """Take a datagram for this process; others are handed on.
+
+        A datagram that was handed on waits for those that came to the socket before it, such as an ACK before the
+        message that closes the connection.
+        """
+        if self._held is None:
+            found = self._receive_own()
+            if found is not None:
+                return found
+            self._held = self._receive_handed_on()
+            if self._held is None:
+                return self._receive_multicast()
+            self._ahead = 0
+        if self._ahead < _MOST_AHEAD:
+            self._ahead += 1
+            found = self._receive_own()
+            if found is not None:
+                return found
+        held, self._held = self._held, None
+        return held
+
+    def _receive_own(self) -> Datagram | None:
+        """Take a datagram of the socket; others are handed on."""
         while True:
             datagram = super().receive()
             if datagram is None:
-                return self._receive_handed_on() or self._receive_multicast()
+                return None
             payload = datagram.parts[0]
             if len(payload) < BTH_BYTES or (payload[5] == self.slot and payload[5:8] != _TO_GENERAL_SERVICES):
                 return datagram

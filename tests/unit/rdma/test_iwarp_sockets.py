@@ -138,6 +138,28 @@ def test_asyncio_and_ipv6(home: str) -> None:
     assert asyncio.run(asyncio.wait_for(both(), PATIENCE_S)) == 5
 
 
+def test_a_long_message_does_not_hold_the_caller(address: str) -> None:
+    """What is left of it goes by the thread of the device, and all of it arrives."""
+    there = np.zeros(1 << 25, np.uint8)
+    wanted = np.arange(1 << 25, dtype=np.uint32).astype(np.uint8)
+
+    def server(connection: rdma.RdmaConnection) -> None:
+        connection.accept(connection.reg_mr(there, ALL).remote.encode()).wait(PATIENCE_S)
+        connection.closed.wait(PATIENCE_S)
+
+    def client(connection: rdma.RdmaConnection) -> None:
+        done = threading.Event()
+        work = connection.write(connection.reg_mr(wanted.copy()), rdma.RemoteRange.decode(connection.private_data))
+        work.when_done(done.set)  # nobody waits in the device meanwhile
+        assert done.wait(PATIENCE_S)
+        connection.read(connection.reg_mr(bytearray(1)), rdma.RemoteRange.decode(connection.private_data)).wait(
+            PATIENCE_S
+        )
+
+    with_server(address, server, client)
+    assert np.array_equal(there, wanted)
+
+
 def test_a_refused_key_ends_the_connection_and_says_why(address: str) -> None:
     """A WRITE is done when TCP has its bytes; the refusal ends the stream and the work behind it."""
 
@@ -322,6 +344,7 @@ def test_a_peer_that_does_not_read_is_waited_for_without_spinning(server: Server
     nic.wake(qp)
     server.until(lambda: not server.mover.progress())
     assert len(cq) == 0
+    assert server.mover.wait_s() is None  # the system says when the peer has read
     assert qp._outgoing_bytes < 1 << 20  # type: ignore[attr-defined]
     attacker.close()
     server.until(lambda: len(cq) == 1)

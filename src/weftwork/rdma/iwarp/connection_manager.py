@@ -172,6 +172,11 @@ class IwarpManager:
         self.moved(made)
         return made
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether `take_ready` has something."""
+        return bool(self._ready) or self.nic.is_ready
+
     def take_ready(self) -> list[IwarpCmId]:
         """Conversations that may have bytes to send or be over, each once."""
         for end in self.nic.take_ready():

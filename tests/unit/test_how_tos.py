@@ -135,6 +135,14 @@ def test_a_peer_that_misbehaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [step.argument for step in done if step.kind == "weftwork-file"] == ["twice.yaml", "wrong.yaml"]
 
 
+def test_a_pyverbs_program_without_an_rdma_nic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = follow("pyverbs.md", tmp_path, monkeypatch)
+    program = tmp_path / "program.py"
+    program.write_text(done[0].content.split("install()\n", 1)[1])  # without the two lines that hardware does not need
+    words = [sys.executable, "-m", "weftwork.compat.pyverbs", str(program)]
+    assert "received 5 bytes" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
 def test_tools_for_rdma(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = follow("rdma-tools.md", tmp_path, monkeypatch)
     assert [step.argument.split()[1] for step in done if step.kind == "weftwork"] == [

@@ -450,7 +450,7 @@ class RdmaQueuePair:
         self.requester.on_timer(now_ps)
 
     def _inflight_bytes(self) -> int:
-        packets = self.requester.sent_end - self.requester.una if isinstance(self.requester, RcRequester) else 0
+        packets = self.requester.inflight_packets if isinstance(self.requester, RcRequester) else 0
         return packets * self.attr.path_mtu
 
     def _is_drained(self) -> bool:

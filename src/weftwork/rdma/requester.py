@@ -94,6 +94,18 @@ class RcRequester:
         """Whether state and peer permit packets."""
         return self._qp.state in {QpState.RTS, QpState.SQD} and self.paused_until_ps is None
 
+    @property
+    def inflight_packets(self) -> int:
+        """Packets on their way; those to be sent again are not."""
+        return max(0, self._next_psn() - self.una)
+
+    def _next_psn(self) -> int:
+        """PSN of the packet that goes next, for the first time or again."""
+        if self._cursor >= len(self.entries):
+            return self.sent_end
+        entry = self.entries[self._cursor]
+        return self._assigned_end if entry.first_psn < 0 else entry.first_psn + self._packet
+
     def can_send(self) -> bool:
         """Whether a packet waits to go now."""
         if not self.is_sending() or self._cursor >= len(self.entries):
@@ -101,8 +113,7 @@ class RcRequester:
         entry = self.entries[self._cursor]
         if entry.error is not None:
             return self._cursor == 0
-        next_psn = self._assigned_end if entry.first_psn < 0 else entry.first_psn + self._packet
-        if next_psn - self.una >= self._max_inflight:
+        if self._next_psn() - self.una >= self._max_inflight:
             return False
         if entry.first_psn < 0 and self._qp.state is QpState.SQD:
             return False

@@ -72,6 +72,11 @@ class SelectiveRequester(RcRequester):
 
     # Sending
 
+    @property
+    def inflight_packets(self) -> int:
+        """Packets on their way; those that are lost are not."""
+        return sum(end - start for start, end in self.lost.gaps(self.una, self.sent_end))
+
     def can_send(self) -> bool:
         """Whether a packet waits to go now."""
         if self.lost and self.is_sending():

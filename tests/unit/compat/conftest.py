@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.pyverbs_ends import DEVICE, own_address
 
+from weftwork.compat.pyverbs.base import close_orphans
 from weftwork.compat.pyverbs.software_nics import set_devices
 
 if TYPE_CHECKING:
@@ -17,4 +18,5 @@ if TYPE_CHECKING:
 def _own_device() -> Iterator[None]:
     set_devices({DEVICE: own_address()})
     yield
+    close_orphans()
     set_devices(None)

@@ -59,7 +59,8 @@ with open(f"{folder}/{me}.new", "w") as file:
 os.rename(f"{folder}/{me}.new", f"{folder}/{me}")
 while not os.path.exists(f"{folder}/{peer}"):
     time.sleep(0.001)
-number, gid, address, rkey = json.load(open(f"{folder}/{peer}"))
+with open(f"{folder}/{peer}") as file:
+    number, gid, address, rkey = json.load(file)
 attr = QPAttr()
 attr.dest_qp_num, attr.ah_attr = number, AHAttr(is_global=1, gr=GlobalRoute(dgid=GID(gid)))
 attr.max_rd_atomic = attr.max_dest_rd_atomic = 1

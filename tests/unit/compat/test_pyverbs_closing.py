@@ -13,7 +13,7 @@ from weftwork.compat.pyverbs.cq import CQ
 from weftwork.compat.pyverbs.device import Context
 from weftwork.compat.pyverbs.mr import MR, MW
 from weftwork.compat.pyverbs.pd import PD
-from weftwork.compat.pyverbs.software_nics import open_nic
+from weftwork.compat.pyverbs.software_nics import open_nic, set_devices
 from weftwork.compat.pyverbs.srq import SRQ, SrqInitAttr
 
 
@@ -43,6 +43,7 @@ def test_a_completion_queue_closes_its_queue_pairs() -> None:
 
 
 def test_contexts_of_a_program_share_the_device_and_the_last_one_closes_it() -> None:
+    set_devices({DEVICE: "127.63.0.1"})
     first, second = Context(name=DEVICE), Context(name=DEVICE)
     device = first.nic.device
     assert second.nic.device is device

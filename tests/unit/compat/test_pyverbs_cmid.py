@@ -269,6 +269,8 @@ def test_members_of_a_group_hear_its_datagrams(made: list[CMID]) -> None:
     assert regions[0].read(3, 40) == b"all"
     pair = ends[0].id._own_qp("").pair
     assert pair.host.groups.of(pair) != ()
+    only_sends = ends[1].id._own_qp("").pair
+    assert only_sends.host.groups.of(only_sends) == ()
     ends[0].id.leave_multicast(AddrInfo(src=GROUP))
     assert pair.host.groups.of(pair) == ()
     with pytest.raises(PyverbsUserError, match="must have AddrInfo or JoinMCAttrEx"):

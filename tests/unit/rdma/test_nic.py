@@ -478,6 +478,17 @@ def test_drained_requests_are_told_and_new_ones_wait() -> None:
     assert [wc.wr_id for wc in pair.poll(0)] == [2]
 
 
+@pytest.mark.parametrize("selective_repeat", [False, True])
+def test_a_lost_packet_leaves_the_window_that_it_filled(selective_repeat: bool) -> None:  # noqa: FBT001 - a case
+    pair = Pair(
+        nic={"congestion_control": load("congestion_control", "fixed-window")}, selective_repeat=selective_repeat
+    )
+    pair.drop = {0}  # the window holds one packet, so nothing else can go until this one is sent again
+    pair.post(0, W.RDMA_WRITE, sg_list=(pair.sge(0, 0, 2000),), **pair.remote(0, 0))
+    assert pair.run()
+    assert statuses(pair, 0) == [OK]
+
+
 def test_marks_slow_the_sender_by_the_steps_of_the_simulator() -> None:
     times = []
     for marks in (False, True):

@@ -32,7 +32,7 @@ __all__ = ["DMMR", "HUGE_PAGE_SIZE", "MR", "MW", "DmaBufMR", "MWBind", "MWBindIn
 HUGE_PAGE_SIZE: Final = 0x200000
 # Linux include/rdma/ib_verbs.h, IB_ACCESS_OPTIONAL: a device ignores those of these bits that it does not know.
 _OPTIONAL: Final = 0x3FF00000
-_KNOWN: Final = int(AccessFlags(~0))
+_KNOWN: Final = sum(AccessFlags)
 _ALLOCATES: Final = int(ibv_access_flags.IBV_ACCESS_HUGETLB)
 _REMOTE: Final = AccessFlags.REMOTE_WRITE | AccessFlags.REMOTE_READ | AccessFlags.REMOTE_ATOMIC
 

@@ -43,7 +43,8 @@ class _Place:
 
 _chosen: dict[str, _Place] | None = None
 _lock: Final = RLock()
-_open: Final[dict[tuple[int, int, str], SoftwareNic]] = {}
+_Key = tuple[int, int, str, _Place]
+_open: Final[dict[_Key, SoftwareNic]] = {}
 
 
 def set_devices(devices: Mapping[str, str] | None) -> None:
@@ -120,7 +121,7 @@ class SoftwareNic:
         )
         self.owners: Final[WeakValueDictionary[int, Context]] = WeakValueDictionary()
         self._users = 0
-        self._key: Final = _key(name)
+        self._key: Final = _key(name, place)
         self._moves = False
 
     @property
@@ -210,7 +211,7 @@ def open_nic(name: str) -> SoftwareNic:
     UsageError : its address or port is not to be had
     """
     place = _places()[name]
-    key = _key(name)
+    key = _key(name, place)
     with _lock:
         nic = _open.get(key)
         if nic is None or nic.device.is_closed:
@@ -229,9 +230,9 @@ def _close_all() -> None:
             nic.device.close()
 
 
-def _key(name: str) -> tuple[int, int, str]:
-    """Key of an open device: process, program and name.
+def _key(name: str, place: _Place) -> _Key:
+    """Key of an open device: process, program, name and place.
 
     A simulation runs several programs in one process, each with a main module of its own.
     """
-    return os.getpid(), id(sys.modules["__main__"]), name
+    return os.getpid(), id(sys.modules["__main__"]), name, place

@@ -8,8 +8,8 @@ from typing import Any
 from helpers.rdma_pair import ALL
 
 from weftwork.rdma.cm_records import CmEvent, CmEventType, ConnParam
-from weftwork.rdma.iwarp.conversation import IwarpCmId
 from weftwork.rdma.iwarp.connection_manager import IwarpManager
+from weftwork.rdma.iwarp.conversation import IwarpCmId
 from weftwork.rdma.iwarp.nic import IwarpNic
 from weftwork.rdma.iwarp.queue_pair import IwarpQueuePair
 from weftwork.rdma.iwarp.setup import MpaOptions

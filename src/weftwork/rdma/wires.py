@@ -32,7 +32,7 @@ __all__ = ["WIRES", "OpenWire", "WireOptions", "carried_by", "open_wire", "sourc
 WIRES: Final = {
     "rocev2": "weftwork.rdma.drivers.rocev2",
     "rocev1": "weftwork.rdma.drivers.rocev1",
-    "iwarp": "weftwork.rdma.iwarp.sockets",
+    "iwarp": "weftwork.rdma.drivers.iwarp",
 }
 
 

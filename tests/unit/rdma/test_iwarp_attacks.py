@@ -55,6 +55,7 @@ def test_a_wrong_request_closes_the_stream(data: bytes, words: str, piece_bytes:
     assert victim.taken() == b""
     assert words in victim.id.why
     assert not victim.end.manager._conversations
+    assert victim.end.manager.counters == {"startup_refused": 1}
     assert victim.end.kinds() == []  # a request of which the user has not heard is withdrawn
 
 

@@ -16,10 +16,10 @@ import pytest
 from weftwork import rdma
 from weftwork.base.errors import UsageError
 from weftwork.rdma.cm_records import CmEventType
-from weftwork.rdma.iwarp.conversation import STARTUP_PS
+from weftwork.rdma.drivers.iwarp import IwarpMover, IwarpPort
 from weftwork.rdma.iwarp.connection_manager import IwarpManager
+from weftwork.rdma.iwarp.conversation import STARTUP_PS
 from weftwork.rdma.iwarp.nic import IwarpNic
-from weftwork.rdma.iwarp.sockets import IwarpMover, IwarpPort
 from weftwork.rdma.queue_pair import NicLimits
 from weftwork.wire.mpa import MpaFrame
 from weftwork.wire.rdma_ip_cm import PortSpace
@@ -136,6 +136,28 @@ def test_asyncio_and_ipv6(home: str) -> None:
         return await task
 
     assert asyncio.run(asyncio.wait_for(both(), PATIENCE_S)) == 5
+
+
+def test_a_long_message_does_not_hold_the_caller(address: str) -> None:
+    """What is left of it goes by the thread of the device, and all of it arrives."""
+    there = np.zeros(1 << 25, np.uint8)
+    wanted = np.arange(1 << 25, dtype=np.uint32).astype(np.uint8)
+
+    def server(connection: rdma.RdmaConnection) -> None:
+        connection.accept(connection.reg_mr(there, ALL).remote.encode()).wait(PATIENCE_S)
+        connection.closed.wait(PATIENCE_S)
+
+    def client(connection: rdma.RdmaConnection) -> None:
+        done = threading.Event()
+        work = connection.write(connection.reg_mr(wanted.copy()), rdma.RemoteRange.decode(connection.private_data))
+        work.when_done(done.set)  # nobody waits in the device meanwhile
+        assert done.wait(PATIENCE_S)
+        connection.read(connection.reg_mr(bytearray(1)), rdma.RemoteRange.decode(connection.private_data)).wait(
+            PATIENCE_S
+        )
+
+    with_server(address, server, client)
+    assert np.array_equal(there, wanted)
 
 
 def test_a_refused_key_ends_the_connection_and_says_why(address: str) -> None:
@@ -322,6 +344,7 @@ def test_a_peer_that_does_not_read_is_waited_for_without_spinning(server: Server
     nic.wake(qp)
     server.until(lambda: not server.mover.progress())
     assert len(cq) == 0
+    assert server.mover.wait_s() is None  # the system says when the peer has read
     assert qp._outgoing_bytes < 1 << 20  # type: ignore[attr-defined]
     attacker.close()
     server.until(lambda: len(cq) == 1)

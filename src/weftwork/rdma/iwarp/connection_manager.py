@@ -4,7 +4,7 @@ Its calls for users are those of the manager over datagrams. Its calls for the d
 bounded whatever arrives: a stream whose start-up is not over holds one frame, for a limited time, and the oldest such
 stream makes room for a new one.
 Source: RFC 5044, 7.1 and 10 (security); the names of librdmacm's rdma_cma.h.
-Leaves out: one conversation, see `conversation`; sockets, see `sockets`.
+Leaves out: one conversation, see `conversation`; sockets, see ``drivers.iwarp``.
 """
 
 from __future__ import annotations
@@ -171,6 +171,11 @@ class IwarpManager:
         self._conversations[made] = self._starting[made] = None
         self.moved(made)
         return made
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `take_ready` has something."""
+        return bool(self._ready) or self.nic.is_ready
 
     def take_ready(self) -> list[IwarpCmId]:
         """Conversations that may have bytes to send or be over, each once."""

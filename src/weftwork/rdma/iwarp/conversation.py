@@ -3,7 +3,7 @@
 It has the calls of a conversation over datagrams, so that a program need not know the wire. Its driver hands it the
 bytes of the stream and sends its own. Until both frames of the start-up are exchanged, it holds no more than one frame.
 Source: RFC 5044, 7.1; RFC 6581; names as librdmacm's rdma_cma.h; times as Linux drivers/infiniband/sw/siw/siw_cm.h.
-Leaves out: which conversations there are, see `connection_manager`; sockets, see `sockets`.
+Leaves out: which conversations there are, see `connection_manager`; sockets, see ``drivers.iwarp``.
 """
 
 from __future__ import annotations

@@ -67,6 +67,11 @@ class IwarpNic(RdmaNic):
         super().destroy_qp(qp)
         self.wake(qp)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a queue pair may have bytes to send."""
+        return bool(self._ready)
+
     def take_ready(self) -> list[NicEnd]:
         """Queue pairs that may have bytes to send, each once."""
         ready = list(self._ready)

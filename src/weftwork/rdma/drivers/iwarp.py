@@ -228,12 +228,13 @@ class IwarpMover:
         return self._send() or bool(events)
 
     def send(self) -> None:
-        """Send only, after something was posted."""
-        while self._send():
-            pass
+        """Send only, after something was posted; the rest of a long message goes with `progress`."""
+        self._send()
 
     def wait_s(self) -> float | None:
-        """Seconds until a timer is due, or None."""
+        """Seconds until a timer is due or a stream has its next turn, or None."""
+        if self._manager.is_ready:
+            return 0.0
         self._manager.start_clocks(self._now_ps())
         due_ps = self._manager.next_timer_ps()
         return None if due_ps is None else max(0.0, (due_ps - self._now_ps()) / (PS_PER_NS * _NS_PER_S))

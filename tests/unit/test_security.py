@@ -33,7 +33,6 @@ MAY = {
     "rdma/status.py": {"socket"},
     "rdma/status_query.py": {"socket"},
     "rdma/tcp_comparison": {"socket", "subprocess"},
-    "rdma/tcp_comparison": {"socket", "subprocess"},
     "compat/pyverbs": {"socket"},
     "testing/simulated_programs": {"socket"},
     "testing/rdma_wire.py": {"asyncio"},

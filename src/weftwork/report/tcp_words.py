@@ -201,7 +201,7 @@ def _costs(result: TcpComparison) -> str:
     first = result.registration[0]
     return (
         f"{text} Memory has to be registered first: {size_words(first.size_bytes)} cost"
-        f" {_time(first.register_ns + first.deregister_ns)}, as much as {amount(first.uses_to_pay, 'ratio')} copies."
+        f" {_time(first.register_ns + first.deregister_ns)}, {amount(first.uses_to_pay, 'ratio')} times as much as a copy."
     )
 
 

@@ -52,6 +52,30 @@ def talk(client: Callable[[RdmaConnection, np.ndarray], object], access: AccessF
     return values
 
 
+def test_an_idle_process_of_the_same_address_keeps_nobody_from_connecting() -> None:
+    """Requests come to the first socket of the address, whose process may never look at it."""
+
+    async def greet() -> None:
+        async with rdma.listen(HERE, PORT) as listener, await listener.get_request() as connection:
+            await connection.accept()
+            await connection.send(connection.reg_mr(bytearray(b"hello")))
+            await connection.closed
+
+    async def both() -> None:
+        server = asyncio.create_task(greet())
+        async with rdma.connect(HERE, PORT) as connection:
+            letter = bytearray(5)
+            await connection.recv(connection.reg_mr(letter))
+            assert letter == b"hello"
+        await server
+
+    idle = RdmaDevice(HERE)  # no thread and no loop moves its packets
+    try:
+        asyncio.run(asyncio.wait_for(both(), PATIENCE_S))
+    finally:
+        idle.close()
+
+
 def test_write_read_and_atomics_reach_the_memory_of_the_peer() -> None:
     async def client(connection: RdmaConnection, there: np.ndarray) -> None:
         remote = rdma.RemoteRange.decode(connection.private_data)

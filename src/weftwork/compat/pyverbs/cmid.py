@@ -188,7 +188,6 @@ class CMID(PyverbsCM):
             self._nic = open_nic(name)
         self.queue.watch(self._nic)
         agent_of(self._nic)
-        self._nic.move_packets()
 
     def _open_context(self) -> None:
         if self.ctx is None:

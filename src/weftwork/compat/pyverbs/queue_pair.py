@@ -129,7 +129,6 @@ class QP(NicObject):
         for parent in (creator, pd, self.scq, self.rcq, self.srq):
             if parent is not None:
                 parent.add_ref(self)
-        self.nic.move_packets()
         if qp_attr is not None:
             if service is QpType.UD:
                 self.to_rts(qp_attr)

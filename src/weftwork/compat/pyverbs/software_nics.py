@@ -122,7 +122,8 @@ class SoftwareNic:
         self.owners: Final[WeakValueDictionary[int, Context]] = WeakValueDictionary()
         self._users = 0
         self._key: Final = _key(name, place)
-        self._moves = False
+        # Packets move by themselves, as on a NIC: those of other processes of this address may come to this one.
+        self.device.__enter__()
 
     @property
     def is_here(self) -> bool:
@@ -138,12 +139,6 @@ class SoftwareNic:
     def gid(self) -> bytes:
         """Address as a GID; that of IPv4 is mapped into IPv6 (IBTA vol. 1, annex A17.4.5.2)."""
         return gid_of(self.address)
-
-    def move_packets(self) -> None:
-        """Let packets move by themselves from now on, as a NIC does."""
-        if not self._moves:
-            self._moves = True
-            self.device.__enter__()
 
     def look(self, until: Callable[[], bool]) -> None:
         """Move packets once, if a condition does not hold yet.

@@ -41,6 +41,7 @@ _LAST: Final = frozenset(
     kind.ATTRIBUTE.to_bytes(2, "big") for kind in (CmReject, CmDisconnectRequest, CmDisconnectReply, CmServiceReply)
 )
 _SERVICE_REPLY: Final = CmServiceReply.ATTRIBUTE.to_bytes(2, "big")
+_NAMES: Final = "\0weftwork-rdma/"  # of the network namespace, see unix(7)
 
 
 class Addressee(NamedTuple):
@@ -97,7 +98,7 @@ class ProcessSlot:
     """
 
     def __init__(self, prefix: str) -> None:
-        self._prefix: Final = f"\0weftwork-rdma/{prefix}/"
+        self._prefix: Final = f"{_NAMES}{prefix}/"
         self._listens: Final[set[int]] = set()
         self.doors: Final[list[socket.socket]] = []
         self.number: Final = self._take()
@@ -148,6 +149,24 @@ class ProcessSlot:
         if to.service is not None:
             return None if to.service in self._listens else f"{self._prefix}{_listener(to.service)}"
         return None if to.slot in {None, self.number} else f"{self._prefix}{to.slot}"
+
+    def owner_at(self, address: str, payload: bytes | memoryview) -> str | None:
+        """Socket name that the receiver of a packet has, if it is on this machine.
+
+        None for this process, or for a packet that names nobody.
+
+        Parameters
+        ----------
+        address : of the receiver
+        payload : as for `owner`
+        """
+        prefix = f"{_NAMES}{address}/"
+        if prefix == self._prefix:
+            return self.owner(payload)
+        to = addressee(payload)
+        if to.service is not None:
+            return f"{prefix}{_listener(to.service)}"
+        return None if to.slot is None else f"{prefix}{to.slot}"
 
     def is_there(self, name: str) -> bool:
         """Whether a process has a name that `owner` gives."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+from collections import deque
 from struct import Struct
 from typing import Final
 
@@ -23,6 +24,7 @@ from weftwork.rdma.drivers.raw import attach_filter
 from weftwork.rdma.drivers.slots import ProcessSlot, may_be_last
 from weftwork.rdma.drivers.udp import UdpPort, parse_address
 from weftwork.wire.ib import BTH_BYTES
+from weftwork.wire.icrc import ICRC_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
 from weftwork.wire.rdma_ip_cm import PortSpace
 
@@ -33,6 +35,8 @@ _STEER: Final = ((0x30, 0, 0, 5), (0x16, 0, 0, 0))  # ldb [5]: top byte of the q
 _TO_GENERAL_SERVICES: Final = GENERAL_SERVICES_QP.to_bytes(3, "big")
 _ENVELOPE: Final = Struct("=16sBHBBH")  # source and its size, source port, ECN, DSCP, bytes of a segment
 _MOST_AHEAD: Final = 64  # chosen: datagrams that a handed-on one waits for at most
+_MAD_AT: Final = BTH_BYTES + 8  # behind the DETH (IBTA vol. 1, 9.3.3)
+_MOST_REMEMBERED: Final = 64  # chosen: management messages that may await an answer
 _CREDENTIALS: Final = Struct("=iII")  # struct ucred: pid, uid, gid
 
 
@@ -55,6 +59,7 @@ class SharedUdpPort(UdpPort):
         self._packet: Final = bytearray(1 << 16)
         self._held: Datagram | None = None  # in `_packet`, until its turn
         self._ahead = 0
+        self._sent: Final[deque[int]] = deque(maxlen=_MOST_REMEMBERED)
         self._out: Final = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
             super().__init__(address, offload=offload, shares_port=True)
@@ -99,14 +104,29 @@ class SharedUdpPort(UdpPort):
         """Send a packet or a train.
 
         The last message of a conversation goes to another process of this address at once. By UDP it would come to the
-        socket of slot 0, and would end with its process: this one may end now.
+        socket of slot 0, and would end with its process: this one may end now. A message that is sent again goes at
+        once to its process on this machine, since the process of slot 0 may be one that never looks.
         """
-        if datagram.destination == self.address and datagram.parts[0][5:8] == _TO_GENERAL_SERVICES:
+        if datagram.parts[0][5:8] == _TO_GENERAL_SERVICES:
             datagram = datagram._replace(parts=(datagram.payload(),))
-            name = self._process.owner(datagram.parts[0]) if may_be_last(datagram.parts[0]) else None
+            name = self._direct_name(datagram.destination, datagram.parts[0])
             if name is not None and self._hand_on(datagram, name):
                 return
         super().send(datagram)
+
+    def _direct_name(self, destination: bytes, payload: bytes | memoryview) -> str | None:
+        if self._is_sent_again(payload):
+            return self._process.owner_at(self._destination(destination), payload)
+        is_here = destination == self.address
+        return self._process.owner(payload) if is_here and may_be_last(payload) else None
+
+    def _is_sent_again(self, payload: bytes | memoryview) -> bool:
+        """Whether a management message is one of the last that were sent."""
+        message = hash(bytes(payload[_MAD_AT:-ICRC_BYTES]))
+        if message in self._sent:
+            return True
+        self._sent.append(message)
+        return False
 
     def receive(self) -> Datagram | None:
         """Take a datagram for this process; others are handed on.

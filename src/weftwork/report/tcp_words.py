@@ -201,7 +201,8 @@ def _costs(result: TcpComparison) -> str:
     first = result.registration[0]
     return (
         f"{text} Memory has to be registered first: {size_words(first.size_bytes)} cost"
-        f" {_time(first.register_ns + first.deregister_ns)}, {amount(first.uses_to_pay, 'ratio')} times as much as a copy."
+        f" {_time(first.register_ns + first.deregister_ns)},"
+        f" {amount(first.uses_to_pay, 'ratio')} times as much as a copy."
     )
 
 

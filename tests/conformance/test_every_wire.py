@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,8 @@ from weftwork.testing.simulated_programs.run import HostedProgram, SimulatedProg
 
 pytestmark = pytest.mark.timeout(300)
 HERE: Final = "127.0.0.1"
-NEEDS: Final = {"rocev1": NEEDS_PACKET_SOCKETS}
+NEEDS: Final = {"rocev1": NEEDS_PACKET_SOCKETS, "rocev2-raw": NEEDS_PACKET_SOCKETS}
+HAS_AN_ADDRESS_FOR_ITSELF: Final = frozenset({"rocev2-raw"})  # so that two processes do not share one
 # Features that a wire does not have, by its name. RFC 7306 has immediate data behind a WRITE alone.
 LACKS: Final[dict[str, frozenset[str]]] = {"iwarp": frozenset({"send with immediate"})}
 
@@ -39,7 +41,14 @@ def by_sockets(wire: str, exchange: Exchange) -> None:
         listening.set()
         return listener
 
-    in_threads(exchange, open_listener, partial(rdma.connect, HERE, PORT, wire=wire), listening)
+    sources = (f"127.0.0.{number}" for number in itertools.count(2))
+
+    def open_connector(private_data: bytes = b"") -> rdma.RdmaConnector:
+        is_alone = wire in HAS_AN_ADDRESS_FOR_ITSELF and exchange.serve is not None
+        source = next(sources) if is_alone else None
+        return rdma.connect(HERE, PORT, private_data, source=source, wire=wire)
+
+    in_threads(exchange, open_listener, open_connector, listening)
 
 
 class OpensPorts(Protocol):

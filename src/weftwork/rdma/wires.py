@@ -31,6 +31,7 @@ __all__ = ["WIRES", "OpenWire", "WireOptions", "carried_by", "open_wire", "sourc
 # Who opens a wire, by its name: a module with the function `open_wire(address, options)`. Imported when first used.
 WIRES: Final = {
     "rocev2": "weftwork.rdma.drivers.rocev2",
+    "rocev2-raw": "weftwork.rdma.drivers.rocev2_raw",
     "rocev1": "weftwork.rdma.drivers.rocev1",
     "iwarp": "weftwork.rdma.drivers.iwarp",
 }

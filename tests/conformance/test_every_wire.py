@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,9 @@ from weftwork.testing.rdma_wire import EXCHANGES, PATIENCE_S, PORT, Exchange
 from weftwork.testing.simulated_programs.run import HostedProgram, SimulatedPrograms
 
 pytestmark = pytest.mark.timeout(300)
-HERE: Final = "127.0.0.1"
+# Addresses of this process alone, since tests run side by side.
+_HOSTS: Final = "127.{}.{}.{{}}".format(*divmod(os.getpid() % 60_000, 250))
+HERE: Final = _HOSTS.format(101)
 NEEDS: Final = {"rocev1": NEEDS_PACKET_SOCKETS, "rocev2-raw": NEEDS_PACKET_SOCKETS}
 HAS_AN_ADDRESS_FOR_ITSELF: Final = frozenset({"rocev2-raw"})  # so that two processes do not share one
 # Features that a wire does not have, by its name. RFC 7306 has immediate data behind a WRITE alone.
@@ -41,11 +44,11 @@ def by_sockets(wire: str, exchange: Exchange) -> None:
         listening.set()
         return listener
 
-    sources = (f"127.0.0.{number}" for number in itertools.count(2))
+    sources = (_HOSTS.format(number) for number in itertools.count(102))
 
     def open_connector(private_data: bytes = b"") -> rdma.RdmaConnector:
         is_alone = wire in HAS_AN_ADDRESS_FOR_ITSELF and exchange.serve is not None
-        source = next(sources) if is_alone else None
+        source = next(sources) if is_alone else HERE
         return rdma.connect(HERE, PORT, private_data, source=source, wire=wire)
 
     in_threads(exchange, open_listener, open_connector, listening)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -168,6 +169,7 @@ def test_a_server_needs_no_options_and_insists_on_those_that_it_has(capsys: pyte
         ),
         (["show", "--address", "here", "--wait", "0"], 2, "2 mistakes, nothing was run"),
     ],
+    ids=itertools.count(),  # an address of this process is in the words
 )
 def test_mistakes_say_what_to_do(capsys: pytest.CaptureFixture[str], words: list[str], code: int, text: str) -> None:
     found = command_of(capsys, "rdma")(*words)

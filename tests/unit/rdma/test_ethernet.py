@@ -68,7 +68,11 @@ def sender() -> Iterator[socket.socket]:
 
 
 @NEEDS_PACKET_SOCKETS
-@pytest.mark.parametrize(("first", "second"), [(HERE.format(2), HERE.format(3)), (HERE.format(4),) * 2, ("::1",) * 2])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(HERE.format(2), HERE.format(3)), (HERE.format(4),) * 2, ("::1",) * 2],
+    ids=["two addresses", "one address", "IPv6"],
+)
 def test_every_operation_between_two_devices(ends: Callable[..., DeviceEnd], first: str, second: str) -> None:
     a, b = join(ends(first), ends(second))
     with b.device:

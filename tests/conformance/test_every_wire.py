@@ -109,9 +109,11 @@ def in_threads(
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     assert listening.wait(PATIENCE_S)
-    if not wrong:
-        exchange.call(open_connector)
-    thread.join(PATIENCE_S)
+    try:
+        if not wrong:
+            exchange.call(open_connector)
+    finally:
+        thread.join(PATIENCE_S)  # so that its port is free for the next exchange
     assert not thread.is_alive(), "the listener did not come to its end"
     if wrong:
         raise wrong[0]

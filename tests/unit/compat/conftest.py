@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 import pytest
 from helpers.pyverbs_ends import DEVICE, own_address
 
+from weftwork.compat.pyverbs import software_nics
 from weftwork.compat.pyverbs.base import close_orphans
 from weftwork.compat.pyverbs.software_nics import set_devices
 
@@ -19,6 +19,6 @@ if TYPE_CHECKING:
 def _own_device() -> Iterator[None]:
     set_devices({DEVICE: own_address()})
     yield
-    gc.collect()  # of what a failed call has left in a circle
     close_orphans()
+    software_nics._close_all()  # what a test leaves open is not open in the next one
     set_devices(None)

@@ -177,7 +177,8 @@ class SoftwareNic:
             self._users -= 1
             if self._users:
                 return
-            _open.pop(self._key, None)
+            if _open.get(self._key) is self:  # and not its successor, where the device was closed before
+                del _open[self._key]
         self.device.close()
 
 

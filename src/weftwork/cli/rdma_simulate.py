@@ -252,7 +252,7 @@ def _print(programs: Sequence[HostedProgram], run: ProgramsRun, effects: FabricE
     failed = [program for program, code in zip(programs, run.exit_codes, strict=True) if code]
     for program in failed:
         out.print(f"{program.name} ended with an error: see its traceback above.")
-    out.print(_verdict(run, effects))
+    out.print(_verdict(run, effects), soft_wrap=True)
     out.print(_host_table(programs, run))
     if effects.troubled:
         out.print(_port_table(effects.troubled[:_MOST_PORTS]))
@@ -274,10 +274,10 @@ def _verdict(run: ProgramsRun, effects: FabricEffects) -> str:
 
 
 def _host_table(programs: Sequence[HostedProgram], run: ProgramsRun) -> Table:
-    table = Table(title="Programs", title_justify="left", show_edge=False, pad_edge=False)
+    table = Table(title="Programs, and packets of their hosts", title_justify="left", box=None, pad_edge=False)
     for name in ("host", "address", "program", "ended at"):
         table.add_column(name)
-    for name in ("packets sent", "average rate", "received", "marked", "CNPs", "again"):
+    for name in ("sent", "average", "received", "marked", "CNPs", "again"):
         table.add_column(name, justify="right")
     for report in run.hosts:
         here = [i for i, program in enumerate(programs) if program.host == report.host]
@@ -306,7 +306,7 @@ def _repeats(counters: Mapping[str, int]) -> int:
 
 
 def _port_table(ports: Sequence[PortEffect]) -> Table:
-    table = Table(title="Ports with a queue", title_justify="left", show_edge=False, pad_edge=False)
+    table = Table(title="Ports with a queue", title_justify="left", box=None, pad_edge=False)
     table.add_column("port")
     for name in ("rate", "busy", "longest queue", "wait", "marked", "dropped", "paused for"):
         table.add_column(name, justify="right")

@@ -332,6 +332,15 @@ def test_two_senders_share_the_port_of_their_receiver() -> None:
     assert received[0] > 2 * MIB > received[1]
 
 
+def test_one_sender_congests_nothing() -> None:
+    memory = np.zeros(MIB, np.uint8)
+    programs = made_of(lambda: offer(memory), lambda: write(1, MIB))
+    programs.run(io.StringIO())
+    effects = fabric_effects(programs.fabric, [str(port.id) for port in programs.fabric.simulation.ports])
+    assert effects.culprit is None
+    assert effects.ports
+
+
 def test_a_run_repeats_to_the_picosecond() -> None:
     def once() -> tuple[ProgramsRun, str]:
         memory = np.zeros(2 * MIB, np.uint8)

@@ -90,7 +90,7 @@ def test_the_thread_of_a_device_answers_for_both_ends_of_a_connection() -> None:
         connection = work.wait(PATIENCE_S)
         answers = own()
         assert [(answer.pid, answer.why_not) for answer in answers] == [(os.getpid(), "")] * 2
-        assert "pytest" in answers[0].program
+        assert "python" in answers[0].program
         server, client = (answer.status for answer in answers)
         assert server is not None
         assert client is not None

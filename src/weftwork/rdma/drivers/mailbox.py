@@ -6,11 +6,12 @@ Leaves out: what the packets are.
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections import deque
 from typing import Final, Generic, TypeVar
+
+from weftwork.rdma.bells import close_all, make_bell, ring, silence
 
 __all__ = ["MOST_WAITING", "Mailbox"]
 
@@ -28,8 +29,8 @@ class Mailbox(Generic[_Packet]):
     def __init__(self) -> None:
         self._waiting: Final[deque[_Packet]] = deque()
         self._guard: Final = threading.Lock()  # the descriptor and the packets change together
-        self._bell: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._give_back: Final = weakref.finalize(self, os.close, self._bell)
+        self._bell: Final = make_bell()
+        self._give_back: Final = weakref.finalize(self, close_all, self._bell)
 
     def fileno(self) -> int:
         """Descriptor that is readable while packets wait."""
@@ -41,7 +42,7 @@ class Mailbox(Generic[_Packet]):
             if len(self._waiting) >= MOST_WAITING or not self._give_back.alive:
                 return False
             if not self._waiting:
-                os.eventfd_write(self._bell, 1)
+                ring(self._bell)
             self._waiting.append(packet)
             return True
 
@@ -52,7 +53,7 @@ class Mailbox(Generic[_Packet]):
         with self._guard:
             packet = self._waiting.popleft()
             if not self._waiting:
-                os.eventfd_read(self._bell)
+                silence(self._bell)
             return packet
 
     def close(self) -> None:

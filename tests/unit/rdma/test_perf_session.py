@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from helpers.rdma_door import opened_door
 
 from weftwork.base.errors import PeerError, UsageError
 from weftwork.rdma.perf.figures import BandwidthFigures, LatencyFigures
@@ -22,6 +22,7 @@ from weftwork.rdma.verbs import QpState
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from weftwork.rdma.connection import RdmaConnection
     from weftwork.rdma.perf.session import PerfRow
 
 # An address of this process alone, since tests run side by side and processes share a port.
@@ -33,30 +34,15 @@ PATIENCE_S = 60.0
 @contextmanager
 def server(wanted: dict[str, Any], found: list[Any]) -> Iterator[None]:
     """A server in a thread; ``found`` gets it, or its error."""
-    listens = threading.Event()
 
-    def serve() -> None:
-        with Door(HERE, PORT, wire="rocev2") as door:
-            listens.set()
-            connection = door.next_request()
-            try:
-                end = PerfServer(connection, wanted, door.next_request)
-                found.append(end)
-                end.serve()
-                connection.closed.wait()
-            except PeerError as error:
-                found.append(error)
-            finally:
-                connection.close()
+    def serve(connection: RdmaConnection, door: Door) -> None:
+        end = PerfServer(connection, wanted, door.next_request)
+        found.append(end)
+        end.serve()
+        connection.closed.wait()
 
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        assert listens.wait(PATIENCE_S)
+    with opened_door(HERE, PORT, serve, found):
         yield
-    finally:
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
 
 
 def measure(verb: str, given: dict[str, Any], wanted: dict[str, Any] | None = None) -> list[PerfRow]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import struct
-import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.rdma_door import opened_door
 
 from weftwork.base.errors import PeerError
-from weftwork.rdma.perf.meeting import Door, meet
+from weftwork.rdma.perf.meeting import meet
 from weftwork.rdma.ping import FEWEST_BYTES, MOST_BYTES, PingClient, ping_data, ping_figures, serve_pings
 from weftwork.rdma.region import RemoteRange
 from weftwork.rdma.verbs import AccessFlags
@@ -29,27 +29,8 @@ PATIENCE_S = 60.0
 @contextmanager
 def server(serve: Callable[[RdmaConnection], Any], found: list[Any]) -> Iterator[None]:
     """One end in a thread; ``found`` gets its result or error."""
-    listens = threading.Event()
-
-    def run() -> None:
-        with Door(HERE, PORT, wire="rocev2") as door:
-            listens.set()
-            connection = door.next_request()
-            try:
-                found.append(serve(connection))
-            except PeerError as error:
-                found.append(error)
-            finally:
-                connection.close()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        assert listens.wait(PATIENCE_S)
+    with opened_door(HERE, PORT, lambda connection, _: found.append(serve(connection)), found):
         yield
-    finally:
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
 
 
 def rping_data(ping: int, size: int) -> bytes:

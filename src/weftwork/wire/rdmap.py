@@ -354,5 +354,7 @@ class Terminate(NamedTuple):
             header, rest = split(rest, TAGGED_BYTES if rest[0] >> 7 else UNTAGGED_BYTES, "RDMAP Terminate")
             ddp_header = bytes(header)
         if flags >> 13 & 1:
+            if len(rest) == 0:
+                raise MalformedPacket("RDMAP Terminate", "found 0 bytes, wanted the header of an RDMAP request")
             rdmap_header, rest = bytes(rest), rest[len(rest) :]
         return cls(first >> 4, first & 0xF, code, segment_bytes, ddp_header, rdmap_header, flags & 0x1FFF), rest

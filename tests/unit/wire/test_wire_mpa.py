@@ -93,6 +93,12 @@ def test_any_bytes_give_a_record_or_the_documented_error(kind: Any, data: bytes)
     assert record.encode() + bytes(rest) == data
 
 
+@pytest.mark.parametrize("flags", [b"\x20\x00", b"\x40\x00"])
+def test_a_terminate_that_announces_a_header_without_a_byte_of_it_is_refused(flags: bytes) -> None:
+    with pytest.raises(MalformedPacket, match="found 0 bytes, wanted the header"):
+        Terminate.decode(b"\x00\x00" + flags)
+
+
 @MANY
 @given(record=RECORDS, data=st.data())
 def test_a_record_that_is_cut_is_refused(record: Any, data: st.DataObject) -> None:

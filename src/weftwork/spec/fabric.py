@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from weftwork.base.caveat import Caveat
 from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.fabric_direct import DirectNetwork
 from weftwork.spec.fabric_extras import Extra
 from weftwork.spec.fabric_names import LinkNames, NodeNames
 
@@ -76,6 +77,7 @@ class Fabric:
     extras : equipment that takes ports of switches and is no host, such as a fabric manager
     tree : numbers of the generator that made it, such as ``PGFT(2; 32,32; 1,16; 1,2)``; empty where it is no such
         tree, ``8 x PGFT(...)`` where each of 8 rails is one
+    direct : dimensions and coordinates of a direct network; None: it is none
     """
 
     name: str
@@ -93,6 +95,7 @@ class Fabric:
     node_pod: NDArray[np.int32] | None = None
     extras: tuple[Extra, ...] = ()
     tree: str = ""
+    direct: DirectNetwork | None = None
 
     @cached_property
     def hosts(self) -> NDArray[np.int64]:

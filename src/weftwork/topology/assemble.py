@@ -23,6 +23,7 @@ from weftwork.base.grammar import plural
 from weftwork.base.random import Stream, draws
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
+from weftwork.spec.fabric_direct import DirectNetwork
 from weftwork.spec.fabric_extras import Extra
 from weftwork.spec.fabric_names import LinkNames, NodeNames
 from weftwork.spec.scenario.devices import device_mistakes
@@ -110,6 +111,7 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
     node_pod: ArrayLike | None = None,
     extras: Sequence[Extra] = (),
     tree: str = "",
+    direct: DirectNetwork | None = None,
     source: str | None = None,
 ) -> Fabric:
     """Build a fabric from its parts and check it.
@@ -123,7 +125,7 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
     switches, nics : the devices
     link_names : by default `default_link_names`
     caveats : what a user should know, such as unverified figures
-    servers, node_server, node_pod, extras, tree : see `Fabric`; by default every host is a plain server
+    servers, node_server, node_pod, extras, tree, direct : see `Fabric`; by default every host is a plain server
     source : what to call the input in an error; by default ``name``
 
     Raises
@@ -152,6 +154,7 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
         node_pod=None if node_pod is None else np.asarray(node_pod, np.int32),
         extras=tuple(extras),
         tree=tree,
+        direct=direct,
     )
     check(fabric, source=source)
     return fabric

@@ -126,7 +126,9 @@ def lose(fabric: Fabric, lost_links: NDArray[np.bool_]) -> Fabric:
     """
     kept = ~lost_links
     # in order, since names that are made when asked for cost twice as much one by one
-    return replace(fabric, links=fabric.links[kept], link_names=tuple(compress(fabric.link_names, kept.tolist())))
+    direct = None if fabric.direct is None else fabric.direct.without(kept)
+    names = tuple(compress(fabric.link_names, kept.tolist()))
+    return replace(fabric, links=fabric.links[kept], link_names=names, direct=direct)
 
 
 def measure_loss(fabric: Fabric, names: Sequence[str]) -> Loss:

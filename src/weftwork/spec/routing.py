@@ -6,12 +6,13 @@ Leaves out: which paths these are (`weftwork.topology.layers`), and how a switch
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
-__all__ = ["EVERY_CHANNEL", "MOST_PATHS", "SHORTEST", "USUAL_PATHS", "Pin", "Routing"]
+__all__ = ["EVERY_CHANNEL", "MOST_PATHS", "SHORTEST", "USUAL_PATHS", "Detour", "Pin", "Routing"]
 
 EVERY_CHANNEL: Final = -1
 USUAL_PATHS: Final = 8  # Singla et al., NSDI 2012, Jellyfish, section 5
+Detour = Literal["never", "always", "adaptive"]
 MOST_PATHS: Final = 64  # chosen: eight times what Singla et al. need, NSDI 2012, Jellyfish
 
 
@@ -54,12 +55,21 @@ class Routing:
     paths : shortest simple paths between two switches with hosts, among which the entropy chooses, 1 to `MOST_PATHS`;
         0: all shortest paths, among which switches choose
     up_down : in place of all shortest paths, those that never go down and then up again by the tiers of the switches
+    dimension_order : of the shortest paths, those that take the dimensions of a direct network one after the other:
+        a switch sends by the lowest dimension (`weftwork.spec.fabric_direct.DirectNetwork`) that a shortest path takes
+    detour : whether packets first go to an intermediate switch with hosts, drawn at random, and from there on as the
+        other keys say: ``never``; ``always``, Valiant's routing; ``adaptive``, where queues say that this is faster
+    detour_by_group : the intermediate is a group: a detour ends at the first switch of the group of the switch drawn;
+        it is drawn from groups other than those of source and destination, and within a group there is no detour
     pins : paths of some queue pairs; each takes its own whatever ``paths`` says
     plan_at_ps : instants, ascending, at which the next of each pin's later paths takes the place of the one before
     """
 
     paths: int = 0
     up_down: bool = False
+    dimension_order: bool = False
+    detour: Detour = "never"
+    detour_by_group: bool = False
     pins: tuple[Pin, ...] = ()
     plan_at_ps: tuple[int, ...] = ()
 

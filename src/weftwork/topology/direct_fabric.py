@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from weftwork.spec.device import Server
     from weftwork.spec.plug_in import Findings, Ground, Parts
 
-__all__ = ["SwitchLinks", "direct_fabric", "direct_size", "hosts_that_fit", "servers_of"]
+__all__ = ["SwitchLinks", "direct_fabric", "direct_size", "hosts_that_fit", "judge_places", "servers_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +76,23 @@ def hosts_that_fit(endpoints: int, key: str, ground: Ground, found: Findings) ->
         text += f" for NIC ports, and a server has {plural(ground.server.nic_ports, 'port')}"
         found.wrong(found.which("hosts", "gpus"), text)
     return full(places, key, found) if ground.hosts is None else ground.hosts
+
+
+def judge_places(endpoints: int, parts: Parts, found: Findings) -> None:
+    """Note hosts without a place, where only the ports of the catalogue's switch decide the number of places.
+
+    Parameters
+    ----------
+    endpoints : ports of switches that lead to hosts
+    parts : its hosts and their server
+    found : notes the mistake at ``hosts``
+    """
+    places = servers_of(endpoints, parts.server)
+    if places < (parts.hosts or 1):
+        hosts = plural(parts.hosts or 1, "host")
+        text = f"found {hosts}, wanted at most {places:,}: the network has {plural(endpoints, 'place')}"
+        text += f" for NIC ports, and a server has {plural(parts.server.nic_ports, 'port')}"
+        found.wrong("hosts", text)
 
 
 def direct_size(parts: Parts, *, switches: int, per_switch: int, links: int) -> FabricSize:

@@ -19,7 +19,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.fabric_direct import TO_HOST
 from weftwork.topology.build import fabric_of
-from weftwork.topology.groups import ARRANGEMENTS, Groups, far_port, global_links
+from weftwork.topology.group_links import ARRANGEMENTS, SwitchGroups, far_port, global_links
 
 RATE = {"link_rate_bps": 200_000_000_000}
 FRONTIER = {"groups": 74, "routers_per_group": 32, "hosts_per_router": 16, "links_per_group_pair": 4, "radix": 64}
@@ -155,7 +155,7 @@ def test_global_links_join_every_pair_of_groups_equally(
 ) -> None:
     groups = data.draw(st.integers(2, linkers * ports + 1))
     each = data.draw(st.integers(1, linkers * ports // (groups - 1)))
-    shape = Groups(groups=groups, linkers=linkers, global_ports=ports, links_per_pair=each)
+    shape = SwitchGroups(groups=groups, linkers=linkers, global_ports=ports, links_per_pair=each)
     group, port = (array.ravel() for array in np.mgrid[:groups, : groups - 1])
     other, there = far_port(arrangement, group, port, groups)
     assert [array.tolist() for array in far_port(arrangement, other, there, groups)] == [group.tolist(), port.tolist()]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from weftwork.base.errors import ConfigError
 from weftwork.spec.fabric import Fabric
 from weftwork.topology.build import fabric_of
-from weftwork.topology.groups import ARRANGEMENTS
+from weftwork.topology.group_links import ARRANGEMENTS
 
 
 def plus(**keys: Any) -> Fabric:

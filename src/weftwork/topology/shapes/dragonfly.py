@@ -16,14 +16,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weftwork.base.errors import ConfigError
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
-from weftwork.spec.scenario.findings import Collected
-from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit, judge_places
-from weftwork.topology.groups import (
-    Groups,
+from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit, sound_shape
+from weftwork.topology.group_links import (
+    SwitchGroups,
     arrangement_row,
     global_links,
     groups_row,
@@ -68,11 +66,11 @@ class Keys(Record):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Shape:
+class DragonflyShape:
     """Counts of a dragonfly."""
 
     hosts_per_router: int
-    between: Groups
+    between: SwitchGroups
 
     @property
     def per_group(self) -> int:
@@ -110,7 +108,7 @@ def _balanced(keys: Keys, ports: int, endpoints: int | None) -> int:
     return h
 
 
-def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> _Shape | None:
+def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> DragonflyShape | None:
     """Counts of the shape, given or derived.
 
     Parameters
@@ -144,7 +142,7 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
         found, groups=keys.groups, links_per_pair=keys.links_per_group_pair, linkers=a, global_ports=h, places=a * p,
         endpoints=endpoints,
     )  # fmt: skip
-    return None if between is None else _Shape(hosts_per_router=p, between=between)
+    return None if between is None else DragonflyShape(hosts_per_router=p, between=between)
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
@@ -169,25 +167,8 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
     return filled, hosts_that_fit(shape.places, "groups", ground, found)
 
 
-def _built(keys: Keys, parts: Parts) -> _Shape:
-    """The shape that is built.
-
-    Raises
-    ------
-    ConfigError : the ports of the catalogue's switch do not suffice
-    """
-    found = Collected(section="fabric")
-    endpoints = None if parts.hosts is None else parts.hosts * parts.server.nic_ports
-    shape = _shape(keys, parts.ports, endpoints, found, "switch")
-    if shape is not None:
-        judge_places(shape.places, parts, found)
-    if shape is None or found.mistakes:
-        raise ConfigError("fabric", found.mistakes)
-    return shape
-
-
 def _size(keys: Keys, parts: Parts) -> FabricSize:
-    shape = _built(keys, parts)
+    shape = sound_shape(_shape, keys, parts)
     return direct_size(parts, switches=shape.routers, per_switch=shape.hosts_per_router, links=shape.links)
 
 
@@ -199,7 +180,7 @@ def local_links(groups: int, routers: int) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _build(keys: Keys, parts: Parts) -> Fabric:
-    shape = _built(keys, parts)
+    shape = sound_shape(_shape, keys, parts)
     between = shape.between
     local, far = local_links(between.groups, shape.per_group), global_links(between, keys.arrangement)
     router = np.arange(shape.routers)

@@ -14,14 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from weftwork.base.errors import ConfigError
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
-from weftwork.spec.scenario.findings import Collected
-from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit, judge_places
-from weftwork.topology.groups import (
-    Groups,
+from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit, sound_shape
+from weftwork.topology.group_links import (
+    SwitchGroups,
     arrangement_row,
     global_links,
     groups_row,
@@ -73,12 +71,12 @@ class Keys(Record):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Shape:
+class DragonflyPlusShape:
     """Counts of a dragonfly+."""
 
     hosts_per_leaf: int
     leaves: int  # of a group
-    between: Groups
+    between: SwitchGroups
 
     @property
     def all_leaves(self) -> int:
@@ -114,7 +112,7 @@ def _half(keys: Keys, ports: int, endpoints: int | None) -> int:
     return half
 
 
-def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> _Shape | None:
+def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> DragonflyPlusShape | None:
     """Counts of the shape, given or derived; see `weftwork.topology.shapes.dragonfly`."""
     half = _half(keys, ports, endpoints)
     if half == 0 and ports:
@@ -140,7 +138,7 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
         found, groups=keys.groups, links_per_pair=keys.links_per_group_pair, linkers=spines, global_ports=h,
         places=leaves * p, endpoints=endpoints,
     )  # fmt: skip
-    return None if between is None else _Shape(hosts_per_leaf=p, leaves=leaves, between=between)
+    return None if between is None else DragonflyPlusShape(hosts_per_leaf=p, leaves=leaves, between=between)
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
@@ -166,31 +164,14 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
     return filled, hosts_that_fit(shape.places, "groups", ground, found)
 
 
-def _built(keys: Keys, parts: Parts) -> _Shape:
-    """The shape that is built.
-
-    Raises
-    ------
-    ConfigError : the ports of the catalogue's switch do not suffice
-    """
-    found = Collected(section="fabric")
-    endpoints = None if parts.hosts is None else parts.hosts * parts.server.nic_ports
-    shape = _shape(keys, parts.ports, endpoints, found, "switch")
-    if shape is not None:
-        judge_places(shape.places, parts, found)
-    if shape is None or found.mistakes:
-        raise ConfigError("fabric", found.mistakes)
-    return shape
-
-
 def _size(keys: Keys, parts: Parts) -> FabricSize:
-    shape = _built(keys, parts)
+    shape = sound_shape(_shape, keys, parts)
     size = direct_size(parts, switches=shape.all_leaves, per_switch=shape.hosts_per_leaf, links=shape.links)
     return replace(size, switches=shape.all_leaves + shape.all_spines)
 
 
 def _build(keys: Keys, parts: Parts) -> Fabric:
-    shape = _built(keys, parts)
+    shape = sound_shape(_shape, keys, parts)
     between = shape.between
     leaf, spine = np.arange(shape.all_leaves), np.arange(shape.all_spines)
     group = np.concatenate([leaf // shape.leaves, spine // between.linkers])

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from weftwork.base.errors import ConfigError
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Listing, Parts, Record, Topology, Whole, row
-from weftwork.spec.scenario.findings import Collected
-from weftwork.topology.direct_fabric import direct_size, hosts_that_fit, judge_places
+from weftwork.topology.direct_fabric import direct_size, hosts_that_fit, sound_shape
 from weftwork.topology.lattice import Lattice, lattice_fabric
 
 __all__ = ["TOPOLOGY"]
@@ -139,30 +137,13 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
     return filled, hosts_that_fit(shape.places, "sides", ground, found)
 
 
-def _built(keys: Keys, parts: Parts) -> Lattice:
-    """The shape that is built.
-
-    Raises
-    ------
-    ConfigError : the ports of the catalogue's switch do not suffice
-    """
-    found = Collected(section="fabric")
-    endpoints = None if parts.hosts is None else parts.hosts * parts.server.nic_ports
-    shape = _shape(keys, parts.ports, endpoints, found, "switch")
-    if shape is not None:
-        judge_places(shape.places, parts, found)
-    if shape is None or found.mistakes:
-        raise ConfigError("fabric", found.mistakes)
-    return shape
-
-
 def _size(keys: Keys, parts: Parts) -> FabricSize:
-    shape = _built(keys, parts)
+    shape = sound_shape(_shape, keys, parts)
     return direct_size(parts, switches=shape.routers, per_switch=shape.hosts_per_router, links=shape.links)
 
 
 def _build(keys: Keys, parts: Parts) -> Fabric:
-    shape = _built(keys, parts)
+    shape = sound_shape(_shape, keys, parts)
     name = f"hyperx, {' x '.join(str(side) for side in shape.sides)} routers"
     return lattice_fabric(shape, parts, name=name, family="hyperx")
 

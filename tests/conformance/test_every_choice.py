@@ -38,6 +38,9 @@ FABRICS: dict[str, tuple[dict[str, Any], ...]] = {
         {"radix": 7},
         {"radix": 8, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}, "arrangement": "circulant"},
     ),
+    "torus": ({}, {"shape": [2, 3, 1, 4], "hosts_per_switch": 2, "node": {"gpus": 4, "nic_ports": 2}}),
+    "mesh": ({}, {"shape": [2, 3, 1, 4], "hosts": 9}),
+    "twisted-torus": ({}, {"shape": [4, 2, 4]}, {"shape": [2, 4], "hosts_per_switch": 3}),
     "pgft": ({}, {"children": (2, 4, 2), "parents": (1, 2, 2), "cables": (1, 1, 2), "hosts": 9}),
 }
 TRAFFIC: dict[str, tuple[dict[str, Any], ...]] = {

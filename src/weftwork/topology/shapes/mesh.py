@@ -12,7 +12,7 @@ from typing import Final
 
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology
-from weftwork.topology.lattice import (
+from weftwork.topology.torus_lattice import (
     Lattice,
     hosts_per_switch_row,
     lattice_fabric,

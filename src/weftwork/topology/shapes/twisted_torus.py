@@ -14,7 +14,7 @@ from typing import Final
 
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology
-from weftwork.topology.lattice import (
+from weftwork.topology.torus_lattice import (
     hosts_per_switch_row,
     lattice_fabric,
     lattice_hosts,

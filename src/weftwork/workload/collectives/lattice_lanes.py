@@ -1,7 +1,7 @@
 """Lanes of the algorithms on a lattice: orders of axes, directions, partners.
 
 Programs (`algorithms.bucket`, `algorithms.swing`) and closed forms (`lattice_time`) have them from here.
-Source: Sack and Gropp, PPoPP 2012, doi:10.1145/2145816.2145823; De Sensi et al., Swing, NSDI 2024.
+Source: Jain and Sabharwal, ICS 2010, charm.cs.uiuc.edu/papers/10-42; De Sensi et al., NSDI 2024, arXiv:2401.09356.
 Leaves out: the streams of programs.
 """
 

@@ -3,7 +3,7 @@
 The bytes are dealt to *lanes*, such as the two directions along each axis. All lanes of a rank go through the same
 number of phases; a rank begins a phase when all its lanes are through with the one before, so that a lane that is
 through early does not use links that another lane still needs.
-Source: Sack and Gropp, SIGPLAN Notices 47(8), 2012, doi:10.1145/2370036.2145828, for parts in all directions at once.
+Source: Jain and Sabharwal, ICS 2010, charm.cs.uiuc.edu/papers/10-42: all directions at once, phase by phase.
 Leaves out: what a phase does, which the algorithm's file says.
 """
 

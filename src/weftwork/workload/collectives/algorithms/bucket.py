@@ -6,7 +6,7 @@ axis and direction, so that all links of a GPU carry bytes at all times. ``both`
 time, ``one`` a single direction. On equal sides ``all`` is optimal, 2 (n - 1) / n of the bytes over the rate of all
 links; on unequal sides each phase waits for the longest ring.
 Source: Jain and Sabharwal, Optimal bucket algorithms for large MPI collectives on torus interconnects, ICS 2010,
-doi:10.1145/1810085.1810093; Sack and Gropp, PPoPP 2012, doi:10.1145/2145816.2145823, for parts in all directions.
+charm.cs.uiuc.edu/papers/10-42.
 Leaves out: rings that leave their axis, which use all links of a side that is not closed.
 """
 
@@ -47,7 +47,7 @@ class Keys(Record):
         Choice(options=RINGS),
         default="all",
         text="Rings that share the bytes: along all axes at a time, in both directions along one axis, or one.",
-        source="Sack and Gropp, PPoPP 2012, doi:10.1145/2145816.2145823",
+        source="Jain and Sabharwal, ICS 2010, charm.cs.uiuc.edu/papers/10-42",
     )
 
 
@@ -120,7 +120,7 @@ ALGORITHM: Final = Algorithm(
     operations=dict.fromkeys(LOOPS, _build),
     traffic=gathered_traffic,
     chain=_chain,
-    source="Jain and Sabharwal, ICS 2010, doi:10.1145/1810085.1810093",
+    source="Jain and Sabharwal, ICS 2010, charm.cs.uiuc.edu/papers/10-42",
     mistakes=_mistakes,
     needs_lattice=True,
 )

@@ -189,9 +189,9 @@ def swing_factor(lattice: Lattice) -> float:
 
     Examples
     --------
-    >>> axes = [Axis(name=name, size=64) for name in "xyz"]
-    >>> [round(swing_factor(Lattice(axes=tuple(axes[:count]))), 2) for count in (2, 3)]
-    [1.2, 1.04]
+    >>> axes = [Axis(name=name, size=256) for name in "xyz"]
+    >>> [round(swing_factor(Lattice(axes=tuple(axes[:count]))), 3) for count in (2, 3)]
+    [1.196, 1.037]
     """
     link_bytes = sum(max(one.link_bytes for one in phase) for phase in _swing("bandwidth", lattice, 1.0, 1))
     least = (lattice.size - 1) / lattice.size / (2 * len(lattice.axes))

@@ -34,6 +34,10 @@ FABRICS: dict[str, tuple[dict[str, Any], ...]] = {
     "hpn": ({"segments": 2, "nodes_per_segment": 2, "segments_per_pod": 1, "aggregations": 4},),
     "meta-24k": ({"pods": 2, "racks_per_pod": 2},),
     "three-tier": ({"hosts": 96, "radix": 64, "oversubscription": {"access": 3}},),
+    "dragonfly": (
+        {"radix": 7},
+        {"radix": 8, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}, "arrangement": "circulant"},
+    ),
     "pgft": ({}, {"children": (2, 4, 2), "parents": (1, 2, 2), "cables": (1, 1, 2), "hosts": 9}),
 }
 TRAFFIC: dict[str, tuple[dict[str, Any], ...]] = {

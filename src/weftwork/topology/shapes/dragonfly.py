@@ -1,0 +1,227 @@
+"""Dragonfly: groups of routers, all linked to each other, and links between all groups.
+
+A router has p ports to hosts, one port to each other router of its group, and h global ports. With a routers in a
+group, at most a x h + 1 groups have a link for each pair; fewer groups have several. It is balanced if a = 2p = 2h.
+Router i of group G has the number ``G x a + i``; its ports lead to hosts, then to its group, then to other groups.
+Source: Kim, Dally, Scott and Abts, ISCA 2008, doi:10.1109/ISCA.2008.19; ids as in sst-elements (merlin).
+Leaves out: groups that are not fully linked (Cascade's two-dimensional groups), groups of different sizes, and global
+links of another rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weftwork.base.errors import ConfigError
+from weftwork.base.grammar import plural
+from weftwork.spec.fabric import Fabric
+from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
+from weftwork.spec.scenario.findings import Collected
+from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit
+from weftwork.topology.groups import (
+    Groups,
+    arrangement_row,
+    global_links,
+    groups_row,
+    links_per_pair_row,
+    plan_groups,
+)
+
+__all__ = ["TOPOLOGY"]
+
+SOURCE: Final = "Kim, Dally, Scott and Abts, ISCA 2008, doi:10.1109/ISCA.2008.19"
+LOCAL: Final = 0
+GLOBAL: Final = 1
+
+
+class Keys(Record):
+    """The keys of a dragonfly."""
+
+    hosts_per_router: int | None = row(
+        "hosts_per_router",
+        Whole(low=1, high=1_024, unit="ports"),
+        absent="balanced: half of the routers of a group",
+        text="Ports of a router that lead to hosts (p); a server with four NIC ports takes four of them.",
+        source=f"{SOURCE}, section 3",
+    )
+    routers_per_group: int | None = row(
+        "routers_per_group",
+        Whole(low=1, high=4_096, unit="routers"),
+        absent="balanced: twice the global ports; by default as many as the ports of the switch allow",
+        text="Routers of a group (a), all linked to each other.",
+        source=f"{SOURCE}, section 3",
+    )
+    global_ports: int | None = row(
+        "global_ports",
+        Whole(low=0, high=1_024, unit="ports"),
+        absent="balanced: half of the routers of a group",
+        text="Ports of a router for links to other groups (h).",
+        source=f"{SOURCE}, section 3",
+    )
+    groups: int | None = groups_row(SOURCE)
+    links_per_group_pair: int | None = links_per_pair_row()
+    arrangement: str = arrangement_row()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shape:
+    """Counts of a dragonfly."""
+
+    hosts_per_router: int
+    between: Groups
+
+    @property
+    def per_group(self) -> int:
+        return self.between.linkers
+
+    @property
+    def routers(self) -> int:
+        return self.between.groups * self.per_group
+
+    @property
+    def places(self) -> int:
+        return self.routers * self.hosts_per_router
+
+    @property
+    def links(self) -> int:
+        """Links between routers."""
+        return self.between.groups * self.per_group * (self.per_group - 1) // 2 + self.between.links
+
+
+def _balanced(keys: Keys, ports: int, endpoints: int | None) -> int:
+    """Global ports of a balanced router; 0 where nothing decides them."""
+    if keys.global_ports:
+        return keys.global_ports
+    if keys.hosts_per_router is not None:
+        return keys.hosts_per_router
+    if keys.routers_per_group is not None:
+        return -(-keys.routers_per_group // 2)
+    if ports:
+        return (ports + 1) // 4
+    if endpoints is None:
+        return 0
+    h = 1
+    while 2 * h * h * (2 * h * h + 1) < endpoints:
+        h += 1
+    return h
+
+
+def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings) -> _Shape | None:
+    """Counts of the shape, given or derived.
+
+    Parameters
+    ----------
+    keys : given
+    ports : of a switch; 0: any number
+    endpoints : NIC ports of the hosts; None where nobody says
+    found : notes counts that do not fit
+    """
+    h = _balanced(keys, ports, endpoints)
+    if h == 0 and ports:
+        found.wrong(
+            "radix", f"found {ports}, wanted at least 3: a port to a host, one to its group, one to another", "3"
+        )
+        return None
+    if h == 0:
+        found.wrong(
+            "hosts_per_router", "missing: give hosts_per_router, routers_per_group or global_ports, or radix, or hosts"
+        )
+        return None
+    p = keys.hosts_per_router or h
+    a = keys.routers_per_group or 2 * h
+    h = h if keys.global_ports is None else keys.global_ports
+    needed = p + a - 1 + h
+    if ports and needed > ports:
+        text = (
+            f"found {ports:,}, but a router needs {needed:,} ports: {p:,} to hosts, {a - 1:,} to its group and "
+            f"{h:,} to other groups"
+        )
+        found.wrong("radix", text, str(needed))
+    between = plan_groups(
+        found, groups=keys.groups, links_per_pair=keys.links_per_group_pair, linkers=a, global_ports=h, places=a * p,
+        endpoints=endpoints,
+    )  # fmt: skip
+    return None if between is None else _Shape(hosts_per_router=p, between=between)
+
+
+def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
+    if not found.is_sound("radix", "hosts", "gpus"):
+        return keys, ground.hosts
+    is_given = bool(keys.hosts_per_router or keys.routers_per_group or keys.global_ports)
+    if ground.has_ports and not ground.radix and not is_given:
+        return keys, ground.hosts  # the ports of the catalogue's switch decide
+    endpoints = None if ground.hosts is None or ground.server is None else ground.hosts * ground.server.nic_ports
+    if ground.hosts is not None and endpoints is None:
+        return keys, ground.hosts  # the server is not known
+    shape = _shape(keys, ground.radix or 0, endpoints, found)
+    if shape is None:
+        return keys, ground.hosts
+    filled = keys.model_copy(
+        update={
+            "hosts_per_router": shape.hosts_per_router,
+            "routers_per_group": shape.per_group,
+            "global_ports": shape.between.global_ports,
+            "groups": shape.between.groups,
+            "links_per_group_pair": shape.between.links_per_pair or keys.links_per_group_pair,
+        }
+    )
+    return filled, hosts_that_fit(shape.places, "groups", ground, found)
+
+
+def _built(keys: Keys, parts: Parts) -> _Shape:
+    """The shape that is built.
+
+    Raises
+    ------
+    ConfigError : the ports of the catalogue's switch do not suffice
+    """
+    found = Collected(section="fabric")
+    endpoints = None if parts.hosts is None else parts.hosts * parts.server.nic_ports
+    shape = _shape(keys, parts.ports, endpoints, found)
+    if shape is None or found.mistakes:
+        raise ConfigError("fabric", found.mistakes)
+    return shape
+
+
+def _size(keys: Keys, parts: Parts) -> FabricSize:
+    shape = _built(keys, parts)
+    return direct_size(parts, switches=shape.routers, per_switch=shape.hosts_per_router, links=shape.links)
+
+
+def local_links(groups: int, routers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Links between all routers of every group."""
+    low, high = np.triu_indices(routers, 1)
+    start = np.repeat(np.arange(groups) * routers, len(low))
+    return start + np.tile(low, groups), start + np.tile(high, groups)
+
+
+def _build(keys: Keys, parts: Parts) -> Fabric:
+    shape = _built(keys, parts)
+    between = shape.between
+    local, far = local_links(between.groups, shape.per_group), global_links(between, keys.arrangement)
+    router = np.arange(shape.routers)
+    group = router // shape.per_group
+    return direct_fabric(
+        replace(parts, caveats={**parts.caveats, **between.caveats()}),
+        name=f"dragonfly, {plural(between.groups, 'group')} of {plural(shape.per_group, 'router')}",
+        family="dragonfly",
+        dimensions=("local", "global"),
+        switches=[("router", shape.routers)],
+        per_switch=shape.hosts_per_router,
+        links=SwitchLinks(
+            a=np.concatenate([local[0], far[0]]),
+            b=np.concatenate([local[1], far[1]]),
+            dimension=np.repeat([LOCAL, GLOBAL], [len(local[0]), len(far[0])]).astype(np.int8),
+        ),
+        axes=("group", "router"),
+        sides=(between.groups, shape.per_group),
+        coordinates=np.stack([group, router % shape.per_group], axis=1),
+        group=group,
+    )
+
+
+TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, source=SOURCE)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST
 from weftwork.workload.collectives.lattice import Axis, Lattice
@@ -59,6 +60,7 @@ class LatticeRates:
     columns : NIC ports of a GPU
     end_latency_ps : of a message besides its links: both links to hosts, one switch, the receiving NIC
     hop_latency_ps : of each link between switches, with the switch behind it
+    packet_bytes : most data of a packet, which a switch receives whole before it sends it on; 0: not counted
     """
 
     link_bps: float
@@ -66,10 +68,13 @@ class LatticeRates:
     columns: int
     end_latency_ps: int
     hop_latency_ps: int
+    packet_bytes: int = 0
 
-    def latency_ps(self, links: int) -> int:
-        """Latency of a message over some links between switches."""
-        return self.end_latency_ps + links * self.hop_latency_ps
+    def latency_ps(self, links: int, message_bytes: float = 0.0) -> float:
+        """Latency of a message over some links between switches, besides its serialisation on the slowest link."""
+        bits = 8 * min(self.packet_bytes, message_bytes)
+        on_links = bits * (2 / self.port_bps + links / self.link_bps - 1 / min(self.port_bps, self.link_bps))
+        return self.end_latency_ps + links * self.hop_latency_ps + SECOND_PS * on_links
 
 
 def in_order(placement: Placement, places: LatticePlaces) -> Placement:
@@ -165,7 +170,9 @@ def _neighbours(fabric: Fabric) -> dict[tuple[tuple[int, ...], tuple[int, ...]],
     return found
 
 
-def lattice_rates(fabric: Fabric, placement: Placement, *, payload_share: float = 1.0) -> LatticeRates:
+def lattice_rates(
+    fabric: Fabric, placement: Placement, *, payload_share: float = 1.0, packet_bytes: int = 0
+) -> LatticeRates:
     """Rates and latencies of a fabric with a lattice.
 
     Of different links, the slowest.
@@ -174,6 +181,7 @@ def lattice_rates(fabric: Fabric, placement: Placement, *, payload_share: float 
     ----------
     fabric, placement : that have a lattice
     payload_share : of the bytes on a link that are data
+    packet_bytes : see `LatticeRates`
     """
     links, ports = fabric.links, fabric.ports
     is_host = fabric.node_kind == HOST
@@ -191,6 +199,7 @@ def lattice_rates(fabric: Fabric, placement: Placement, *, payload_share: float 
         + nic.receive_latency_ps
         + nic.pcie_latency_ps,
         hop_latency_ps=int(links["delay_ps"][ends == 0].max()) + forwarding_ps,
+        packet_bytes=packet_bytes,
     )
 
 

@@ -60,6 +60,7 @@ class _Steps:
     ----------
     count : how many
     links : of the path of a message
+    message_bytes : of each
     link_bytes : on the busiest link in one direction, in a step
     port_bytes : of the busiest NIC port, in a step
     closing_links : of the path that closes a ring on an open axis; 0 where links close it
@@ -67,6 +68,7 @@ class _Steps:
 
     count: int
     links: int
+    message_bytes: float
     link_bytes: float
     port_bytes: float
     closing_links: int = 0
@@ -74,9 +76,10 @@ class _Steps:
     def time_ps(self, rates: LatticeRates, step_latency_ps: float) -> float:
         """Time of all steps."""
         busy_ps = 8 * SECOND_PS * max(self.link_bytes / rates.link_bps, self.port_bytes / rates.port_bps)
-        found = self.count * (rates.latency_ps(self.links) + step_latency_ps + busy_ps)
+        usual_ps = rates.latency_ps(self.links, self.message_bytes)
+        found = self.count * (usual_ps + step_latency_ps + busy_ps)
         if self.closing_links:
-            found += rates.latency_ps(self.closing_links) - rates.latency_ps(self.links)
+            found += rates.latency_ps(self.closing_links, self.message_bytes) - usual_ps
         return found
 
 
@@ -224,8 +227,9 @@ def _bucket(rings: str, lattice: Lattice, wire_bytes: float, columns: int) -> li
             port_bytes = -(-len(lanes) // columns) * piece
             phase.append(
                 _Steps(
-                    count=axis.size - 1, links=1, link_bytes=load * piece, port_bytes=port_bytes, closing_links=closing
-                )
+                    count=axis.size - 1, links=1, message_bytes=piece, link_bytes=load * piece, port_bytes=port_bytes,
+                    closing_links=closing,
+                )  # fmt: skip
             )
             left[number] = piece
         phases.append(phase)
@@ -245,6 +249,10 @@ def _swing(version: str, lattice: Lattice, wire_bytes: float, columns: int) -> l
         phase = []
         for axis, own in moves.items():
             load, links = axis_loads(lattice.axes[axis], tuple(own))
-            phase.append(_Steps(count=1, links=links, link_bytes=load * message, port_bytes=ports * message))
+            phase.append(
+                _Steps(
+                    count=1, links=links, message_bytes=message, link_bytes=load * message, port_bytes=ports * message
+                )
+            )
         phases.append(phase)
     return phases

@@ -197,9 +197,7 @@ def _on_direct_network(
     groups = group_rates(fabric, placement, members) if members > 1 else None
     if isinstance(places, LatticePlaces):
         rates = lattice_rates(fabric, placement)
-        at, _ = chosen_on_lattice(
-            section.operation, places.lattice, section.size_bytes, rates, group, figures, **known
-        )
+        at, _ = chosen_on_lattice(section.operation, places.lattice, section.size_bytes, rates, group, figures, **known)
         name, keys, protocol = at.algorithm, at.options, at.protocol
         where = f"a box of {places.lattice.words}"
     elif groups is not None:

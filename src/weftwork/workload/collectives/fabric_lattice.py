@@ -1,13 +1,13 @@
 """The lattice of a job's GPUs on a fabric, with its rates and latencies.
 
 A job has a lattice if its GPUs fill a box of coordinates, one on each place, and links join neighbours along each axis.
-Leaves out: GPUs that share a switch, and boxes with a hole or a missing link, which have no lattice; the reason is told.
+Leaves out: GPUs that share a switch, and boxes with a hole or a missing link. They have no lattice, and a reason.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -107,15 +107,15 @@ def lattice_of(fabric: Fabric, placement: Placement) -> LatticePlaces | NoLattic
         missing = [_words(low + _unravel(int(one), sides)) for one in np.flatnonzero(counts == 0)]
         named = ", ".join(missing[:_NAMED]) + (", ..." if len(missing) > _NAMED else "")
         box = "x".join(map(str, sides))
-        text = f"the {plural(len(place), 'GPU')} do not fill their box of {box}: {plural(len(missing), 'place')} without"
+        text = (
+            f"the {plural(len(place), 'GPU')} do not fill their box of {box}: {plural(len(missing), 'place')} without"
+        )
         return NoLattice(reason=f"{text} a GPU, {named}")
-    axes = _axes(fabric, place, low, sides)
+    axes = _axes(fabric, low, sides)
     return axes if isinstance(axes, NoLattice) else LatticePlaces(lattice=Lattice(axes=axes), order=np.argsort(at))
 
 
-def _axes(
-    fabric: Fabric, place: NDArray[np.int64], low: NDArray[np.int64], sides: NDArray[np.int64]
-) -> tuple[Axis, ...] | NoLattice:
+def _axes(fabric: Fabric, low: NDArray[np.int64], sides: NDArray[np.int64]) -> tuple[Axis, ...] | NoLattice:
     """Axes of more than one place, if links join all neighbours."""
     direct = fabric.direct
     assert direct is not None  # noqa: S101 - the caller has looked
@@ -133,7 +133,7 @@ def _axes(
         closing: list[int] = []
         for rest in product(*others):
             line = [(*rest[:axis], int(low[axis]) + step, *rest[axis + 1 :]) for step in range(size)]
-            for one, other in zip(line, line[1:], strict=False):
+            for one, other in pairwise(line):
                 inner.append(counts.get((one, other), 0))
                 if not inner[-1]:
                     text = f"no link joins {_words(one)} and {_words(other)} along {words}"

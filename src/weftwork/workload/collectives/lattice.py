@@ -1,6 +1,6 @@
 """A box of GPUs on the coordinates of a torus or mesh.
 
-Rank r has the coordinate ``r // stride % size`` on an axis; the first axis has stride 1. Axes of one place are left out.
+Rank r has the coordinate ``r // stride % size`` on an axis; the first axis has stride 1. Axes have two places or more.
 Source: none; the terms are those of `weftwork.spec.fabric_direct`.
 Leaves out: twisted tori, whose rings along an axis do not close; how a fabric becomes a lattice (`fabric_lattice`).
 """

@@ -125,9 +125,7 @@ def lattice_time_ps(
     steps = _bucket if method.algorithm == "bucket" else _swing
     phases = steps(method.key, lattice, wire_bytes, rates.columns)
     whole = _LOOPS[operation] if method.key != "latency" else 1
-    return base_latency_ps + whole * sum(
-        max(one.time_ps(rates, step_latency_ps) for one in phase) for phase in phases
-    )
+    return base_latency_ps + whole * sum(max(one.time_ps(rates, step_latency_ps) for one in phase) for phase in phases)
 
 
 def chosen_on_lattice(
@@ -227,9 +225,13 @@ def _bucket(rings: str, lattice: Lattice, wire_bytes: float, columns: int) -> li
             port_bytes = -(-len(lanes) // columns) * piece
             phase.append(
                 _Steps(
-                    count=axis.size - 1, links=1, message_bytes=piece, link_bytes=load * piece, port_bytes=port_bytes,
+                    count=axis.size - 1,
+                    links=1,
+                    message_bytes=piece,
+                    link_bytes=load * piece,
+                    port_bytes=port_bytes,
                     closing_links=closing,
-                )  # fmt: skip
+                )
             )
             left[number] = piece
         phases.append(phase)

@@ -171,7 +171,7 @@ def whole(digit: Digit, shift: int, step: int) -> Digit:
     return Digit(group=digit.group, shift=shift, step=step, weight=digit.weight)
 
 
-def ring(
+def ring(  # noqa: PLR0913 - parts of a ring, all by name
     lane: Lane,
     group: Group,
     moving: Digit,

@@ -117,7 +117,9 @@ def test_programs_do_not_grow_with_the_ranks(name: str, operation: str) -> None:
         return sum(operations(stream) for program in programs for stream in program.streams)
 
     small, large = (8, 64) if name == "nvls" else (64, 1_024)
-    factor = {"halving-doubling": 2, "swing": 2, "hierarchical": 1, "nvls": 8}.get(name, 1)  # log2 of the ranks; multicasts
+    factor = {"halving-doubling": 2, "swing": 2, "hierarchical": 1, "nvls": 8}.get(
+        name, 1
+    )  # log2 of the ranks; multicasts
     assert count(large) <= factor * count(small)
 
 

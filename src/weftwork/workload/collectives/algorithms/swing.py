@@ -1,10 +1,10 @@
 """Swing: partners alternately left and right, at distances 1, 1, 3, 5, 11, on a torus.
 
-In step s rank r exchanges with r + rho(s), or r - rho(s) if r is odd, with rho(s) = (1 - (-2)^(s + 1)) / 3: a third less
-far than recursive doubling, so that fewer messages share a link. On a torus of D axes the steps take the axes in turn,
-and 2 D parts of the bytes begin on another axis or in the mirrored direction, so that all links carry bytes. Version
-``bandwidth`` halves what it sends from step to step, and doubles it on the way back; ``latency`` sends everything in
-each step, in half as many steps.
+In step s rank r exchanges with r + rho(s), or r - rho(s) if r is odd, with rho(s) = (1 - (-2)^(s + 1)) / 3. This is a
+third less far than in recursive doubling, so that fewer messages share a link. On a torus of D axes the steps take the
+axes in turn, and 2 D parts of the bytes begin on another axis or in the mirrored direction, so that all links carry
+bytes. Version ``bandwidth`` halves what it sends from step to step, and doubles it on the way back; ``latency`` sends
+everything in each step, in half as many steps.
 Source: De Sensi, Bonato, Saam and Hoefler, Swing: Short-cutting Rings for Higher Bandwidth Allreduce, NSDI 2024,
 arXiv:2401.09356.
 Leaves out: sides that are no powers of two; pieces, since partners of one step exchange once.
@@ -21,7 +21,6 @@ from weftwork.spec.plug_in import Choice, Record, row
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Traffic, schedule_by_program
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.domains import Pair
-from weftwork.workload.collectives.lattice import Lattice
 from weftwork.workload.collectives.lattice_lanes import swing_lanes
 from weftwork.workload.collectives.lattice_streams import (
     LOOPS,
@@ -134,7 +133,9 @@ def _mistakes(call: Call) -> list[Mistake]:
     odd = [axis for axis in lattice.axes if axis.size & (axis.size - 1)]
     if odd:
         words = ", ".join(f"{axis.size} along {axis.name}" for axis in odd)
-        text = f"found {plural(call.ranks, 'GPU')} in a box of {lattice.words}, wanted sides of powers of two for swing: "
+        text = (
+            f"found {plural(call.ranks, 'GPU')} in a box of {lattice.words}, wanted sides of powers of two for swing: "
+        )
         text += f"its partners meet only then, but there are {words}; bucket takes any side"
         found.append(Mistake(path="collective.algorithm", text=text, fix="bucket"))
     return found

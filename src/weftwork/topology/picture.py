@@ -36,6 +36,7 @@ PLURALS = {
     "access": "access switches",
     "aggregation": "aggregation switches",
     "cluster": "cluster switches",
+    "switch": "switches",
 }
 
 

@@ -186,9 +186,11 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     out.print(
         "RTT: propagation, forwarding and receive latency there and back; no serialisation, no queue.", soft_wrap=True
     )
-    if fabric.caveats:
-        out.print("\nNot verified:")
-        for caveat in fabric.caveats.values():
+    for heading, are_notes in (("Not verified", False), ("Notes", True)):
+        told = [caveat for caveat in fabric.caveats.values() if (caveat.kind == "note") == are_notes]
+        if told:
+            out.print(f"\n{heading}:")
+        for caveat in told:
             out.print(f"  {caveat.subject}  {caveat.text}", markup=False, soft_wrap=True)
 
 

@@ -61,6 +61,8 @@ weftwork::PortPolicy port_of(nb::handle row) {
           number<bool>(row, "plain_ecmp"),
           number<bool>(row, "hops_left"),
           number<bool>(row, "non_minimal"),
+          number<bool>(row, "channel"),
+          number<bool>(row, "detour"),
           number<bool>(row, "via"),
           number<bool>(row, "always"),
           number<bool>(row, "at_delivery"),
@@ -118,6 +120,11 @@ weftwork::Input input_of(nb::dict arrays) {
   borrow(in.attachment, arrays, "attachment");
   borrow(in.destination_number, arrays, "destination_number");
   borrow(in.port_stride, arrays, "port_stride");
+  borrow(in.port_kind, arrays, "port_kind");
+  in.channels = {rows<std::int8_t>(arrays, "channel_rule"), number<std::int64_t>(arrays, "link_kinds")};
+  in.detours = {rows<std::int32_t>(arrays, "detour_order"), rows<std::int64_t>(arrays, "detour_base"),
+                rows<std::int32_t>(arrays, "detour_group"), rows<std::int32_t>(arrays, "attach_node"),
+                number<bool>(arrays, "detour_by_group")};
   borrow(in.switches, arrays, "switches");
   borrow(in.nics, arrays, "nics");
   borrow(in.class_priority, arrays, "class_priority");
@@ -177,14 +184,14 @@ class PacketEngine {
     }
   }
 
-  /// (kind, of the receiver, call, state, shared, signal, candidates, ports, whether `via` may not change again) of the
+  /// (kind, of the receiver, call, state, shared, signal, candidates, ports, changes of `via` before) of the
   /// step that stopped the run, or None; the records are empty where the run did not stop before a call.
   [[nodiscard]] nb::object failure() const {
     if (!failure_) return nb::none();
     const auto raw = [](const std::vector<std::uint8_t>& v) { return nb::bytes(v.data(), v.size()); };
     return nb::make_tuple(failure_->kind, failure_->of_receiver, failure_->call, raw(failure_->state),
                           raw(failure_->shared), raw(failure_->signal), raw(failure_->candidates), raw(failure_->ports),
-                          failure_->keeps_via);
+                          failure_->via_changes);
   }
 
   /// Whether the step that stopped the run set a timer to its own instant once too often.

@@ -148,9 +148,10 @@ WEFTWORK_RECORD(Signal, "SIGNAL_DTYPE", kind, now_ps, bytes, rtt_ps, ecn, host_d
                 arrived_bytes, marked_bytes, lost_bytes, completed_messages, last_hop, request_bytes,
                 fabric_base_rtt_ps, hops, hop_queue_bytes, hop_tx_bytes, hop_rate_bps, hop_at_ps, hop_port, path_load);
 WEFTWORK_RECORD(PortSignal, "PORT_SIGNAL_DTYPE", now_ps, hash, draw, bytes, candidates, is_data, destination, stride,
-                node, tier, group, in_port, ports, hops, queue_pair_hash, edge, from_edge, to_edge, edges, delivered,
-                virtual_channel, word, via, choice);
-WEFTWORK_RECORD(Candidate, "CANDIDATE_DTYPE", queue_bytes, rate_bps, weight, port, paused, hops_left, minimal);
+                node, tier, group, in_port, ports, hops, queue_pair_hash, edge, from_edge, to_edge, edges, from_group,
+                via_group, detour, queue_pair_detour, hops_after_via, delivered, virtual_channel, word, via, choice);
+WEFTWORK_RECORD(Candidate, "CANDIDATE_DTYPE", queue_bytes, rate_bps, weight, port, paused, hops_left, minimal, channel,
+                turn_channel);
 WEFTWORK_RECORD(SenderState, "CONGESTION_CONTROL_PREFIX", rate_bps, window_bytes, timer_at_ps, timeout_ps,
                 segment_bytes, request_bytes, send_request);
 WEFTWORK_RECORD(ReceiverState, "RECEIVER_PREFIX", send_cnp, send_ack, credit_bytes, send_credit, timer_at_ps);

@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/job.hpp"
 #include "base/wiring.hpp"
+#include "packet/detours.hpp"
 #include "packet/ids.hpp"
 #include "packet/policy.hpp"
 
@@ -65,6 +66,9 @@ struct Input {
   IdSpan<NodeId, const std::int64_t> node_tier, node_group;
   IdSpan<PortId, const AttachmentId> attachment;
   IdSpan<PortId, const std::int64_t> destination_number, port_stride;
+  IdSpan<PortId, const std::int64_t> port_kind;  // of link, as `channels` tells them apart; -1: to a host
+  ChannelRule channels;
+  Detours detours;
   IdSpan<DeviceId, const SwitchRow> switches;
   IdSpan<DeviceId, const NicRow> nics;
   IdSpan<TrafficClass, const std::int64_t> class_priority, class_lossless;

@@ -41,11 +41,12 @@ static_assert(sizeof(Signal) == 528);
 
 struct PortSignal {  // PORT_SIGNAL_DTYPE
   std::int64_t now_ps, hash, draw, bytes, candidates, is_data, destination, stride, node, tier, group, in_port, ports,
-      hops, queue_pair_hash, edge, from_edge, to_edge, edges, delivered, virtual_channel, word, via, choice;
+      hops, queue_pair_hash, edge, from_edge, to_edge, edges, from_group, via_group, detour, queue_pair_detour,
+      hops_after_via, delivered, virtual_channel, word, via, choice;
 };
 
 struct Candidate {  // CANDIDATE_DTYPE
-  std::int64_t queue_bytes, rate_bps, weight, port, paused, hops_left, minimal;
+  std::int64_t queue_bytes, rate_bps, weight, port, paused, hops_left, minimal, channel, turn_channel;
 };
 
 struct SenderState {  // CONGESTION_CONTROL_PREFIX
@@ -93,7 +94,9 @@ struct PortPolicy {
   bool plain_ecmp = false;  // the catalogue's own ecmp: hash mod candidates, computed in place
   bool hops_left = false;
   bool non_minimal = false;
-  bool via = false;  // the step reads or writes `via`
+  bool channel = false;  // the step reads `channel` or `turn_channel`
+  bool detour = false;   // the step reads `detour`, or groups of a packet's ends
+  bool via = false;      // the step reads or writes `via`
   bool always = false;
   bool at_delivery = false;
   bool waits_for_routes = false;  // a port that is down stays a candidate
@@ -108,8 +111,8 @@ struct PolicyFailure {
   std::int64_t call = 0;     // counted over all steps of the run, from 1
   // Records before the call; empty but in the repeated run.
   std::vector<std::uint8_t> state, shared, signal, candidates, ports;
-  bool keeps_via = false;     // a port selection's second call for a packet
-  bool stands_still = false;  // it set a timer to its own instant once too often
+  std::int64_t via_changes = 0;  // how often the step has changed `via` of the packet at this switch
+  bool stands_still = false;     // it set a timer to its own instant once too often
 };
 
 }  // namespace weftwork

@@ -23,7 +23,7 @@ struct PortQuestion {
   AttachmentId target;
   const PortId* ports = nullptr;  // of the candidates, closer together than their rows; null: the rows tell
   bool delivered = false;         // the only candidate leads to the receiver
-  bool keeps_via = false;         // it has changed `via` of this packet before
+  std::int64_t via_changes = 0;   // how often it has changed `via` of this packet at this switch
 };
 
 /// The port of a candidate.
@@ -67,11 +67,38 @@ inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
             contains(s.ports[port].paused, klass) && s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
     }
   }
+  if (s.in.port.channel && question.delivered) {
+    question.candidates->channel = question.candidates->turn_channel = s.port_signal.virtual_channel;
+  } else if (s.in.port.channel) {
+    const std::int64_t in_kind =
+        s.in.port_kind[view.first + LocalPort(static_cast<std::int32_t>(s.port_signal.in_port))];
+    const std::int64_t held = s.port_signal.virtual_channel, channels = s.in.virtual_channels;
+    for (Candidate* candidate = question.candidates; candidate != end; ++candidate) {
+      const std::int64_t kind = s.in.port_kind[view.first + LocalPort(candidate->port)];
+      candidate->channel = s.in.channels.channel(0, in_kind, held, kind, channels);
+      candidate->turn_channel = s.in.channels.channel(1, in_kind, held, kind, channels);
+    }
+  }
   if (!s.in.port.hops_left) return;
   for (Candidate* candidate = question.candidates; candidate != end; ++candidate) {
     const PortId port = view.first + LocalPort(candidate->port);
     candidate->hops_left = s.routes.distance(s.ports[port].peer_node, question.target) + 1;
   }
+}
+
+/// Fill what a port selection asks to know of detours; `via` and the ends' edges are there.
+[[gnu::always_inline]] inline void describe_detour(State& s) {
+  PortSignal& signal = s.port_signal;
+  const Detours& detours = s.in.detours;
+  const auto node_of = [&](std::int64_t edge) { return NodeId(detours.node[static_cast<std::size_t>(edge)]); };
+  signal.from_group = s.in.node_group[node_of(signal.from_edge)];
+  signal.detour = detours.pick(signal.from_edge, signal.to_edge, signal.draw);
+  signal.queue_pair_detour = detours.pick(signal.from_edge, signal.to_edge, signal.queue_pair_hash);
+  signal.via_group = signal.via == kOff ? -1 : s.in.node_group[node_of(signal.via)];
+  signal.hops_after_via = 0;
+  if (s.in.port.hops_left && signal.via != kOff)
+    signal.hops_after_via =
+        s.routes.distance(node_of(signal.via), AttachmentId(static_cast<std::int32_t>(signal.to_edge)));
 }
 
 /// Ask port selection by which candidate a packet leaves; the packet takes `word` and `via` with it, and its class.
@@ -93,7 +120,7 @@ inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
   signal.destination = s.in.destination_number[packet->destination_port];
   signal.stride = s.in.port_stride[candidate_port(view, question, 0)];
   signal.in_port = s.ingress_port(*packet).value;
-  if (policy.origin) {
+  if (policy.origin || policy.detour) {
     signal.queue_pair_hash = static_cast<std::int64_t>(draw(s.in.seed, Stream::kQueuePair, qp.flow, 0, 0) >> 2);
     signal.from_edge = s.in.attachment[origin_port(s, qp, packet)].value;
     signal.to_edge = s.in.attachment[packet->destination_port].value;
@@ -106,7 +133,8 @@ inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
   const std::int64_t via = s.wide ? wide(packet).via.value : kOff;
   signal.word = s.wide ? wide(packet).word : 0;
   signal.via = via;
-  if (policy.queue || policy.hops_left) look_at_candidates(s, view, question, klass, at_ps);
+  if (policy.detour) describe_detour(s);
+  if (policy.queue || policy.hops_left || policy.channel) look_at_candidates(s, view, question, klass, at_ps);
   auto* record = reinterpret_cast<std::uint8_t*>(view.node.port_policy.data());
   auto* ports = reinterpret_cast<std::uint8_t*>(view.node.port_states.data());
   const CallRecords records{{record, policy.state.size()},
@@ -114,7 +142,7 @@ inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
                             bytes_of(&signal),
                             bytes_of(question.candidates, static_cast<std::size_t>(question.count))};
   count_call(s, "port_selection", false, records,
-             {{ports, policy.port_state.size() * s.ports_of(view.id).size()}, question.keeps_via});
+             {{ports, policy.port_state.size() * s.ports_of(view.id).size()}, question.via_changes});
   const std::int32_t status =
       policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, ports, &signal, question.candidates);
   const bool is_refused = status != 0 || signal.choice < 0 || signal.choice >= question.count ||
@@ -124,7 +152,8 @@ inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
     stop_with(s, "port_selection", false, {});
   if (s.wide) {
     const std::int64_t ahead = signal.via == signal.edge ? kOff : signal.via;  // one that is this switch is off
-    if (question.keeps_via && ahead != via) [[unlikely]]
+    const bool is_kept = question.via_changes == 0 || ahead == via || (question.via_changes == 1 && ahead == kOff);
+    if (!is_kept) [[unlikely]]
       stop_with(s, "port_selection", false, {});
     wide(packet).word = signal.word;
     wide(packet).via = AttachmentId(ahead);

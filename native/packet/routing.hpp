@@ -20,7 +20,7 @@ inline void use_routes(State& s, RouteTableId table) {
       if (!s.ports[port].up && !s.in.port.waits_for_routes) continue;
       const CandidateId place = ways.first + ways.count++;
       s.way_ports[place] = port;
-      s.candidates[place] = {0, s.rate_bps[port], s.routes.weight(listed), s.local_port(port).value, 0, 0, 1};
+      s.candidates[place] = {0, s.rate_bps[port], s.routes.weight(listed), s.local_port(port).value, 0, 0, 1, 0, 0};
     }
   }
 }
@@ -35,7 +35,7 @@ struct FoundWays {
 /// The candidate that leads to the receiver's NIC port, if this is its switch and the port is up.
 inline FoundWays way_to_receiver(State& s, PortId port, AttachmentId target) {
   if (!s.ports[port].up) return {{nullptr, 0, target}, port};
-  s.joined_candidates.assign(1, {0, s.rate_bps[port], 1, s.local_port(port).value, 0, 0, 1});
+  s.joined_candidates.assign(1, {0, s.rate_bps[port], 1, s.local_port(port).value, 0, 0, 1, 0, 0});
   return {{s.joined_candidates.data(), 1, target, nullptr, true}, PortId::none()};
 }
 
@@ -96,19 +96,24 @@ inline PortId choose_by_hash(const State& s, const SwitchView& view, const PortQ
 /// paths.
 [[gnu::noinline]] inline Egress steer(State& s, const SwitchView& view, Packet* packet, TrafficClass klass, Ps at_ps) {
   const std::int64_t layer = layer_of(s, packet);
-  for (bool is_second = false;; is_second = true) {
+  for (std::int64_t via_changes = 0;;) {
     const AttachmentId target = target_of(s, view, packet);
     FoundWays found = ways_to(s, view, packet->destination_port, target, layer);
     PortQuestion& question = found.question;
+    if (question.count == 0 && found.down.is_none() && s.wide && !wide(packet).via.is_none()) {
+      wide(packet).via = AttachmentId::none();  // no way leads there
+      continue;
+    }
     if (question.count == 0) return {found.down, klass};
     const bool asks = question.delivered ? s.in.port.at_delivery : question.count > 1 || s.in.port.always;
-    if (!asks && !is_second) return {view.first + LocalPort(question.candidates[0].port), klass};
+    if (!asks && via_changes == 0) return {view.first + LocalPort(question.candidates[0].port), klass};
     if (s.in.port.plain_ecmp) return {choose_by_hash(s, view, question, packet), klass};
-    question.keeps_via = is_second;
+    question.via_changes = via_changes;
     const AttachmentId via = s.wide ? wide(packet).via : AttachmentId::none();
     const Egress egress = call_port_selection(s, view, question, packet, klass, at_ps);
     if (!s.wide || wide(packet).via == via) return egress;
     klass = egress.klass;
+    ++via_changes;
   }
 }
 

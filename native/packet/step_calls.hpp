@@ -12,10 +12,11 @@ struct CallRecords {
   std::span<const std::uint8_t> state, shared, signal, candidates;
 };
 
-/// What a call of a port selection has besides: its records of the ports, and whether it may not change `via` again.
+/// What a call of a port selection has besides: its records of the ports, and how often it has changed `via` of this
+/// packet at this switch.
 struct PortCallRecords {
   std::span<const std::uint8_t> ports;
-  bool keeps_via = false;
+  std::int64_t via_changes = 0;
 };
 
 template <typename Record>
@@ -31,7 +32,7 @@ std::span<const std::uint8_t> bytes_of(const Record* records, std::size_t count 
     return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
   };
   throw PolicyStop({kind, of_receiver, s.step_calls, copy(records.state), copy(records.shared), copy(records.signal),
-                    copy(records.candidates), copy(more.ports), more.keeps_via, stands_still});
+                    copy(records.candidates), copy(more.ports), more.via_changes, stands_still});
 }
 
 /// Count a call of a step, which follows; stop before the one that the repeated run is for.

@@ -73,6 +73,19 @@ class HandRoutes:
     def hops_left(self, port: int, edge: int) -> int:
         return 10 * edge + self.left[port]
 
+    def hops_between(self, edge: int, other: int) -> int:
+        return 100 * edge + other
+
+    def group_of_edge(self, edge: int) -> int:
+        return 7 + edge
+
+    def detour(self, from_edge: int, to_edge: int, draw: int) -> int:
+        assert (from_edge, to_edge) == (0, 1)
+        return draw % self.edges
+
+    def channels(self, in_port: int, held: int, port: int) -> tuple[int, int]:
+        return held, held + in_port + port
+
     def digit_of(self, port: int, destination: int) -> tuple[int, int]:
         return 100 + destination, 10 + port
 
@@ -108,7 +121,7 @@ class HandSelection:
         self.signals: list[Any] = []
         self.candidates: list[Any] = []
         self.shown: list[tuple[int, int, int]] = []
-        self.kept: list[bool] = []
+        self.kept: list[int] = []
         self.new_port_signal = LoadedPolicy.new_port_signal
         self.new_candidates = LoadedPolicy.new_candidates
         self.offer = LoadedPolicy.offer
@@ -119,12 +132,12 @@ class HandSelection:
     def new_port_states(self, ports: int) -> Any:
         return [SimpleNamespace(seen=0) for _ in range(ports)]
 
-    def call_step(self, state: Any, signal: Any, candidates: Any, ports: Any, *, keeps_via: bool) -> None:
+    def call_step(self, state: Any, signal: Any, candidates: Any, ports: Any, *, via_changes: int) -> None:
         del state
         self.signals.append(copy(signal))  # the switch keeps its record, and fills it anew
         self.candidates.append([copy(row) for row in candidates])
         self.shown.append((signal.virtual_channel, signal.word, signal.via))
-        self.kept.append(keeps_via)
+        self.kept.append(via_changes)
         signal.choice = self.choice
         self.on_step(signal, candidates, ports)
 

@@ -16,6 +16,7 @@ import numpy as np
 from weftwork.base.errors import Mistake
 from weftwork.engine.packet_input import INSTANT_DTYPE, Instant, RouteTable
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.routing import SHORTEST, Routing
 from weftwork.topology.routing import hops_left, routes, second_groups
 from weftwork.topology.weights import weighted
 
@@ -115,7 +116,7 @@ def route_table(
     has_seconds: bool = False,
     has_weights: bool = False,
     layers: Layers | None = None,
-    up_down: bool = False,
+    routing: Routing = SHORTEST,
 ) -> RouteTable:
     """Routes over the links that are up.
 
@@ -124,16 +125,22 @@ def route_table(
     has_distances, has_seconds : whether the table tells distances, and groups of ports on no shortest path
     has_weights : whether candidates are weighted by the capacity behind them; else all weigh 1
     layers : paths besides the shortest ones, over the same links
-    up_down : routes never go down and then up again; there are then no groups on other paths
+    routing : its rule of routes; where they never go down and then up again, there are no groups on other paths
     """
-    found = routes(fabric, link_up, up_down=up_down)
+    up_down = routing.up_down
+    rule = {
+        "up_down": up_down,
+        "dimension_order": routing.dimension_order,
+        "fewest_global_hops": routing.fewest_global_hops,
+    }
+    found = routes(fabric, link_up, **rule)
     weights = np.ones(len(found.group_ports), np.int32)
     if has_weights:
         found, weights = weighted(fabric, link_up, found, up_down=up_down)
     seconds = second_groups(fabric, link_up, found) if has_seconds else None
     distance = np.empty((0, 0), np.int16)
     if has_distances:
-        distance = hops_left(fabric, link_up, found.attach_node, up_down=up_down).hops
+        distance = hops_left(fabric, link_up, found.attach_node, **rule).hops
     group_ptr = found.group_ptr if seconds is None else seconds.group_ptr
     group_ports = found.group_ports if seconds is None else seconds.group_ports
     layer_group: NDArray[np.integer] = np.empty((0, 0, 0), np.int32)

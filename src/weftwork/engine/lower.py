@@ -8,7 +8,7 @@ Leaves out: decisions of any kind; what is not in the records is not in the engi
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from weftwork.topology.digits import destination_numbers, port_strides
 from weftwork.topology.hashes import hashed_by_tier
 from weftwork.topology.layers import layers_of
 from weftwork.topology.routing import attachments, routes
+from weftwork.topology.virtual_channels import channel_rule, link_kinds
 from weftwork.wire.hpcc_int import TELEMETRY_BYTES, TELEMETRY_HOP_BYTES
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def lower(
             has_seconds="non-minimal" in port_plugin.needs,
             has_weights="weight" in port_plugin.needs,
             layers=layers,
-            up_down=settings.routing.up_down,
+            routing=settings.routing,
         )
 
     instants, tables = lower_faults(
@@ -152,6 +153,8 @@ def lower(
     links = fabric.links[ports.link]
     switches, node_device = switch_rows(fabric, classes)
     kmin, kmax = thresholds_bytes(fabric)
+    kinds = link_kinds(fabric)
+    attach_node, _ = attachments(fabric)
     made = PacketInput(
         seed=settings.seed,
         until_ps=settings.until_ps,
@@ -176,6 +179,11 @@ def lower(
         attachment=routes(fabric, np.ones(len(fabric.links), np.bool_)).attach_of_port,
         destination_number=destination_numbers(fabric),
         port_stride=port_strides(fabric),
+        attach_node=attach_node,
+        port_kind=kinds.port_kind,
+        channel_rule=channel_rule(kinds, settings.routing.scheme, channels),
+        detour_by_group=settings.routing.detour_by_group,
+        **detour_groups(fabric, attach_node, by_group=settings.routing.detour_by_group),
         switches=switches,
         nics=nic_rows(fabric.nics),
         class_priority=np.array(classes, np.int64),
@@ -205,6 +213,23 @@ def lower(
     if not made.has_path_load and not any("fabric_base_rtt_ps" in text for text in texts):
         return made
     return replace(made, fabric_base_rtt_ps=fabric_base_rtt_ps(made))
+
+
+def detour_groups(fabric: Fabric, attach_node: NDArray[np.int32], *, by_group: bool) -> dict[str, Any]:
+    """Attachments that a detour may go by, as `PacketInput` has them.
+
+    Parameters
+    ----------
+    by_group : groups are those of the fabric; else each switch is one
+    """
+    group = np.arange(len(attach_node))
+    if by_group and fabric.node_pod is not None:
+        group = np.unique(fabric.node_pod[attach_node], return_inverse=True)[1]
+    return {
+        "detour_order": np.argsort(group, kind="stable").astype(np.int32),
+        "detour_base": np.append(0, np.cumsum(np.bincount(group))).astype(np.int64),
+        "detour_group": group.astype(np.int32),
+    }
 
 
 def with_what_is_asked(transport: Transport, policies: Sequence[LoadedPolicy | None], channels: int) -> Transport:

@@ -221,7 +221,7 @@ def _replay(
     """
     if stopped is None or stopped[:3] != failed or not stopped[3]:
         raise EngineError(f"{policy.source_path}: a step failed, and not when the run was repeated")
-    _, of_receiver, _, state, shared, signal, candidates, ports, keeps_via = stopped
+    _, of_receiver, _, state, shared, signal, candidates, ports, via_changes = stopped
     policy.replay(
         state,
         signal,
@@ -229,7 +229,7 @@ def _replay(
         port_bytes=ports,
         shared_bytes=shared or None,
         receiver=of_receiver,
-        keeps_via=keeps_via,
+        via_changes=via_changes,
         stands_still=stands_still,
     )
     step = "receiver's step" if of_receiver else "step"
@@ -306,7 +306,8 @@ def _raw_input(
         "port_loss", "port_corruption", "port_headroom_bytes", "port_kmin_bytes", "port_kmax_bytes",
         "port_credit_bytes",
         "shared_bytes", "node_tier", "node_group", "attachment", "switches", "nics",
-        "destination_number", "port_stride",
+        "destination_number", "port_stride", "attach_node", "port_kind", "detour_order", "detour_base",
+        "detour_group",
         "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_program",
         "rank_ports", "rank_gpu", "pins",
     )  # fmt: skip
@@ -314,6 +315,8 @@ def _raw_input(
         "group_of", "group_ptr", "group_ports", "group_weights", "second_of", "distance", "layer_group", "layer_of",
     )  # fmt: skip
     raw: dict[str, Any] = {name: column(getattr(engine_input, name)) for name in arrays}
+    raw["channel_rule"] = column(engine_input.channel_rule.ravel())
+    raw["link_kinds"] = engine_input.channel_rule.shape[3]
     raw["routes"] = [
         {name: column(getattr(table, name)) for name in tables}
         | {"pinned_ways": table.pinned_ways, "ways": table.layer_of.shape[2]}
@@ -321,7 +324,8 @@ def _raw_input(
     ]
     numbers = (
         "seed", "until_ps", "control_class", "trim_class", "virtual_channels", "tokens", "has_receives",
-        "has_telemetry", "has_path_load", "echoes_time", "echoes_entropy", "fabric_base_rtt_ps", "watch_ps",
+        "has_telemetry", "has_path_load", "echoes_time", "echoes_entropy", "detour_by_group",
+        "fabric_base_rtt_ps", "watch_ps",
     )  # fmt: skip
     for name in numbers:
         raw[name] = getattr(engine_input, name)
@@ -431,6 +435,8 @@ def _raw_port(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
         "origin": any(name in policy.source_text for name in _ORIGIN_FIELDS),
         "hops_left": "hops-left" in plugin.needs,
         "non_minimal": "non-minimal" in plugin.needs,
+        "channel": "channel" in plugin.needs,
+        "detour": "detour" in plugin.needs,
         "via": ".via" in policy.source_text,
         "always": plugin.always,
         "at_delivery": plugin.at_delivery,

@@ -285,6 +285,13 @@ class PacketInput:
     node_tier, node_group : (N,), tier (0: hosts), and pod or group (-1: none)
     attachment : (P,), index of the attachment for the port of a host, else -1
     destination_number, port_stride : (P,), what a port selection by destination sees; see `weftwork.topology.digits`
+    attach_node : (A,), node of each attachment
+    port_kind : (P,), kind of the port's link, as ``channel_rule`` tells them apart; -1: a link of a host
+    channel_rule : shape (2, kinds + 1, virtual channels, kinds), next virtual channel by whether a new part of the way
+        begins, kind of the link in (links of hosts first), channel held and kind of the link out
+    detour_order, detour_base, detour_group : attachments that a detour may go by, those of a group one after the
+        other; where each group begins; (A,), the group of each attachment
+    detour_by_group : whether detours avoid the group of the destination too; else only the source's
     class_priority, class_lossless : (C,), ascending priorities in use, each ``virtual_channels`` times
     control_class : index of the class of ACK, NAK, CNP, CREDIT, REQUEST and PROBE
     trim_class : index of the class of packets that were cut
@@ -324,6 +331,13 @@ class PacketInput:
     attachment: NDArray[np.int32]
     destination_number: NDArray[np.int64]
     port_stride: NDArray[np.int64]
+    attach_node: NDArray[np.int32]
+    port_kind: NDArray[np.int64]
+    channel_rule: NDArray[np.int8]
+    detour_order: NDArray[np.int32]
+    detour_base: NDArray[np.int64]
+    detour_group: NDArray[np.int32]
+    detour_by_group: bool
     switches: NDArray[np.void]
     nics: NDArray[np.void]
     class_priority: NDArray[np.int64]

@@ -37,6 +37,8 @@ FIELDS_OF_NEED: Final[dict[str, tuple[str, ...]]] = {
     "weight": ("weight",),
     "hops-left": ("hops_left",),
     "non-minimal": ("minimal",),
+    "channel": ("channel", "turn_channel"),
+    "detour": ("from_group", "via_group", "detour", "queue_pair_detour"),
 }
 _UNITS: Final = {"_ps": "ps", "_bps": "bit/s", "bytes": "byte"}
 # One part of a comment: whose step, kinds, and what the field then holds.

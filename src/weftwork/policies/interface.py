@@ -48,6 +48,8 @@ Need = Literal[
     "weight",  # port selection: weights by the capacity of the ways behind each candidate
     "hops-left",  # port selection: switches that remain behind each candidate
     "non-minimal",  # port selection: candidates on longer paths too
+    "channel",  # port selection: the virtual channel that routing gives a packet behind each candidate
+    "detour",  # port selection: an intermediate switch drawn by routing, and the groups of a packet's ends
     "reorder-tolerance",  # a receiver that keeps packets that come early
 ]
 Reorders = Literal["never", "on-move", "always"]
@@ -155,6 +157,11 @@ class PortSignal:
     from_edge: int  # of the switch of the NIC port that has sent the packet
     to_edge: int  # of the switch of the NIC port that it goes to
     edges: int  # how many there are
+    from_group: int  # pod or group of the switch of `from_edge`; -1: none
+    via_group: int  # pod or group of the switch of `via`; -1: none, or `via` is OFF
+    detour: int  # edge drawn for this packet, by which it may go round; OFF: none, as within a switch or group
+    queue_pair_detour: int  # the same for all packets of the queue pair
+    hops_after_via: int  # switches from `via` to the destination; 0 where `via` is OFF
     delivered: int  # 1: the only candidate leads to the receiver's NIC port
     virtual_channel: int  # of the packet within its priority, from 0; may be written
     word: int  # travels with the packet, 0 at its NIC; may be written
@@ -175,6 +182,8 @@ class Candidate:
     paused: int  # 1: the far end forbids the packet's class now
     hops_left: int  # switches that the packet passes after this one, if it goes on by a shortest path
     minimal: int  # 1: on a shortest path, as all are without the need
+    channel: int  # virtual channel that routing gives the packet behind the port
+    turn_channel: int  # the same if a new part of its way begins here: from `via` on, or towards a `via` after a start
 
 
 class SenderState:

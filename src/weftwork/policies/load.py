@@ -11,7 +11,8 @@ import math
 import traceback
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -177,6 +178,19 @@ class LoadedPolicy:
         self._params = parameter_layout(file.rows, values)
         self.params = self._params.new()
 
+    def offering(self, name: str, **changes: Any) -> LoadedPolicy:  # noqa: ANN401 - fields of the plug-in
+        """The same policy with some declarations of its plug-in changed.
+
+        Parameters
+        ----------
+        name : that it is called by
+        changes : fields of the plug-in, such as ``virtual_channels``
+        """
+        other = copy(self)
+        other.name = name
+        other.plugin = replace(self.plugin, **changes)
+        return other
+
     @property
     def params_dtype(self) -> np.dtype[np.void]:
         """NumPy type of the parameter record."""
@@ -301,7 +315,7 @@ class LoadedPolicy:
         candidates: Any = None,  # noqa: ANN401
         ports: Any = None,  # noqa: ANN401
         *,
-        keeps_via: bool = False,
+        via_changes: int = 0,
     ) -> None:
         """Call the step as plain Python and check its results.
 
@@ -310,7 +324,8 @@ class LoadedPolicy:
         state, signal : its records
         candidates : of a port selection
         ports : records of the ports of the switch, for a port selection with a ``port_state``
-        keeps_via : whether it may not change ``via``, since it has changed it in its first call for this packet
+        via_changes : how often it has changed ``via`` of this packet at this switch: once, it may only set it OFF;
+            twice, it may not change it
 
         Raises
         ------
@@ -318,14 +333,14 @@ class LoadedPolicy:
         """
         rows = () if ports is None else (ports,)
         told = () if candidates is None else (candidates,)
-        via_before = signal.via if keeps_via else None
+        via_before = OFF if candidates is None else signal.via
         self._call(self.plugin.step, (self.params, state, *rows, signal, *told))
         if self.kind == "congestion_control":
             self._want_control(state)
         elif self.kind == "path_selection":
             self._want(state, "entropy", 0 <= state.entropy <= 65535, "wanted 0 to 65535")
         else:
-            self._want_choice(signal, via_before)
+            self._want_choice(signal, via_before, via_changes)
 
     def _want_control(self, state: Any) -> None:  # noqa: ANN401
         """Refuse values that no sender can obey."""
@@ -336,11 +351,11 @@ class LoadedPolicy:
             for name in ("timeout_ps", "segment_bytes", "request_bytes"):
                 self._want(state, name, getattr(state, name) >= 0, "wanted 0 or more")
 
-    def _want_choice(self, signal: Any, via_before: int | None) -> None:  # noqa: ANN401
+    def _want_choice(self, signal: Any, via_before: int, via_changes: int) -> None:  # noqa: ANN401
         """Refuse values that no switch can obey."""
         channels = cast("PortSelection", self.plugin).virtual_channels
         choice, held, via = signal.choice, signal.virtual_channel, signal.via
-        keeps = via_before is None or via_before == via
+        keeps = via_changes == 0 or via_before == via or (via_changes == 1 and via == OFF)
         if 0 <= choice < signal.candidates and 0 <= held < channels and OFF <= via < signal.edges and keeps:
             return
         last = signal.candidates - 1
@@ -349,7 +364,9 @@ class LoadedPolicy:
         self._want(signal, "virtual_channel", 0 <= held <= most, f"wanted 0 to {most}, the last one of PLUGIN")
         edges = signal.edges - 1
         self._want(signal, "via", OFF <= via <= edges, f"wanted OFF or 0 to {edges}, the last edge")
-        kept = f"wanted {via_before} in the second call for a packet, which already has its new via"
+        kept = f"wanted {via_before}, since the step has set it in an earlier call for this packet"
+        if via_changes == 1:
+            kept = f"wanted {via_before} or OFF, since the step has set it in its first call for this packet"
         self._want(signal, "via", keeps, kept)
 
     def call_receive(self, state: Any, shared: Any, signal: Any) -> None:  # noqa: ANN401
@@ -371,7 +388,7 @@ class LoadedPolicy:
         port_bytes: bytes = b"",
         shared_bytes: bytes | None = None,
         receiver: bool = False,
-        keeps_via: bool = False,
+        via_changes: int = 0,
         stands_still: bool = False,
     ) -> None:
         """Repeat a failed compiled call in plain Python.
@@ -383,7 +400,7 @@ class LoadedPolicy:
         state_bytes, signal_bytes : records before the call; with ``receiver`` the state is the receiver's
         candidate_bytes, port_bytes : the arrays of candidates and of the ports' records, for a port selection
         shared_bytes : the shared record, where the policy has one
-        keeps_via : as of `call_step`
+        via_changes : as of `call_step`
         stands_still : whether the call set a timer to its instant once more than `MOST_FIRINGS` allows
 
         Raises
@@ -405,7 +422,7 @@ class LoadedPolicy:
             return
         candidates = _rows(_CANDIDATE, candidate_bytes) if self.kind == "port_selection" else None
         ports = None if self.port_state is None else _rows(self.port_state, port_bytes)
-        self.call_step(state, signal, candidates, ports, keeps_via=keeps_via)
+        self.call_step(state, signal, candidates, ports, via_changes=via_changes)
         if stands_still:
             self.refuse_standing(state, due, signal.now_ps)
 

@@ -37,6 +37,8 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "weight": ("capacity behind ports", ""),
     "hops-left": ("distances", ""),
     "non-minimal": ("longer paths", ""),
+    "channel": ("virtual channels", ""),
+    "detour": ("intermediate switches", ""),
     "reorder-tolerance": ("", "keeps early packets"),
 }
 _HOST_DELAY: Final = "host_delay_ps"

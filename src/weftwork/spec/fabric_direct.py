@@ -8,13 +8,15 @@ Leaves out: how a network is made (`weftwork.topology.shapes`), and which routes
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TO_HOST", "DirectNetwork", "OpticalSwitches"]
+__all__ = ["GLOBAL", "TO_HOST", "DirectNetwork", "OpticalSwitches"]
 
-TO_HOST = -1
+TO_HOST: Final = -1
+GLOBAL: Final = "global"  # dimension of links between groups
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +69,13 @@ class DirectNetwork:
     coordinates: NDArray[np.int32]
     is_ordered: bool = False
     optical: OpticalSwitches | None = None
+
+    @property
+    def is_global(self) -> NDArray[np.bool_]:
+        """Whether each link joins two groups, shape (links,)."""
+        place = self.dimensions.index(GLOBAL) if GLOBAL in self.dimensions else TO_HOST - 1
+        found: NDArray[np.bool_] = self.link_dimension == place
+        return found
 
     def without(self, kept: NDArray[np.bool_]) -> DirectNetwork:
         """Only some of the links.

@@ -8,11 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["EVERY_CHANNEL", "MOST_PATHS", "SHORTEST", "USUAL_PATHS", "Detour", "Pin", "Routing"]
+__all__ = ["EVERY_CHANNEL", "MOST_PATHS", "SHORTEST", "USUAL_PATHS", "ChannelScheme", "Detour", "Pin", "Routing"]
 
 EVERY_CHANNEL: Final = -1
 USUAL_PATHS: Final = 8  # Singla et al., NSDI 2012, Jellyfish, section 5
 Detour = Literal["never", "always", "adaptive"]
+ChannelScheme = Literal[
+    "one",  # a packet keeps its virtual channel
+    "hops",  # the next one at each switch
+    "global-hops",  # the next one behind each link between groups, and at a turn
+    "dateline",  # two for each part of the way: the second one from the link on that closes a ring of the dimension
+    "turns",  # the next one at a turn
+]
 MOST_PATHS: Final = 64  # chosen: eight times what Singla et al. need, NSDI 2012, Jellyfish
 
 
@@ -57,10 +64,14 @@ class Routing:
     up_down : in place of all shortest paths, those that never go down and then up again by the tiers of the switches
     dimension_order : of the shortest paths, those that take the dimensions of a direct network one after the other:
         a switch sends by the lowest dimension (`weftwork.spec.fabric_direct.DirectNetwork`) that a shortest path takes
-    detour : whether packets first go to an intermediate switch with hosts, drawn at random, and from there on as the
-        other keys say: ``never``; ``always``, Valiant's routing; ``adaptive``, where queues say that this is faster
+    fewest_global_hops : in place of all shortest paths, those of the fewest links between groups, and of these those of
+        the fewest links: local, global, local in a dragonfly, where two global links in a row may be shorter
+    detour : whether packets first go to an intermediate switch with hosts, drawn at random from all but the source's,
+        and from there on as the other keys say: ``never``; ``always``, Valiant's routing; ``adaptive``, where queues
+        say that this is faster. Where the destination's switch is drawn, and within a switch, there is no detour
     detour_by_group : the intermediate is a group: a detour ends at the first switch of the group of the switch drawn;
         it is drawn from groups other than those of source and destination, and within a group there is no detour
+    scheme : how a packet takes virtual channels, see `weftwork.topology.virtual_channels`
     pins : paths of some queue pairs; each takes its own whatever ``paths`` says
     plan_at_ps : instants, ascending, at which the next of each pin's later paths takes the place of the one before
     """
@@ -68,8 +79,10 @@ class Routing:
     paths: int = 0
     up_down: bool = False
     dimension_order: bool = False
+    fewest_global_hops: bool = False
     detour: Detour = "never"
     detour_by_group: bool = False
+    scheme: ChannelScheme = "one"
     pins: tuple[Pin, ...] = ()
     plan_at_ps: tuple[int, ...] = ()
 

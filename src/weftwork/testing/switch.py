@@ -2,7 +2,7 @@
 
 Packets come, may leave by some ports, and carry written words. What a packet brings (``word``, ``via``, its virtual
 channel) is what the policy has written at a packet before, as if other switches had run it too. A step that changes
-``via`` is asked once more, as an engine does.
+``via`` is asked once more, and once again if it takes its ``via`` back, as an engine does.
 Leaves out: a network. Flows, queues and ports are drawn.
 """
 
@@ -109,6 +109,9 @@ class ToldSwitch:
                 candidate.paused = int(source.random() < 0.1)
             if "hops-left" in needs:
                 candidate.hops_left = left if at < minimal else left + source.randrange(1, 3)
+            if "channel" in needs:
+                candidate.channel = source.randrange(self.plugin.virtual_channels)
+                candidate.turn_channel = source.randrange(self.plugin.virtual_channels)
         return made
 
     def choose(
@@ -125,7 +128,7 @@ class ToldSwitch:
 
         Raises
         ------
-        BrokenError : the step failed in both forms, or changed ``via`` again when it was asked again
+        BrokenError : the step failed in both forms, or changed ``via`` again in a way that no engine allows
         DifferenceError : the two forms differ
         """
         signal = self.signal
@@ -134,8 +137,11 @@ class ToldSwitch:
         if signal.via != before:
             if signal.via not in ways:
                 ways[signal.via] = self.candidates(len(candidates), in_port=flow.in_port)
-            candidates = ways[signal.via]
+            shown, candidates = candidates, ways[signal.via]
             taken = self._asked(candidates)
+            if signal.via == OFF != taken:
+                candidates = shown
+                taken = self._asked(candidates)
             if signal.via != taken:
                 text = f"it set via to edge {taken} and, asked for the way there, to {signal.via}"
                 raise BrokenError(f"{text}; change via only where it is OFF, or where this switch is that edge")
@@ -164,6 +170,13 @@ class ToldSwitch:
         signal.draw, signal.hops, signal.delivered = self.source.getrandbits(62), self.source.randrange(4), delivered
         signal.word, via, signal.virtual_channel = brought
         signal.via = OFF if via == signal.edge else via
+        if "detour" in self.plugin.needs:
+            signal.from_group, signal.via_group = signal.from_edge // 4, OFF if signal.via == OFF else signal.via // 4
+            is_apart = signal.from_edge != signal.to_edge
+            signal.detour = (signal.from_edge + 1 + signal.draw % (EDGES - 1)) % EDGES if is_apart else OFF
+            hashed = (signal.from_edge + 1 + signal.queue_pair_hash % (EDGES - 1)) % EDGES
+            signal.queue_pair_detour = hashed if is_apart else OFF
+            signal.hops_after_via = 0 if signal.via == OFF else 1 + signal.via % 3
 
     def _asked(self, candidates: list[Any]) -> int:
         """Ask once; returns the packet's earlier ``via``."""

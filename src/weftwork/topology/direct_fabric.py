@@ -6,17 +6,19 @@ hosts. Leaves out: which switches are linked, which each file of `weftwork.topol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weftwork.base.errors import ConfigError
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_direct import TO_HOST, DirectNetwork, OpticalSwitches
 from weftwork.spec.fabric_names import NodeNames
+from weftwork.spec.scenario.findings import Collected
 from weftwork.spec.scenario.topology import FabricSize, full
 from weftwork.topology.assemble import assemble, links_between
 
@@ -24,7 +26,19 @@ if TYPE_CHECKING:
     from weftwork.spec.device import Server
     from weftwork.spec.plug_in import Findings, Ground, Parts
 
-__all__ = ["SwitchLinks", "direct_fabric", "direct_size", "hosts_that_fit", "servers_of"]
+__all__ = ["SwitchLinks", "direct_fabric", "direct_size", "hosts_that_fit", "servers_of", "sound_shape"]
+
+
+class HasPlaces(Protocol):
+    """Counts of a network that has places for NIC ports."""
+
+    @property
+    def places(self) -> int:
+        """Ports of switches that lead to hosts."""
+
+
+K = TypeVar("K")
+S = TypeVar("S", bound=HasPlaces)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +90,31 @@ def hosts_that_fit(endpoints: int, key: str, ground: Ground, found: Findings) ->
         text += f" for NIC ports, and a server has {plural(ground.server.nic_ports, 'port')}"
         found.wrong(found.which("hosts", "gpus"), text)
     return full(places, key, found) if ground.hosts is None else ground.hosts
+
+
+def sound_shape(shape_of: Callable[[K, int, int | None, Findings, str], S | None], keys: K, parts: Parts) -> S:
+    """Counts of a network that is built, with the ports of its switches known.
+
+    Parameters
+    ----------
+    shape_of : gives the counts, or notes mistakes and returns None; from the keys, the ports of a switch (0: any
+        number), the NIC ports of the hosts (None: nobody says), the mistakes, and the key with the number of ports
+    keys, parts : as of the topology's ``build``
+
+    Raises
+    ------
+    ConfigError : with all mistakes, and if the hosts have no places
+    """
+    found = Collected(section="fabric")
+    endpoints = None if parts.hosts is None else parts.hosts * parts.server.nic_ports
+    shape = shape_of(keys, parts.ports, endpoints, found, "switch")
+    if shape is not None and servers_of(shape.places, parts.server) < (parts.hosts or 1):
+        text = f"found {plural(parts.hosts or 1, 'host')}, wanted at most {servers_of(shape.places, parts.server):,}: "
+        text += f"the network has {plural(shape.places, 'place')} for NIC ports, and a server has "
+        found.wrong("hosts", text + plural(parts.server.nic_ports, "port"))
+    if shape is None or found.mistakes:
+        raise ConfigError("fabric", found.mistakes)
+    return shape
 
 
 def direct_size(parts: Parts, *, switches: int, per_switch: int, links: int) -> FabricSize:

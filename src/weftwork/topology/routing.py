@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from weftwork.base.errors import UsageError
 from weftwork.spec.fabric import HOST, Fabric
@@ -28,6 +30,7 @@ __all__ = [
 MOST_WORDS = 1 << 24  # chosen: 128 MiB of neighbours' words at a time; a million GPUs have some 2^29 of them
 UNREACHABLE = -1
 DELIVER = -2
+GLOBAL_COST = 32  # chosen: above the local links of any route in a network of groups
 _FAR = np.int16(np.iinfo(np.int16).max - 1)  # hops of no route; one more is still a number
 
 
@@ -77,11 +80,15 @@ class HopsLeft:
     fabric : whose nodes
     hops : shape (nodes, attachments), int16, over switches; -1 where there is no route and for hosts
     falls : the same shape, whether a route only goes down from here; None: routes go anywhere
+    port_dimension : shape (ports,), of each port's link, under dimension order; None: in any order
+    cost : as ``hops``, a link between groups counted `GLOBAL_COST` times; None: all links are alike
     """
 
     fabric: Fabric
     hops: NDArray[np.int16]
     falls: NDArray[np.bool_] | None = None
+    port_dimension: NDArray[np.int8] | None = None
+    cost: NDArray[np.int16] | None = None
 
     def leads(
         self, node: int, own: NDArray[np.integer], columns: NDArray[np.int64] | slice = slice(None)
@@ -92,8 +99,14 @@ class HopsLeft:
         """
         ports, tier = self.fabric.ports, self.fabric.node_tier
         peer = ports.node[ports.peer[own]]
-        here, beyond = self.hops[node, columns], self.hops[peer][:, columns]
-        closer: NDArray[np.bool_] = (beyond == here - 1) & (here > 0)
+        length = self.hops if self.cost is None else self.cost
+        here, beyond = length[node, columns], length[peer][:, columns]
+        step: NDArray[np.integer] | int = 1
+        if self.cost is not None:
+            step = _port_cost(self.fabric)[own][:, None]
+        closer: NDArray[np.bool_] = (beyond == here - step) & (here > 0) & (beyond >= 0)
+        if self.port_dimension is not None:
+            _keep_lowest(closer, self.port_dimension[own])
         if self.falls is None:
             return closer
         falls, falls_beyond = self.falls[node, columns], self.falls[peer][:, columns]
@@ -173,7 +186,13 @@ def switch_distances(
 
 
 def hops_left(
-    fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32], *, up_down: bool = False
+    fabric: Fabric,
+    link_up: NDArray[np.bool_],
+    attach_node: NDArray[np.int32],
+    *,
+    up_down: bool = False,
+    dimension_order: bool = False,
+    fewest_global_hops: bool = False,
 ) -> HopsLeft:
     """Remaining hops on the routes of a rule.
 
@@ -182,9 +201,23 @@ def hops_left(
     fabric, link_up : as of `routes`
     attach_node : of `attachments`
     up_down : routes never go down and then up again; else they are all shortest paths
+    dimension_order : of these, those that go on in the lowest dimension by which a shortest path leaves a switch
+    fewest_global_hops : those of the fewest links between groups come first, and then those of the fewest links
+
+    Raises
+    ------
+    UsageError : dimensions or groups are asked of a fabric whose links have none
     """
+    if (dimension_order or fewest_global_hops) and fabric.direct is None:
+        raise UsageError(f"the links of '{fabric.name}' have no dimensions, wanted a direct network")
+    if fewest_global_hops:
+        cost = _costs(fabric, link_up, attach_node)
+        hops = np.where(cost < 0, cost, cost // GLOBAL_COST + cost % GLOBAL_COST).astype(np.int16)
+        return HopsLeft(fabric=fabric, hops=hops, cost=cost)
     if not up_down:
-        return HopsLeft(fabric=fabric, hops=switch_distances(fabric, link_up, attach_node))
+        hops = switch_distances(fabric, link_up, attach_node)
+        dimension = fabric.direct.link_dimension[fabric.ports.link] if dimension_order and fabric.direct else None
+        return HopsLeft(fabric=fabric, hops=hops, port_dimension=dimension)
     ports, tier = fabric.ports, fabric.node_tier
     hops = switch_distances(fabric, link_up, attach_node, downwards=True)
     falls = hops >= 0
@@ -215,7 +248,38 @@ def attachments(fabric: Fabric) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return attach_node.astype(np.int32), attach_of_port
 
 
-def routes(fabric: Fabric, link_up: NDArray[np.bool_], *, up_down: bool = False) -> Routes:
+def _port_cost(fabric: Fabric) -> NDArray[np.int16]:
+    """Length of each port's link, where links between groups are long."""
+    is_global = np.zeros(len(fabric.links), np.bool_) if fabric.direct is None else fabric.direct.is_global
+    return np.where(is_global, GLOBAL_COST, 1).astype(np.int16)[fabric.ports.link]
+
+
+def _costs(fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32]) -> NDArray[np.int16]:
+    """As `switch_distances`, where a link between groups is `GLOBAL_COST` long."""
+    ports, is_switch = fabric.ports, fabric.node_kind != HOST
+    usable = np.flatnonzero(link_up[ports.link] & is_switch[ports.node] & is_switch[ports.node[ports.peer]])
+    length = _port_cost(fabric)[usable].astype(np.float64)
+    ends = ports.node[usable], ports.node[ports.peer[usable]]
+    count = len(fabric.node_names)
+    order = np.lexsort((length, *ends))  # of parallel links the shortest one
+    ends, length = (ends[0][order], ends[1][order]), length[order]
+    pair = ends[0].astype(np.int64) * count + ends[1]
+    first = np.append(True, pair[1:] != pair[:-1])[: len(pair)]
+    graph = csr_array((length[first], (ends[0][first], ends[1][first])), shape=(count, count))
+    found = dijkstra(graph, directed=False, indices=attach_node).T
+    is_far = ~np.isfinite(found) | ~is_switch[:, None]
+    cost: NDArray[np.int16] = np.where(is_far, UNREACHABLE, np.where(is_far, 0, found)).astype(np.int16)
+    return cost
+
+
+def routes(
+    fabric: Fabric,
+    link_up: NDArray[np.bool_],
+    *,
+    up_down: bool = False,
+    dimension_order: bool = False,
+    fewest_global_hops: bool = False,
+) -> Routes:
     """All shortest paths over the links that are up.
 
     Another rule gives those that never go down and then up again.
@@ -225,6 +289,7 @@ def routes(fabric: Fabric, link_up: NDArray[np.bool_], *, up_down: bool = False)
     fabric : whose nodes and links
     link_up : shape (links,), bool; a switch is down when all its links are
     up_down : as of `hops_left`; links within a tier are then never used
+    dimension_order, fewest_global_hops : as of `hops_left`
 
     Raises
     ------
@@ -234,7 +299,10 @@ def routes(fabric: Fabric, link_up: NDArray[np.bool_], *, up_down: bool = False)
         raise UsageError(f"link_up has shape {np.shape(link_up)}, wanted ({len(fabric.links)},)")
     ports = fabric.ports
     attach_node, attach_of_port = attachments(fabric)
-    left = hops_left(fabric, link_up, attach_node, up_down=up_down)
+    left = hops_left(
+        fabric, link_up, attach_node, up_down=up_down, dimension_order=dimension_order,
+        fewest_global_hops=fewest_global_hops,
+    )  # fmt: skip
     is_switch = fabric.node_kind != HOST
     peer_node = ports.node[ports.peer]
     usable = np.flatnonzero(link_up[ports.link] & is_switch[ports.node] & is_switch[peer_node])
@@ -314,6 +382,21 @@ def second_groups(fabric: Fabric, link_up: NDArray[np.bool_], found: Routes) -> 
         group_ptr=group_ptr,
         group_ports=np.concatenate(members).astype(np.int32),
     )
+
+
+def _keep_lowest(closer: NDArray[np.bool_], dimension: NDArray[np.int8]) -> None:
+    """Keep of the ports towards each attachment those of the lowest dimension.
+
+    Parameters
+    ----------
+    closer : shape (ports, attachments), changed in place
+    dimension : shape (ports,)
+    """
+    taken = np.zeros(closer.shape[1], np.bool_)
+    for one in np.unique(dimension).tolist():
+        rows = dimension == one
+        closer[rows] &= ~taken
+        taken |= closer[rows].any(axis=0)
 
 
 def _distinct_columns(table: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -72,7 +72,7 @@ def test_kinds_and_needs_have_words_and_fields_that_exist() -> None:
     assert all(text for _, _, text in kind_rows())
     assert [name for name, _, _ in need_rows()] == list(get_args(Need))
     assert all(text for _, text, _ in need_rows())
-    known = {row.name for owner in (Signal, interface.Candidate) for row in field_rows(owner)}
+    known = {row.name for owner in (Signal, interface.Candidate, interface.PortSignal) for row in field_rows(owner)}
     assert {name for names in FIELDS_OF_NEED.values() for name in names} <= known
     assert set(FIELDS_OF_NEED) == set(get_args(Need)) - {"reorder-tolerance"}
 

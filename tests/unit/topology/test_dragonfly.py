@@ -10,19 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.fabric_sizes import size_before, size_of
 from helpers.switch_graph import degrees, diameter_and_mean, switch_ends
 from hypothesis import given
 from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
-from weftwork.hardware.catalogue import nodes
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.fabric_direct import TO_HOST
-from weftwork.spec.scenario.scenario import loads
-from weftwork.spec.scenario.topology import FabricSize
-from weftwork.study.prepare.prepare import known_names
-from weftwork.topology.build import fabric_of, fabric_size
-from weftwork.topology.groups import ARRANGEMENTS, Groups, far_port, global_links
+from weftwork.topology.build import fabric_of
+from weftwork.topology.group_links import ARRANGEMENTS, SwitchGroups, far_port, global_links
 
 RATE = {"link_rate_bps": 200_000_000_000}
 FRONTIER = {"groups": 74, "routers_per_group": 32, "hosts_per_router": 16, "links_per_group_pair": 4, "radix": 64}
@@ -39,13 +36,6 @@ def counts(fabric: Fabric) -> tuple[int, int, int, int]:
     of = fabric.direct.link_dimension
     hosts = len(fabric.hosts)
     return hosts, len(fabric.node_names) - hosts, int((of == 0).sum()), int((of == 1).sum())
-
-
-def size_of(section: str) -> FabricSize:
-    document = f"{{schema: 3, fabric: {section}, traffic: {{pattern: incast}}}}"
-    size = fabric_size(loads(document, known=known_names(), nodes=nodes()).fabric)
-    assert size is not None
-    return size
 
 
 def refusal(**keys: Any) -> str:
@@ -82,14 +72,14 @@ def test_frontier() -> None:
 
 def test_the_column_of_deepseek() -> None:
     """a = 32, p = h = 16, g = 511: the size alone, because a fabric of 261,632 hosts takes long to build."""
-    size = size_of("{topology: dragonfly, routers_per_group: 32, groups: 511, radix: 64, link_rate: 400Gbps}")
+    size = size_before(topology="dragonfly", routers_per_group=32, groups=511, radix=64)
     assert (size.hosts, size.switches) == (261_632, 16_352)
     # the paper counts all 512 global ports of a group; with 510 other groups two of them have no link
     assert size.links - size.hosts == 384_272 - 511
 
 
 def test_the_largest_slingshot() -> None:
-    size = size_of("{topology: dragonfly, routers_per_group: 32, hosts_per_router: 16, global_ports: 17, radix: 64}")
+    size = size_before(topology="dragonfly", routers_per_group=32, hosts_per_router=16, global_ports=17, radix=64)
     assert (size.hosts, size.switches) == (279_040, 545 * 32)
 
 
@@ -135,10 +125,12 @@ def test_a_group_alone_is_a_full_mesh() -> None:
         ),
         (
             {"global_ports": 4, "radix": 8},
-            "found 8, but a router needs 15 ports: 4 to hosts, 7 to its group and 4 to other groups; did you mean '15'",
+            "found 8 ports, but a router needs 15: 4 to hosts, 7 to its group and 4 to other groups",
         ),
         ({"global_ports": 4, "hosts": 1_057}, "found 1,057, wanted at most 1,056"),
-        ({"radix": 2}, "found 2, wanted at least 3"),
+        ({"radix": 2}, "found 2 ports, wanted at least 3"),
+        ({"switch": {"model": "plain", "radix": 7}, "hosts": 73}, "found 73 hosts, wanted at most 72"),
+        ({"switch": {"model": "plain", "radix": 14}, "global_ports": 4}, "found 14 ports, but a router needs 15"),
         ({}, "missing: give hosts_per_router, routers_per_group or global_ports, or radix, or hosts"),
     ],
 )
@@ -148,7 +140,7 @@ def test_sizes_that_do_not_fit_are_refused_with_the_nearest(keys: dict[str, Any]
 
 def test_all_mistakes_are_told_at_once() -> None:
     told = refusal(global_ports=4, radix=8, groups=40)
-    assert "a router needs 15 ports" in told
+    assert "a router needs 15" in told
     assert "wanted at most 33" in told
 
 
@@ -163,7 +155,7 @@ def test_global_links_join_every_pair_of_groups_equally(
 ) -> None:
     groups = data.draw(st.integers(2, linkers * ports + 1))
     each = data.draw(st.integers(1, linkers * ports // (groups - 1)))
-    shape = Groups(groups=groups, linkers=linkers, global_ports=ports, links_per_pair=each)
+    shape = SwitchGroups(groups=groups, linkers=linkers, global_ports=ports, links_per_pair=each)
     group, port = (array.ravel() for array in np.mgrid[:groups, : groups - 1])
     other, there = far_port(arrangement, group, port, groups)
     assert [array.tolist() for array in far_port(arrangement, other, there, groups)] == [group.tolist(), port.tolist()]
@@ -186,9 +178,12 @@ def test_global_links_join_every_pair_of_groups_equally(
 )
 def test_counts_and_ids_of_any_dragonfly(p: int, a: int, h: int, arrangement: str, data: st.DataObject) -> None:
     g = data.draw(st.integers(2, min(a * h + 1, 12)))
-    fabric = dragonfly(
-        hosts_per_router=p, routers_per_group=a, global_ports=h, groups=g, arrangement=arrangement, radix=p + a - 1 + h
-    )
+    keys = {
+        "hosts_per_router": p, "routers_per_group": a, "global_ports": h, "groups": g, "arrangement": arrangement,
+        "radix": p + a - 1 + h,
+    }  # fmt: skip
+    fabric = dragonfly(**keys)
+    assert size_before(topology="dragonfly", **keys) == size_of(fabric)
     each = a * h // (g - 1)
     assert counts(fabric) == (a * p * g, a * g, g * a * (a - 1) // 2, each * g * (g - 1) // 2)
     hosts, direct = len(fabric.hosts), fabric.direct

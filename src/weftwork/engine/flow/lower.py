@@ -161,7 +161,7 @@ def lower_flow(
         port_selection=settings.port_selection,
         attachment=found.attach_of_port if found else np.empty(0, np.int32),
         routes=(
-            (route_table(fabric, every, layers=layers[0] if layers else None, up_down=settings.routing.up_down),)
+            (route_table(fabric, every, layers=layers[0] if layers else None, routing=settings.routing),)
             if found
             else ()
         ),

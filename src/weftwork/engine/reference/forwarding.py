@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weftwork.engine.packet_input import PacketInput, RouteTable
+from weftwork.policies.interface import OFF
 
 __all__ = ["DELIVER", "SHORTEST", "UNREACHABLE", "Forwarding", "NextHop"]
 
@@ -55,6 +56,14 @@ class Forwarding:
         self._peer: list[int] = engine_input.port_peer.tolist()
         self._destination_number: list[int] = engine_input.destination_number.tolist()
         self._stride: list[int] = engine_input.port_stride.tolist()
+        self._attach_node: list[int] = engine_input.attach_node.tolist()
+        self._node_group: list[int] = engine_input.node_group.tolist()
+        self._port_kind: list[int] = engine_input.port_kind.tolist()
+        self._channel_rule = engine_input.channel_rule
+        self._detour_order: list[int] = engine_input.detour_order.tolist()
+        self._detour_base: list[int] = engine_input.detour_base.tolist()
+        self._detour_by_group = engine_input.detour_by_group
+        self._detour_group: list[int] = engine_input.detour_group.tolist()
         self._deliveries = [NextHop(port=peer) for peer in self._peer]
         self.edges: int = max(self._attachment, default=-1) + 1
         hung = [port for port in range(len(self._peer)) if self._attachment[port] >= 0 and self._peer[port] >= 0]
@@ -137,6 +146,41 @@ class Forwarding:
         A host at the far end counts none.
         """
         return int(self._table.distance[self._node[self._peer[port]], edge]) + 1
+
+    def hops_between(self, edge: int, other: int) -> int:
+        """Hops between two attachments, from the first; see `RouteTable.distance`."""
+        return int(self._table.distance[self._attach_node[edge], other])
+
+    def group_of_edge(self, edge: int) -> int:
+        """Pod or group of an attachment's switch; -1: none."""
+        return self._node_group[self._attach_node[edge]]
+
+    def detour(self, from_edge: int, to_edge: int, draw: int) -> int:
+        """The attachment of a number that a detour goes by.
+
+        OFF where the ends are in one group, none is left, or the destination's own is drawn.
+        """
+        ends = sorted({self._detour_group[from_edge], self._detour_group[to_edge]})
+        if len(ends) == 1:
+            return OFF
+        if not self._detour_by_group:
+            ends = [self._detour_group[from_edge]]
+        sizes = [self._detour_base[group + 1] - self._detour_base[group] for group in ends]
+        left = len(self._detour_order) - sum(sizes)
+        if left <= 0:
+            return OFF
+        place = draw % left
+        for group, size in zip(ends, sizes, strict=True):
+            if place >= self._detour_base[group]:
+                place += size
+        drawn = self._detour_order[place]
+        return OFF if drawn == to_edge else drawn
+
+    def channels(self, in_port: int, held: int, port: int) -> tuple[int, int]:
+        """Virtual channels behind a port: if the way goes on, and if a new part of it begins."""
+        kinds = self._port_kind[in_port] + 1, self._port_kind[port]
+        on, turn = self._channel_rule[:, kinds[0], held, kinds[1]].tolist()
+        return on, turn
 
     def digit_of(self, port: int, destination: int) -> tuple[int, int]:
         """Number of a NIC port, and stride of a port's tier.

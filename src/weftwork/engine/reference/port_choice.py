@@ -58,6 +58,18 @@ class WaysToEdges(Protocol):
     def hops_left(self, port: int, edge: int) -> int:
         """Switches between a port's far end and an attachment."""
 
+    def hops_between(self, edge: int, other: int) -> int:
+        """Hops between two attachments, from the first."""
+
+    def group_of_edge(self, edge: int) -> int:
+        """Pod or group of an attachment's switch; -1: none."""
+
+    def detour(self, from_edge: int, to_edge: int, draw: int) -> int:
+        """The attachment of a number that a detour goes by, or OFF."""
+
+    def channels(self, in_port: int, held: int, port: int) -> tuple[int, int]:
+        """Virtual channels behind a port: if the way goes on, and if a new part of it begins."""
+
     def digit_of(self, port: int, destination: int) -> tuple[int, int]:
         """Input of a port selection by destination.
 
@@ -121,6 +133,7 @@ class PortChoice:
         needs = self.plugin.needs
         self._looks_at_queues, self._looks_ahead = "queue" in needs, "hops-left" in needs
         self._takes_detours = "non-minimal" in needs
+        self._takes_turns, self._draws_detours = "channel" in needs, "detour" in needs
         self._signal = self._describe(selection.new_port_signal())
         self._rows: dict[int, list[Any]] = {}  # by how many candidates there are
         self._queue_pair_hash: dict[int, int] = {}  # by flow
@@ -147,11 +160,14 @@ class PortChoice:
         """
         packet.via = self._ahead(packet.via)
         layer = self._layer_of(packet) if self.routes.has_layers else SHORTEST
-        is_again = False
+        via_changes = 0
         while True:
             target = self.routes.edge_of_nic(packet.destination) if packet.via == OFF else packet.via
             is_delivered = target == self.edge
             ways = [self.routes.delivery(packet.destination)] if is_delivered else self._next_hops(target, layer)
+            if not ways and packet.via != OFF:
+                packet.via = OFF  # no way leads there
+                continue
             if not ways:
                 return None
             candidates = ways
@@ -160,13 +176,13 @@ class PortChoice:
             if not candidates:
                 return self._port_of[ways[0].port]
             is_asked = self.plugin.at_delivery if is_delivered else len(candidates) > 1 or self.plugin.always
-            if not (is_again or is_asked):
+            if via_changes == 0 and not is_asked:
                 return self._port_of[candidates[0].port]
             via = packet.via
-            choice = self._ask(in_port, packet, target, candidates, is_delivered=is_delivered, keeps_via=is_again)
+            choice = self._ask(in_port, packet, target, candidates, is_delivered=is_delivered, via_changes=via_changes)
             if packet.via == via:
                 return self._port_of[candidates[choice].port]
-            is_again = True
+            via_changes += 1
 
     def _ahead(self, via: int) -> int:
         """The packet's via, or OFF if it is this switch."""
@@ -195,7 +211,7 @@ class PortChoice:
         candidates: list[NextHop],
         *,
         is_delivered: bool,
-        keeps_via: bool,
+        via_changes: int,
     ) -> int:
         """Call the port selection; returns the chosen index.
 
@@ -232,11 +248,28 @@ class PortChoice:
         signal.from_edge = routes.edge_of_nic(packet.origin)
         signal.to_edge = routes.edge_of_nic(packet.destination)
         signal.delivered = int(is_delivered)
+        if self._takes_turns:
+            for row, way in zip(rows, candidates, strict=True):
+                behind = (channel, channel) if is_delivered else routes.channels(in_port.id, channel, way.port)
+                row.channel, row.turn_channel = behind
+        if self._draws_detours:
+            self._describe_detour(signal, packet.via)
         self.selection.offer(signal, virtual_channel=channel, word=packet.word, via=packet.via)
-        self.selection.call_step(self.state, signal, rows, self.port_states, keeps_via=keeps_via)
+        self.selection.call_step(self.state, signal, rows, self.port_states, via_changes=via_changes)
         packet.word, packet.via = signal.word, self._ahead(signal.via)
         packet.traffic_class += signal.virtual_channel - channel
         return int(signal.choice)
+
+    def _describe_detour(self, signal: Any, via: int) -> None:  # noqa: ANN401 - the record of the policies
+        """Fill the fields of the need ``detour``; the ends' edges are there."""
+        routes, ends = self.routes, (signal.from_edge, signal.to_edge)
+        signal.from_group = routes.group_of_edge(signal.from_edge)
+        signal.detour = routes.detour(*ends, signal.draw)
+        signal.queue_pair_detour = routes.detour(*ends, signal.queue_pair_hash)
+        signal.via_group = -1 if via == OFF else routes.group_of_edge(via)
+        signal.hops_after_via = 0
+        if self._looks_ahead and via != OFF:
+            signal.hops_after_via = routes.hops_between(via, signal.to_edge)
 
     def _hash_of_queue_pair(self, flow: int) -> int:
         found = self._queue_pair_hash.get(flow)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from weftwork.base.units import DURATION, LENGTH, RATE
+from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import Nic, Record, Server, Switch
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.routing import MOST_PATHS, USUAL_PATHS
@@ -46,10 +46,6 @@ class FabricSection(Record):
         OfferKind(
             folder=TOPOLOGIES,
             words={"file": "A fabric of the user's own, as JSON or GraphML, which `fabric.file` names."},
-            later={
-                "dragonfly": "dragonfly comes with a later version",
-                "torus": "torus comes with a later version",
-            },
         ),
         default="fat-tree",
         text="Shape of the fabric; `file` if `fabric.file` is given.",
@@ -196,14 +192,43 @@ class FabricSection(Record):
     )
     routing: str = row(
         "routing",
-        Choice(options=("shortest", "k-shortest", "up-down")),
+        Choice(
+            options=(
+                "shortest",
+                "k-shortest",
+                "up-down",
+                "minimal",
+                "dimension-order",
+                "valiant",
+                "ugal",
+                "par",
+            )
+        ),
         default="shortest",
         text="Paths between two switches with hosts. `shortest`: all shortest paths, among which every switch"
         " chooses. `k-shortest`: the shortest `paths` of all simple paths, longer ones too; the packet's entropy"
         " chooses. `up-down`: paths that never go down and then up again, also around a fault. They go down if that"
-        " reaches the host, else up with the fewest hops left.",
+        " reaches the host, else up with the fewest hops left. The others are for direct networks, and bring their"
+        " virtual channels: `minimal`, `dimension-order`, and with detours `valiant`, `ugal` and `par`"
+        " (`weftwork list routing`).",
         source="chosen: ECMP, as routing protocols of data centres come with it; up-down: up*/down* of Autonet,"
         " doi:10.1109/49.105178, with the tiers of the fabric for its directions",
+    )
+    detour_bias_bytes: int | None = row(
+        "detour_bias",
+        Measure(quantity=SIZE, low=0, high=1_000_000_000_000),
+        default=0,
+        only=("routing", ("ugal", "par")),
+        text="Bytes of queue, times hops, by which a detour has to be better than the shortest path.",
+        source="chosen: none, as Kim et al., ISCA 2008, doi:10.1109/ISCA.2008.19",
+    )
+    cycles: str = row(
+        "cycles",
+        Choice(options=("refuse", "allow")),
+        default="refuse",
+        text="Routes under which buffers of a lossless network can wait for each other in a circle: `refuse` the run,"
+        " or `allow` it, to watch a deadlock.",
+        source="chosen: a deadlock stops a network for good",
     )
     paths: int | None = row(
         "paths",

@@ -42,7 +42,8 @@ from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.queue_pairs import with_queue_pairs
 from weftwork.study.prepare.recording import recording
-from weftwork.study.prepare.routing import pinned_mistakes
+from weftwork.study.prepare.routing import pinned_mistakes, routing_of
+from weftwork.study.prepare.routing_steps import refuse_cycles, with_routing_step
 from weftwork.study.prepare.shared_parts import shared_fabric, shared_jobs
 from weftwork.study.prepare.traffic import traffic_job
 from weftwork.study.prepare.training import training_programs
@@ -287,7 +288,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     transport = transport_of(scenario.transport)
     if scenario.collective is not None:
         transport = calibrated_transport(transport, network_efficiency(calibration_of(scenario)))
-    policies = policies_of(scenario)
+    policies, unmet = with_routing_step(scenario, fabric, transport, policies_of(scenario))
     chosen = (policies["path_selection"], policies["port_selection"])
     jobs, mistakes, caveats = shared_jobs(scenario, fabric, placement)
     caveats |= ignored_keys(scenario, fabric, moves=_moves(chosen), reorders=_reorders(chosen))
@@ -304,7 +305,13 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     mistakes += [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
     faults, wrong = occurrences(scenario, fabric)
-    mistakes += [*wrong, *pinned_mistakes(scenario, fabric, job), *engineering_mistakes(scenario, policies), *late]
+    mistakes += [
+        *wrong,
+        *unmet,
+        *pinned_mistakes(scenario, fabric, job),
+        *engineering_mistakes(scenario, policies),
+        *late,
+    ]
     if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
     planned = planned_paths(scenario, fabric, job, transport, faults)
@@ -320,6 +327,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     refuse_unjoined(scenario, fabric, job)
     caveats |= fabric.caveats | engineering_caveats(planned)
     caveats |= bent_route_caveats(scenario, fabric, engine_input.transport, faults)
+    caveats |= refuse_cycles(scenario, fabric, engine_input, routing_of(scenario, fabric, planned)[0], faults)
     if isinstance(engine_input, PacketInput):
         caveats |= pause_caveats(fabric, engine_input.transport, int(engine_input.class_lossless.sum()))
         caveats |= reordering_caveats(transport, *chosen)

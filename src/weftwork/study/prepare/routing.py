@@ -7,7 +7,7 @@ Leaves out: which paths k-shortest routing finds (`weftwork.topology.layers`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,9 @@ import numpy as np
 from weftwork.base.errors import Mistake
 from weftwork.engine.pins import pin_mistakes
 from weftwork.spec.fabric import HOST
-from weftwork.spec.routing import USUAL_PATHS, Pin, Routing
+from weftwork.spec.routing import Pin, Routing
 from weftwork.study.prepare.faults import named_mistake
+from weftwork.topology.routing_plan import planned_routing
 
 if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
@@ -40,12 +41,11 @@ def routing_of(scenario: Scenario, fabric: Fabric, planned: Engineering | None =
     """
     section = scenario.fabric
     pins, mistakes = _pins(section.pinned, fabric)
-    paths = (section.paths or USUAL_PATHS) if section.routing == "k-shortest" else 0
-    up_down = section.routing == "up-down"
+    plan, wrong = planned_routing(fabric, section.routing, paths=section.paths)
+    mistakes += wrong
     if planned is not None:
-        laid = Routing(paths=paths, up_down=up_down, pins=planned.pins, plan_at_ps=planned.plan_at_ps)
-        return laid, mistakes
-    return Routing(paths=paths, up_down=up_down, pins=tuple(pin for _, pin in pins)), mistakes
+        return replace(plan.routing, pins=planned.pins, plan_at_ps=planned.plan_at_ps), mistakes
+    return replace(plan.routing, pins=tuple(pin for _, pin in pins)), mistakes
 
 
 def pinned_mistakes(scenario: Scenario, fabric: Fabric, job: Job | None) -> list[Mistake]:

@@ -16,14 +16,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weftwork.base.errors import ConfigError
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
-from weftwork.spec.scenario.findings import Collected
-from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit
-from weftwork.topology.groups import (
-    Groups,
+from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit, sound_shape
+from weftwork.topology.group_links import (
+    SwitchGroups,
     arrangement_row,
     global_links,
     groups_row,
@@ -68,11 +66,11 @@ class Keys(Record):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Shape:
+class DragonflyShape:
     """Counts of a dragonfly."""
 
     hosts_per_router: int
-    between: Groups
+    between: SwitchGroups
 
     @property
     def per_group(self) -> int:
@@ -110,7 +108,7 @@ def _balanced(keys: Keys, ports: int, endpoints: int | None) -> int:
     return h
 
 
-def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings) -> _Shape | None:
+def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> DragonflyShape | None:
     """Counts of the shape, given or derived.
 
     Parameters
@@ -119,17 +117,16 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings) -> _S
     ports : of a switch; 0: any number
     endpoints : NIC ports of the hosts; None where nobody says
     found : notes counts that do not fit
+    blamed : key that gives the number of ports
     """
     h = _balanced(keys, ports, endpoints)
     if h == 0 and ports:
-        found.wrong(
-            "radix", f"found {ports}, wanted at least 3: a port to a host, one to its group, one to another", "3"
-        )
+        text = f"found {plural(ports, 'port')}, wanted at least 3: to a host, to the group, and to another group"
+        found.wrong(blamed, text)
         return None
     if h == 0:
-        found.wrong(
-            "hosts_per_router", "missing: give hosts_per_router, routers_per_group or global_ports, or radix, or hosts"
-        )
+        text = "missing: give hosts_per_router, routers_per_group or global_ports, or radix, or hosts"
+        found.wrong("hosts_per_router", text)
         return None
     p = keys.hosts_per_router or h
     a = keys.routers_per_group or 2 * h
@@ -137,27 +134,25 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings) -> _S
     needed = p + a - 1 + h
     if ports and needed > ports:
         text = (
-            f"found {ports:,}, but a router needs {needed:,} ports: {p:,} to hosts, {a - 1:,} to its group and "
+            f"found {plural(ports, 'port')}, but a router needs {needed:,}: {p:,} to hosts, {a - 1:,} to its group and "
             f"{h:,} to other groups"
         )
-        found.wrong("radix", text, str(needed))
+        found.wrong(blamed, text)
     between = plan_groups(
         found, groups=keys.groups, links_per_pair=keys.links_per_group_pair, linkers=a, global_ports=h, places=a * p,
         endpoints=endpoints,
     )  # fmt: skip
-    return None if between is None else _Shape(hosts_per_router=p, between=between)
+    return None if between is None else DragonflyShape(hosts_per_router=p, between=between)
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
-    if not found.is_sound("radix", "hosts", "gpus"):
+    if not found.is_sound("radix", "hosts", "gpus") or ground.server is None:
         return keys, ground.hosts
     is_given = bool(keys.hosts_per_router or keys.routers_per_group or keys.global_ports)
     if ground.has_ports and not ground.radix and not is_given:
         return keys, ground.hosts  # the ports of the catalogue's switch decide
-    endpoints = None if ground.hosts is None or ground.server is None else ground.hosts * ground.server.nic_ports
-    if ground.hosts is not None and endpoints is None:
-        return keys, ground.hosts  # the server is not known
-    shape = _shape(keys, ground.radix or 0, endpoints, found)
+    endpoints = None if ground.hosts is None else ground.hosts * ground.server.nic_ports
+    shape = _shape(keys, ground.radix or 0, endpoints, found, "radix")
     if shape is None:
         return keys, ground.hosts
     filled = keys.model_copy(
@@ -172,23 +167,8 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
     return filled, hosts_that_fit(shape.places, "groups", ground, found)
 
 
-def _built(keys: Keys, parts: Parts) -> _Shape:
-    """The shape that is built.
-
-    Raises
-    ------
-    ConfigError : the ports of the catalogue's switch do not suffice
-    """
-    found = Collected(section="fabric")
-    endpoints = None if parts.hosts is None else parts.hosts * parts.server.nic_ports
-    shape = _shape(keys, parts.ports, endpoints, found)
-    if shape is None or found.mistakes:
-        raise ConfigError("fabric", found.mistakes)
-    return shape
-
-
 def _size(keys: Keys, parts: Parts) -> FabricSize:
-    shape = _built(keys, parts)
+    shape = sound_shape(_shape, keys, parts)
     return direct_size(parts, switches=shape.routers, per_switch=shape.hosts_per_router, links=shape.links)
 
 
@@ -200,7 +180,7 @@ def local_links(groups: int, routers: int) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _build(keys: Keys, parts: Parts) -> Fabric:
-    shape = _built(keys, parts)
+    shape = sound_shape(_shape, keys, parts)
     between = shape.between
     local, far = local_links(between.groups, shape.per_group), global_links(between, keys.arrangement)
     router = np.arange(shape.routers)

@@ -258,9 +258,42 @@ def test_after_a_change_of_via_it_is_asked_once_more_about_the_ways_there() -> N
     (packet,) = driven.takes(1)
     assert [signal.candidates for signal in driven.selection.signals] == [2, 1]  # also where one way is left
     assert driven.selection.shown == [(0, 0, OFF), (1, 1, AWAY)]
-    assert driven.selection.kept == [False, True]
+    assert driven.selection.kept == [0, 1]
     assert driven.sent() == [packet]
     assert (packet.word, packet.via, packet.traffic_class) == (2, AWAY, 1)
+
+
+def test_a_via_that_it_has_set_may_be_turned_down() -> None:
+    driven = driven_by()
+    driven.routes.ways = {THERE: minimal(SPARE, OTHER_IN), AWAY: minimal(OUT)}
+    writes_via(driven, AWAY, OFF, OFF)
+    (packet,) = driven.takes(1)
+    assert driven.selection.shown == [(0, 0, OFF), (0, 0, AWAY), (0, 0, OFF)]
+    assert driven.selection.kept == [0, 1, 2]
+    assert packet.via == OFF
+
+
+def test_a_via_to_which_no_way_leads_is_given_up() -> None:
+    driven = driven_by()
+    driven.routes.ways = {THERE: minimal(SPARE, OTHER_IN)}
+    writes_via(driven, AWAY, OFF)
+    (packet,) = driven.takes(1)
+    assert driven.selection.shown == [(0, 0, OFF), (0, 0, OFF)]
+    assert packet.via == OFF
+
+
+def test_it_is_told_of_channels_and_detours_where_it_asks() -> None:
+    driven = driven_by("channel", "detour", "hops-left")
+    driven.routes.ways = {THERE: minimal(SPARE, OTHER_IN), AWAY: minimal(OUT)}
+    writes_via(driven, AWAY, AWAY)
+    driven.takes(1)
+    first, second = driven.selection.signals
+    assert (first.from_group, first.via_group, first.hops_after_via) == (7, -1, 0)
+    assert (second.via_group, second.hops_after_via) == (7 + AWAY, 100 * AWAY + THERE)
+    assert first.detour == first.draw % 4
+    assert first.queue_pair_detour == first.queue_pair_hash % 4
+    told = [(row.channel, row.turn_channel) for row in driven.selection.candidates[0]]
+    assert told == [(0, IN + SPARE), (0, IN + OTHER_IN)]
 
 
 def test_a_via_may_be_taken_back() -> None:
@@ -291,14 +324,6 @@ def test_a_via_that_becomes_this_switch_is_taken_back() -> None:
     assert driven.selection.shown == [(0, 0, AWAY), (0, 0, OFF)]
     assert packet.via == OFF
     assert driven.sent() == [packet]
-
-
-def test_without_a_way_to_the_new_target_a_packet_is_dropped() -> None:
-    driven = driven_by()
-    writes_via(driven, NOWHERE)
-    driven.takes(1)
-    assert driven.counted == {"drop_no_route": 1}
-    assert driven.ports[IN].counts["drops"] == 1
 
 
 def test_a_via_that_changes_twice_at_a_switch_is_refused_with_its_line(tmp_path: Path) -> None:

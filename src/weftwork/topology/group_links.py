@@ -20,8 +20,10 @@ from weftwork.base.caveat import Caveat
 from weftwork.base.grammar import plural
 from weftwork.spec.plug_in import Choice, Findings, Whole, row
 
-__all__ = ["ARRANGEMENTS", "Groups", "arrangement_row", "far_port", "global_links", "groups_row", "links_per_pair_row",
-           "plan_groups"]  # fmt: skip
+__all__ = [
+    "ARRANGEMENTS", "SwitchGroups", "arrangement_row", "far_port", "global_links", "groups_row", "links_per_pair_row",
+    "plan_groups",
+]  # fmt: skip
 
 ARRANGEMENTS: Final = ("absolute", "relative", "palm-tree", "circulant")
 
@@ -60,7 +62,7 @@ def arrangement_row() -> Any:  # noqa: ANN401 - as `row`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Groups:
+class SwitchGroups:
     """Groups and the links between them.
 
     Attributes
@@ -113,7 +115,7 @@ def plan_groups(
     global_ports: int,
     places: int,
     endpoints: int | None,
-) -> Groups | None:
+) -> SwitchGroups | None:
     """Derive the number of groups and of links between them.
 
     Parameters
@@ -142,7 +144,7 @@ def plan_groups(
         found.wrong("groups", text, str(ports + 1))
         return None
     if groups == 1:
-        return Groups(groups=1, linkers=linkers, global_ports=global_ports, links_per_pair=0)
+        return SwitchGroups(groups=1, linkers=linkers, global_ports=global_ports, links_per_pair=0)
     most = ports // (groups - 1)
     if links_per_pair is not None and links_per_pair > most:
         text = (
@@ -151,7 +153,9 @@ def plan_groups(
         )
         found.wrong("links_per_group_pair", text, str(most))
         return None
-    return Groups(groups=groups, linkers=linkers, global_ports=global_ports, links_per_pair=links_per_pair or most)
+    return SwitchGroups(
+        groups=groups, linkers=linkers, global_ports=global_ports, links_per_pair=links_per_pair or most
+    )
 
 
 def far_port(
@@ -179,7 +183,7 @@ def far_port(
     return other, np.minimum(port ^ 1, groups - 2)  # the last port of an even number of groups leads back to itself
 
 
-def global_links(shape: Groups, arrangement: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def global_links(shape: SwitchGroups, arrangement: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Ends of all global links, as numbers of switches with global ports.
 
     Switch i of group G has the number ``G x linkers + i``. Port q of a group is on its switch

@@ -1,0 +1,1 @@
+"""Steps of routing in direct networks: one choice per file."""

@@ -1,0 +1,182 @@
+"""The step that a routing asks at every switch, and whether its routes can deadlock.
+
+Some routings need virtual channels or make detours. In the packet engines a compiled step of theirs then takes the
+place of the port selection, which says how it chooses among equal ports.
+Leaves out: the flow engine, which has neither channels nor queues, and reads `weftwork.spec.routing.Routing`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from weftwork.base.caveat import Caveat, caveats_by_subject
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
+from weftwork.base.nearest import nearest
+from weftwork.engine.instants import lower_faults
+from weftwork.engine.packet_input import PacketInput
+from weftwork.policies.interface import MOST_CLASSES, PathSelection, PortSelection
+from weftwork.policies.routings import AMONG, ROUTINGS, routing_step
+from weftwork.topology.channel_dependencies import dependency_cycle, is_too_large
+from weftwork.topology.routing_plan import has_groups, planned_routing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.routing import Routing
+    from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.transport import Transport
+    from weftwork.study.prepare.faults import Occurrence
+    from weftwork.topology.channel_dependencies import Channel
+
+__all__ = ["refuse_cycles", "with_routing_step"]
+
+_ADAPTIVE = ("ugal", "par")
+_SHOWN = 8  # chosen: channels of a circle in a message
+
+
+def with_routing_step(
+    scenario: Scenario, fabric: Fabric, transport: Transport, policies: Mapping[str, LoadedPolicy]
+) -> tuple[dict[str, LoadedPolicy], list[Mistake]]:
+    """Policies of a run, with the step of its routing in place of the port selection where it has one.
+
+    Parameters
+    ----------
+    scenario : its routing and its engine
+    fabric, transport : decide how many virtual channels the routing takes
+    policies : that the scenario names, by kind
+
+    Returns
+    -------
+    policies by kind, and why the routing cannot be had with them
+    """
+    name = scenario.fabric.routing
+    row, same = ROUTINGS[name], dict(policies)
+    if not row.step or scenario.engine.fidelity == "flow":
+        return same, []
+    plan, mistakes = planned_routing(fabric, name, paths=scenario.fabric.paths)
+    if mistakes:
+        return same, []  # `weftwork.study.prepare.routing.routing_of` tells them
+    channels = plan.channels if _is_lossless(transport) else 1
+    if row.detour == "never" and channels == 1:
+        return same, []  # routes alone: any port selection chooses among them
+    chosen = policies["port_selection"].name
+    allowed = ["ecmp"] if name in _ADAPTIVE else list(AMONG)
+    if chosen not in allowed:
+        text = f"found '{chosen}', but {name} routing chooses ports itself; wanted {' or '.join(allowed)}"
+        return same, [Mistake(path="transport.port_selection", text=text, fix=nearest(chosen, allowed))]
+    most = MOST_CLASSES // len({transport.data_priority, transport.control_priority})
+    if channels > most:
+        text = (
+            f"{name} takes {plural(channels, 'virtual channel')} of each priority in '{fabric.name}', wanted at most"
+            f" {most}: a port has {MOST_CLASSES} queues; wanted another routing, or a lossy network"
+            " (transport.flow_control: none), which needs no channels"
+        )
+        return same, [Mistake(path="fabric.routing", text=text)]
+    path_plugin = cast("PathSelection", policies["path_selection"].plugin)
+    by_packet = chosen == "spray" or path_plugin.spreads == "evenly"
+    parameters: dict[str, int | bool] = {}
+    if name in _ADAPTIVE:
+        parameters["bias_bytes"] = scenario.fabric.detour_bias_bytes or 0
+    else:
+        parameters["among"] = AMONG[chosen]
+    if name == "valiant":
+        parameters["by_packet"] = by_packet
+    if name in ("valiant", "ugal"):
+        parameters["by_group"] = has_groups(fabric)
+    reorders = name in _ADAPTIVE or chosen != "ecmp" or (name == "valiant" and by_packet)
+    same["port_selection"] = routing_step(name, channels=channels, parameters=parameters, reorders=reorders)
+    return same, []
+
+
+def _is_lossless(transport: Transport) -> bool:
+    return bool(transport.lossless_priorities) or bool(transport.link_credits)
+
+
+def refuse_cycles(
+    scenario: Scenario,
+    fabric: Fabric,
+    engine_input: object,
+    routing: Routing,
+    faults: Sequence[Occurrence],
+) -> dict[str, Caveat]:
+    """Refuse routes under which buffers can wait for each other in a circle.
+
+    Parameters
+    ----------
+    scenario : its keys ``fabric.routing`` and ``fabric.cycles``
+    fabric, routing : that the engine runs
+    engine_input : of the run; only packets wait
+    faults : after which routes are others
+
+    Returns
+    -------
+    notes on routes that only a fault brings, and on what cannot be searched
+
+    Raises
+    ------
+    ConfigError : with the circle
+    """
+    if not isinstance(engine_input, PacketInput) or not _is_lossless(engine_input.transport):
+        return {}
+    if fabric.tree and not routing.has_layers:  # routes of a tree go up and then down; bent ones have their own note
+        return {}
+    step = engine_input.port_selection
+    plugin = cast("PortSelection", step.plugin)
+    name = scenario.fabric.routing
+    own_channels = "channel" not in plugin.needs and (plugin.virtual_channels > 1 or "non-minimal" in plugin.needs)
+    text = ""
+    if own_channels:
+        text = f"'{step.name}' chooses virtual channels or detours itself, so its routes are not searched for circles"
+    elif is_too_large(fabric, routing, plugin.virtual_channels):
+        text = f"'{fabric.name}' is too large to search its routes for circles of buffers that wait for each other"
+    if text:
+        return caveats_by_subject([Caveat(subject="fabric.routing", kind="note", text=text)])
+
+    def search(link_up: NDArray[np.bool_]) -> tuple[Channel, ...]:
+        return dependency_cycle(fabric, link_up, routing, plugin.virtual_channels, rethinks=name == "par")
+
+    found = search(np.ones(len(fabric.links), np.bool_))
+    if found and scenario.fabric.cycles == "refuse":
+        text = (
+            f"found {name}, under which buffers can wait for each other in a circle: {_words(fabric, found)}; wanted"
+            f" {_others(name)}, transport.flow_control: none, or fabric.cycles: allow to watch a deadlock"
+        )
+        raise ConfigError(scenario.source, [Mistake(path="fabric.routing", text=text, fix=_others(name))])
+    if found:
+        text = f"buffers can wait for each other in a circle: {_words(fabric, found)}"
+        return caveats_by_subject([Caveat(subject="fabric.routing", kind="note", text=text)])
+    single = [fault for occurrence in faults for fault in occurrence.faults if fault.event in {"down", "up"}]
+    if not single:
+        return {}
+
+    def links(over: Fabric, link_up: NDArray[np.bool_], plan: int) -> NDArray[np.bool_]:
+        del over, plan
+        return link_up
+
+    _, states = lower_faults(fabric, single, reconvergence_delay_ps=0, table=links)
+    for state in states[1:]:
+        if circle := search(state):
+            text = f"after a fault, buffers can wait for each other in a circle: {_words(fabric, circle)}"
+            return caveats_by_subject([Caveat(subject="fabric.routing", kind="note", text=text)])
+    return {}
+
+
+def _others(name: str) -> str:
+    return "minimal" if name != "minimal" else "dimension-order"
+
+
+def _words(fabric: Fabric, circle: Sequence[Channel]) -> str:
+    ports, names = fabric.ports, fabric.node_names
+    told = [
+        f"{names[ports.node[one.port]]}->{names[ports.node[ports.peer[one.port]]]} (channel {one.virtual_channel})"
+        for one in circle[:_SHOWN]
+    ]
+    rest = f" and {len(circle) - _SHOWN} more" if len(circle) > _SHOWN else ""
+    return ", ".join(told) + rest

@@ -1,0 +1,107 @@
+"""What a name of routing comes to on a fabric: routes, detours, and the virtual channels that they need.
+
+Source: the schemes of `weftwork.topology.virtual_channels`. Numbers of channels: dragonfly: Kim et al., ISCA 2008,
+doi:10.1109/ISCA.2008.19 (minimal 2, Valiant and UGAL 3), Jiang et al., ISCA 2009, doi:10.1145/1555754.1555783 (one more
+for PAR); torus: Dally and Seitz 1987 (2), twice for two parts of a way; others: one for each hop, or one for each part
+of a way where routes in dimension order need one, as sst-elements (merlin) has them.
+Leaves out: whether the result is free of circles (`weftwork.topology.channel_dependencies`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weftwork.base.errors import Mistake
+from weftwork.policies.routings import ROUTINGS
+from weftwork.spec.fabric_direct import GLOBAL
+from weftwork.spec.routing import USUAL_PATHS, ChannelScheme, Routing
+from weftwork.topology.layers import layers_of
+from weftwork.topology.routing import attachments, switch_distances
+
+if TYPE_CHECKING:
+    from weftwork.spec.fabric import Fabric
+
+__all__ = ["RoutingPlan", "has_groups", "planned_routing"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoutingPlan:
+    """A routing of a fabric.
+
+    Attributes
+    ----------
+    routing : for the engines, without pins
+    channels : virtual channels of each lossless priority
+    """
+
+    routing: Routing
+    channels: int
+
+
+def has_groups(fabric: Fabric) -> bool:
+    """Whether the fabric is one of groups that links join, as a dragonfly is."""
+    return fabric.direct is not None and GLOBAL in fabric.direct.dimensions and fabric.node_pod is not None
+
+
+def planned_routing(fabric: Fabric, name: str, *, paths: int | None = None) -> tuple[RoutingPlan, list[Mistake]]:
+    """Routes, detours and virtual channels of a name on a fabric.
+
+    Parameters
+    ----------
+    fabric : all of whose links work
+    name : of `ROUTINGS`
+    paths : of ``k-shortest``; None: the usual number
+
+    Returns
+    -------
+    the plan, and why the fabric cannot have it; the plan is then one of shortest paths
+    """
+    direct, row = fabric.direct, ROUTINGS[name]
+    if name == "up-down":
+        return RoutingPlan(routing=Routing(up_down=True), channels=1), []
+    if name == "k-shortest":
+        return _k_shortest(fabric, paths or USUAL_PATHS), []
+    simple = RoutingPlan(routing=Routing(), channels=1)
+    if name == "shortest" or (name == "minimal" and fabric.tree):
+        return simple, []
+    by_group = has_groups(fabric)
+    is_ordered = direct is not None and direct.is_ordered
+    if name == "dimension-order" and not is_ordered:
+        text = f"found dimension-order, but '{fabric.name}' has no dimensions to go through one after the other"
+        return simple, [Mistake(path="fabric.routing", text=f"{text}; wanted minimal", fix="minimal")]
+    if name == "par" and not by_group:
+        text = f"found par, which thinks again within the first group, but '{fabric.name}' has no groups; wanted ugal"
+        return simple, [Mistake(path="fabric.routing", text=text, fix="ugal")]
+    parts = 1 if row.detour == "never" else 2
+    in_order = is_ordered and (parts == 2 or name == "dimension-order")
+    scheme: ChannelScheme
+    if by_group:
+        scheme, channels = "global-hops", {"minimal": 2, "valiant": 3, "ugal": 3, "par": 4}[name]
+    elif in_order and direct is not None:
+        has_rings = bool(direct.link_wraps.any())
+        scheme, channels = ("dateline", 2 * parts) if has_rings else ("turns", parts)
+    else:
+        scheme, channels = "hops", parts * _diameter(fabric)
+    routing = Routing(
+        dimension_order=in_order, fewest_global_hops=by_group, detour=row.detour,
+        detour_by_group=by_group and parts == 2, scheme=scheme,
+    )  # fmt: skip
+    return RoutingPlan(routing=routing, channels=max(1, channels)), []
+
+
+def _diameter(fabric: Fabric) -> int:
+    attach_node, _ = attachments(fabric)
+    hops = switch_distances(fabric, np.ones(len(fabric.links), np.bool_), attach_node)
+    return int(hops[attach_node].max(initial=0))
+
+
+def _k_shortest(fabric: Fabric, paths: int) -> RoutingPlan:
+    """A channel for each hop of the longest path; where shortest paths need one channel, as trees do, only one."""
+    if fabric.tree:
+        return RoutingPlan(routing=Routing(paths=paths), channels=1)
+    layers = layers_of(fabric, np.ones(len(fabric.links), np.bool_), Routing(paths=paths))
+    hops = 1 if layers is None else max(1, layers.most_switches - 1)
+    return RoutingPlan(routing=Routing(paths=paths, scheme="hops"), channels=hops)

@@ -97,16 +97,18 @@ def _whole_groups(fabric: Fabric, sketch: Sketch, members: Sequence[NDArray[np.i
     inner = max(46.0, largest * (SMALL[0] + 8) / (2 * pi))
     ground = inner + 42
     radius = max(ground * 1.15, len(members) * (2 * ground + 16) / (2 * pi))
-    centre = (radius + ground, radius + ground + 20)
+    centre = (radius + ground + 40, radius + ground + 20)
     marks: list[Mark] = []
     for pod, nodes, (x, y) in zip(
         pods, members, _on_circle(len(members), centre, radius), strict=True
     ):  # fmt: skip
+        out = (ground + 18) / radius
+        title_at = (x + (x - centre[0]) * out, y + (y - centre[1]) * (ground + 10) / radius + 4)
         sketch.panels.append(Panel(x=x - ground, y=y - ground, width=2 * ground, height=2 * ground,
-                                   title=f"group {pod}", is_round=True))  # fmt: skip
+                                   title=f"group {pod}", is_round=True, title_at=title_at))  # fmt: skip
         marks += _inside_group(fabric, nodes, (x, y), inner)
     _join(fabric, sketch, marks)
-    sketch.width, sketch.height = 2 * centre[0], 2 * radius + 2 * ground + 20
+    sketch.width, sketch.height = 2 * centre[0], 2 * centre[1]
 
 
 def _inside_group(fabric: Fabric, nodes: NDArray[np.int64], centre: tuple[float, float], radius: float) -> list[Mark]:
@@ -190,7 +192,7 @@ def _one_group(
                      is_gap=len(run) > 1)
             )  # fmt: skip
     if len(rows) == 1:
-        radius = max(90.0, len(rows[0]) * (BOX[0] + 12) / (2 * pi))
+        radius = max(100.0, len(rows[0]) * (BOX[0] + 32) / (2 * pi))
         wide, high = 2 * radius + BOX[0] + 2 * MARGIN, 2 * radius + TALL + 2 * MARGIN
         middle = (corner[0] + wide / 2, corner[1] + high / 2)
         places = [_on_circle(len(rows[0]), middle, radius)]

@@ -19,6 +19,7 @@ __all__ = ["direct_svg"]
 
 LEFT, TOP, RIGHT = 30.0, 84.0, 30.0  # chosen: room for the title and the legend
 NOTE_HEIGHT = 18.0
+CROWDED = 120  # chosen: lines that are drawn thinner where they cross
 LEAST_WIDTH = 620.0  # chosen: the legend of four dimensions fits
 
 
@@ -85,16 +86,18 @@ def _panel(panel: Panel) -> list[str]:
     size = f'width="{panel.width:.1f}" height="{panel.height:.1f}" rx="{radius:.1f}"'
     return [
         f'<rect x="{panel.x:.1f}" y="{panel.y:.1f}" {size} class="panel"/>',
-        text_at(panel.x + panel.width / 2, panel.y - 6, 12, "ink", panel.title),
+        text_at(*(panel.title_at or (panel.x + panel.width / 2, panel.y - 6)), 12, "ink", panel.title),
     ]
 
 
 def _lines(fabric: Fabric, lines: Sequence[Line], lost: Lost) -> list[str]:
     """Faint lines first, so that no grey line crosses a coloured one."""
-    return [part for line in sorted(lines, key=lambda line: not line.is_faint) for part in _line(fabric, line, lost)]
+    ordered = sorted(lines, key=lambda line: not line.is_faint)
+    is_crowded = len(lines) > CROWDED and not any(line.dot for line in lines)
+    return [part for line in ordered for part in _line(fabric, line, lost, is_crowded=is_crowded)]
 
 
-def _line(fabric: Fabric, line: Line, lost: Lost) -> list[str]:
+def _line(fabric: Fabric, line: Line, lost: Lost, *, is_crowded: bool) -> list[str]:
     links = np.array(line.links)
     direct = fabric.direct
     dimension = 0 if direct is None else max(int(direct.link_dimension[links[0]]), 0)
@@ -105,7 +108,7 @@ def _line(fabric: Fabric, line: Line, lost: Lost) -> list[str]:
     tip = f"{plural(len(links), f'{word} link'.strip())}, {format_quantity(RATE, rate)}"
     if gone:
         tip += ", lost" if gone == len(links) else f", {gone:,} lost"
-    thick = 1.0 if line.is_faint else 1.4 + 0.8 * (len(links) > 1)
+    thick = 0.8 if is_crowded or line.is_faint else 1.4 + 0.8 * (len(links) > 1)
     styles = [("faint", "", thick) if line.is_faint else (f"r{rank}", RATE_DASHES[rank], thick)]
     if gone == len(links):
         styles = [("lost", "2 4", thick)]

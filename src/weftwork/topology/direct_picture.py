@@ -178,14 +178,18 @@ def _inside(one: Mark, other: Mark, axis: int, links: list[int]) -> Line:
     if axis == 0:
         start, end = (first.x + first.width / 2, first.y), (last.x - last.width / 2, last.y)
         if span > 1.3:
-            start, end = (first.x, first.y - first.height / 2), (last.x, last.y - last.height / 2)
+            shift = first.width * 0.04 * span
+            start = (first.x + first.width / 2 - shift, first.y - first.height / 2)
+            end = (last.x - last.width / 2 + shift, last.y - last.height / 2)
     else:
         start, end = (first.x, first.y + first.height / 2), (last.x, last.y - last.height / 2)
         if span > 1.3:
-            start, end = (first.x + first.width / 2, first.y), (last.x + last.width / 2, last.y)
+            shift = first.height * 0.05 * span
+            start = (first.x + first.width / 2, first.y + first.height / 2 - shift)
+            end = (last.x + last.width / 2, last.y - last.height / 2 + shift)
     path = f"M{start[0]:.1f} {start[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"
     if span > 1.3:
-        bulge = 8 + 7 * span
+        bulge = (12 if axis == 0 else 9) * span * first.height / BOX[1]
         bend = ((start[0] + end[0]) / 2, start[1] - bulge) if axis == 0 else (start[0] + bulge, (start[1] + end[1]) / 2)
         path = f"M{start[0]:.1f} {start[1]:.1f}Q{bend[0]:.1f} {bend[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
     return Line(path=path, links=tuple(links))

@@ -47,7 +47,10 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Panel:
-    """A ground behind parts that belong together, with its title above."""
+    """A ground behind parts that belong together, with its title.
+
+    The title is above the ground, or at ``title_at``.
+    """
 
     x: float
     y: float
@@ -55,6 +58,7 @@ class Panel:
     height: float
     title: str
     is_round: bool = False
+    title_at: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -73,8 +73,6 @@ def _lattice(fabric: Fabric, direct: DirectNetwork, lost: Lost) -> Sketch:
         shown(count, limit, np.unique(gone[:, axis]).tolist())
         for axis, (count, limit) in enumerate(zip(counts, (*most, MOST_LAYERS), strict=True))
     ]
-    if len(slots[2]) > MOST_LAYERS:
-        slots[2] = shown(counts[2], 4, np.unique(gone[:, 2]).tolist())
     slot_of = [np.full(count, -1) for count in counts]
     for axis, runs_of_axis in enumerate(slots):
         for number, run in enumerate(runs_of_axis):
@@ -98,11 +96,11 @@ def _lattice(fabric: Fabric, direct: DirectNetwork, lost: Lost) -> Sketch:
         for number, run in enumerate(slots[0]):
             if len(run) > 1:
                 y = top + pitch[1] * len(slots[1]) / 2
-                sketch.texts.append((left + pitch[0] * (number + 0.5), y, 12, f"… {len(run)}"))
+                sketch.texts.append((left + pitch[0] * (number + 0.5), y, 12, f"… {len(run)} more"))
         for number, run in enumerate(slots[1]):
             if len(run) > 1:
                 x = left + pitch[0] * len(slots[0]) / 2
-                sketch.texts.append((x, top + pitch[1] * (number + 0.5), 12, f"… {len(run)} rows"))
+                sketch.texts.append((x, top + pitch[1] * (number + 0.5), 12, f"… {len(run)} more rows"))
     _strokes(fabric, direct, sketch, place, nodes)
     sketch.notes = counts_of(fabric)
     if any(line.dot for line in sketch.lines):

@@ -242,12 +242,12 @@ def cubes_sketch(fabric: Fabric, direct: DirectNetwork, optical: OpticalSwitches
         for run in shown(len(row), MOST_OPTICAL, []):
             numbers = row[run].tolist()
             circuits = int(np.isin(through, numbers).sum())
-            label = (
+            told = (
                 (f"… {len(run)} more", f"{circuits:,} circuits")
                 if len(run) > 1
                 else (optical.names[numbers[0]], plural(circuits, "circuit"))
             )
-            mark = Mark(nodes=(), x=x, y=row_y, width=BOX[0], height=BOX[1], label=label, is_gap=len(run) > 1,
+            mark = Mark(nodes=(), x=x, y=row_y, width=BOX[0], height=BOX[1], label=told, is_gap=len(run) > 1,
                         is_optical=True)  # fmt: skip
             tops.append((numbers, mark))
             x += pitch
@@ -260,14 +260,14 @@ def cubes_sketch(fabric: Fabric, direct: DirectNetwork, optical: OpticalSwitches
     cubes = []
     for number, run in enumerate(slots):
         inside = tuple(int(node) for cube in run for node in members[cube])
-        label = (
+        label: tuple[str, ...] = (
             _gap_words(len(run), ("cube", "cubes"))
             if len(run) > 1
-            else (f"cube {pods[run[0]]}", _cube_words(direct.coordinates, members[run[0]]), "")
+            else (f"cube {pods[run[0]]}", _cube_words(direct.coordinates, members[run[0]]))
         )
         cubes.append(
             Mark(nodes=inside, x=wide * (number + 0.5) / len(slots), y=cube_y, width=112.0, height=46.0,
-                 label=tuple(text for text in label if text), is_gap=len(run) > 1)
+                 label=label, is_gap=len(run) > 1)
         )  # fmt: skip
     owner = owners(fabric, cubes)
     for numbers, top in tops:

@@ -163,9 +163,9 @@ def _strokes(
             if owner[node] >= 0 and (axis == 2 or wraps or far == 1):
                 outward = is_low != wraps  # towards higher places, or out of the lattice where the ring closes
                 stubs[int(owner[node]), dimension, int(outward), wraps, not is_seen and not wraps].extend(links)
-    for (mark, dimension, outward, wraps, is_faint), found in stubs.items():
+    for (mark, dimension, outwards, closes, is_faint), found in stubs.items():
         axis = min(direct.axes.index(direct.dimensions[dimension]), 2)
-        sketch.lines.append(_stub(sketch.marks[mark], axis, outward=bool(outward), wraps=wraps,
+        sketch.lines.append(_stub(sketch.marks[mark], axis, outward=bool(outwards), wraps=closes,
                                   is_faint=is_faint and axis < 2, links=found))  # fmt: skip
 
 

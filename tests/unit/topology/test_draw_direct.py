@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-
 from helpers.sketched_networks import cubes, random_graph, torus
+
 from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.topology.build import fabric_of
 from weftwork.topology.direct_picture import sketch_of
@@ -54,9 +54,9 @@ def test_a_picture_is_svg_whose_boxes_lie_on_the_page_and_do_not_overlap(fabric:
     sketch = _sketch(fabric)
     assert 0 < len(sketch.marks) <= 160
     for mark in sketch.marks:
-        assert 0 <= mark.x - mark.width / 2 + 1e-6
+        assert mark.x - mark.width / 2 >= -1e-6
         assert mark.x + mark.width / 2 <= sketch.width + 1e-6
-        assert 0 <= mark.y - mark.height / 2 + 1e-6
+        assert mark.y - mark.height / 2 + 1e-6 >= 0
         assert mark.y + mark.height / 2 <= sketch.height + 1e-6
     for number, one in enumerate(sketch.marks):
         for other in sketch.marks[:number]:

@@ -38,9 +38,17 @@ FABRICS: dict[str, tuple[dict[str, Any], ...]] = {
         {"radix": 7},
         {"radix": 8, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}, "arrangement": "circulant"},
     ),
+    "torus": ({}, {"shape": [2, 3, 1, 4], "hosts_per_switch": 2, "node": {"gpus": 4, "nic_ports": 2}}),
+    "mesh": ({}, {"shape": [2, 3, 1, 4], "hosts": 9}),
+    "twisted-torus": ({}, {"shape": [4, 2, 4]}, {"shape": [2, 4], "hosts_per_switch": 3}),
     "dragonfly-plus": ({"radix": 5}, {"radix": 8, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}, "groups": 4}),
     "hyperx": ({"sides": (3, 4)}, {"sides": (2, 2, 3), "links_per_dimension": (1, 2, 1), "hosts": 9}),
     "flattened-butterfly": ({"ary": 3}, {"stages": 2, "radix": 9, "hosts": 9}),
+    "tpu-pod": (
+        {"slice": [4, 4, 8], "twisted": True, "failed_cubes": ["cube0"]},
+        {"slice": [2, 2, 4], "hosts": 9},
+        {"cubes": 4, "optical_switches": False, "failed_cubes": [0]},
+    ),
     "pgft": ({}, {"children": (2, 4, 2), "parents": (1, 2, 2), "cables": (1, 1, 2), "hosts": 9}),
 }
 TRAFFIC: dict[str, tuple[dict[str, Any], ...]] = {

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from weftwork.base.errors import ConfigError
 from weftwork.testing.collectives import check_collective
+from weftwork.testing.lattices import torus_box, torus_of
 from weftwork.workload.collectives.algorithms.hierarchical import INNERS, Keys
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import ALGORITHMS
@@ -36,7 +39,7 @@ def calls_of(
     name: str, operation: str, ranks: int, domain: int, loads: tuple[tuple[int, int, int], ...]
 ) -> Iterator[Call]:
     for channels, chunks, size_bytes in loads:
-        for inner in INNERS if name == "hierarchical" else INNERS[:1]:
+        for options in options_of(name):
             yield Call(
                 operation=operation,
                 ranks=ranks,
@@ -44,7 +47,8 @@ def calls_of(
                 channels=channels,
                 chunks=chunks,
                 domain=domain,
-                options=Keys(inner=inner),
+                lattice=torus_box(ranks) if domain == 1 else None,
+                options=options,
                 root=ranks * 2 // 3,
                 nic_columns=2,
                 step_latency_ps=2_000_000,
@@ -52,6 +56,19 @@ def calls_of(
                 base_latency_ps=7_000_000,
                 protocol_efficiency=15 / 16,
             )
+
+
+def options_of(name: str) -> list[Any]:
+    """The values of an algorithm's keys that are tried."""
+    keys = ALGORITHMS[name].keys
+    match name:
+        case "hierarchical":
+            return [Keys(inner=inner) for inner in INNERS]
+        case "bucket":
+            return [keys(rings=rings) for rings in ("all", "both", "one")]
+        case "swing":
+            return [keys(version=version) for version in ("bandwidth", "latency")]
+    return [keys()]
 
 
 def accepted(name: str, asked: Iterable[Call]) -> list[Call]:
@@ -83,6 +100,32 @@ def test_an_algorithm_does_what_its_operation_means(name: str, operation: str) -
 def test_so_it_does_for_many_ranks_in_small_pieces(name: str, operation: str) -> None:
     for seed, call in enumerate(many_in_small_pieces(name, operation)):
         assert check_collective(ALGORITHMS[name], call, seeds=(seed,)) == [], call
+
+
+@pytest.mark.parametrize("sides", [(2, 2, 2), (3, 5), (8, 2), (16,), (2, 2, 4)])
+@pytest.mark.parametrize("name", ["bucket", "swing"])
+def test_every_shape_of_a_torus_has_the_right_pieces(name: str, sides: tuple[int, ...]) -> None:
+    lattice = torus_of(*sides)
+    asked = [
+        replace(call, lattice=lattice)
+        for operation in ALGORITHMS[name].operations
+        for call in calls_of(name, operation, lattice.size, 1, ((1, 1, 100_003), (2, 2, 5)))
+    ]
+    found = accepted(name, asked)
+    assert len(found) == (0 if name == "swing" and 3 in sides else {"bucket": 18, "swing": 8}[name])
+    for seed, call in enumerate(found):
+        assert check_collective(ALGORITHMS[name], call, seeds=(seed,), full=call.chunks == 2) == [], call
+
+
+@pytest.mark.parametrize("across", ["ring", "direct"])
+@pytest.mark.parametrize(("ranks", "group", "domain"), [(8, 4, 1), (12, 3, 1), (6, 6, 1), (8, 1, 4)])
+def test_groups_of_switches_are_domains_of_the_network(ranks: int, group: int, domain: int, across: str) -> None:
+    for operation in ALGORITHMS["hierarchical"].operations:
+        for inner in ("ring", "direct"):
+            options = Keys(inner=inner, across=across, level="domain" if group == 1 else "group")
+            (call, *_) = calls_of("ring", operation, ranks, domain, LOADS[1:2])
+            call = replace(call, options=options, group=group)
+            assert check_collective(ALGORITHMS["hierarchical"], call, seeds=(ranks,)) == [], call
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -47,7 +47,7 @@ def scenario(rng: Random) -> dict[str, Any]:
         "repeat": rng.choice((1, 1, 2)),
     }
     if rng.random() < 0.8:
-        collective["algorithm"] = rng.choice(list(ALGORITHMS))
+        collective["algorithm"] = rng.choice([name for name, one in ALGORITHMS.items() if not one.needs_lattice])
     if collective.get("algorithm") == "hierarchical":
         collective["inner"] = rng.choice(("ring", "direct", "nvls"))
     if rng.random() < 0.3:

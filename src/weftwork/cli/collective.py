@@ -163,7 +163,8 @@ def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
     section = prepared.scenario.collective
     what = prepared.job.name
     if section is not None and section.algorithm == "auto" and section.operation in OPERATIONS:
-        what = f"{section.operation} as NCCL chooses"
+        chooses = "NCCL chooses" if prepared.fabric.direct is None else "auto chooses"
+        what = f"{section.operation} as {chooses}"
     typer.echo(f"# {what} among {plural(prepared.job.gpus, 'GPU')}; simulated, not measured")
     for key in ("fabric", "transport", "calibrated"):
         if key not in words:

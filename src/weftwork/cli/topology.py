@@ -136,7 +136,7 @@ def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:
         "tree": fabric.tree,
         "gpus": fabric.gpus,
         "servers": [{"count": count, **server.model_dump()} for server, count in _servers(fabric)],
-        "pods": 0 if fabric.node_pod is None else int(fabric.node_pod.max()) + 1,
+        "pods": _pods(fabric),
         "rails": [group.tolist() for group in rails_of(fabric)],
         **asdict(reach(fabric)),
         **asdict(measures),
@@ -186,9 +186,11 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     out.print(
         "RTT: propagation, forwarding and receive latency there and back; no serialisation, no queue.", soft_wrap=True
     )
-    if fabric.caveats:
-        out.print("\nNot verified:")
-        for caveat in fabric.caveats.values():
+    for heading, are_notes in (("Not verified", False), ("Notes", True)):
+        told = [caveat for caveat in fabric.caveats.values() if (caveat.kind == "note") == are_notes]
+        if told:
+            out.print(f"\n{heading}:")
+        for caveat in told:
             out.print(f"  {caveat.subject}  {caveat.text}", markup=False, soft_wrap=True)
 
 
@@ -196,6 +198,11 @@ def _servers(fabric: Fabric) -> list[tuple[Server, int]]:
     """The different servers, and the number of each."""
     index = [0] * len(fabric.hosts) if fabric.node_server is None else fabric.node_server[fabric.hosts].tolist()
     return [(fabric.servers[kind], count) for kind, count in sorted(Counter(index).items())]
+
+
+def _pods(fabric: Fabric) -> int:
+    """Number of pods; their numbers may have gaps."""
+    return 0 if fabric.node_pod is None else len(np.unique(fabric.node_pod[fabric.node_pod >= 0]))
 
 
 def _server_lines(fabric: Fabric, servers: Sequence[tuple[Server, int]], found: Reach) -> list[tuple[str, str]]:
@@ -214,7 +221,7 @@ def _server_lines(fabric: Fabric, servers: Sequence[tuple[Server, int]], found: 
     if len(rails := rails_of(fabric)) > 1:
         lines.append(("rails", f"{len(rails):,}: groups of NIC ports that share a leaf in every server"))
     if fabric.node_pod is not None:
-        lines.append(("pods", f"{int(fabric.node_pod.max()) + 1:,}"))
+        lines.append(("pods", f"{_pods(fabric):,}"))
     if found.networks > 1:
         lines.append(("networks", f"{found.networks:,} that no link joins"))
     if found.gpu_pairs_joined < found.gpu_pairs:

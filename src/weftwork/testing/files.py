@@ -30,6 +30,7 @@ from weftwork.testing.checks import CHECKS
 from weftwork.testing.choices import key_findings, offer_findings, read
 from weftwork.testing.collectives import check_collective
 from weftwork.testing.congestion_control import check_congestion_control, network_findings
+from weftwork.testing.lattices import torus_box
 from weftwork.testing.network import Bottleneck, Uplinks, Usage, uplink_findings
 from weftwork.testing.path_selection import check_path_selection
 from weftwork.testing.patterns import job_findings, pattern_document
@@ -330,7 +331,8 @@ def _calls(operation: str, options: Any) -> Iterator[Call]:  # noqa: ANN401 - ke
         for channels, chunks, size_bytes in _LOADS if ranks <= 8 else _LOADS[:1]:
             yield Call(
                 operation=operation, ranks=ranks, size_bytes=size_bytes, channels=channels, chunks=chunks,
-                domain=domain, options=options, root=ranks * 2 // 3, nic_columns=2, step_latency_ps=2_000_000,
+                domain=domain, lattice=torus_box(ranks) if domain == 1 else None, options=options,
+                root=ranks * 2 // 3, nic_columns=2, step_latency_ps=2_000_000,
                 local_step_latency_ps=600_000, base_latency_ps=7_000_000, protocol_efficiency=15 / 16,
             )  # fmt: skip
 

@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 
 from weftwork.base.caveat import Caveat
 from weftwork.base.grammar import plural
+from weftwork.spec.fabric_direct import GLOBAL
 from weftwork.spec.plug_in import Choice, Findings, Whole, row
 
 __all__ = [
-    "ARRANGEMENTS", "SwitchGroups", "arrangement_row", "far_port", "global_links", "groups_row", "links_per_pair_row",
-    "plan_groups",
+    "ARRANGEMENTS", "DIMENSIONS", "SwitchGroups", "arrangement_row", "far_port", "global_links", "groups_row",
+    "links_per_pair_row", "plan_groups",
 ]  # fmt: skip
 
+DIMENSIONS: Final = ("local", GLOBAL)
 ARRANGEMENTS: Final = ("absolute", "relative", "palm-tree", "circulant")
 
 
@@ -57,7 +59,7 @@ def arrangement_row() -> Any:  # noqa: ANN401 - as `row`
         Choice(options=ARRANGEMENTS),
         default="absolute",
         text="Rule by which the global ports of a group lead to other groups.",
-        source="chosen: the arrangement of csg-htsim, and the default of sst-elements",
+        source="chosen: the arrangement of csg-htsim",
     )
 
 

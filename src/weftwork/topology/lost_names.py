@@ -11,6 +11,8 @@ They name nodes, links and NIC ports, and sets that are lost together.
 | ``host3/nic2`` | a NIC port, counted from 0 |
 | ``network2`` | all switches of one of the networks that no link joins, numbered by their first links |
 | ``plane1`` | all networks that the second port of each GPU leads to, where its ports lead to separate ones |
+| ``cube7`` | a cube of a TPU pod: its chips and their hosts |
+| ``ocs12`` | an optical switch with all of its circuits |
 | ``random:2%@17`` | what a seed draws (`weftwork.topology.random_loss`) |
 
 A node or link of the fabric that has such a name itself is meant first. No name needs quotes in a shell.
@@ -25,14 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.base.grammar import plural
+from weftwork.base.grammar import number_ranges, plural
 from weftwork.base.nearest import nearest, turned_round
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.fabric_direct import OpticalSwitches
 from weftwork.spec.rails import ports_of_gpu
 from weftwork.topology.random_loss import PREFIX, draw_lost, random_part
 from weftwork.topology.reach import networks_of_links
 
-__all__ = ["find_lost", "planes_of"]
+__all__ = ["cubes_in", "find_lost", "planes_of"]
 
 MOST_COMPARED = 50_000  # chosen: names among which the nearest is looked for; difflib takes seconds for them
 _NIC = re.compile(r"(?P<host>.+)/nic(?P<port>[0-9]{1,6})")
@@ -40,6 +43,8 @@ _GROUP = re.compile(r"(?P<word>plane|network)(?P<number>[0-9]{1,6})")
 _ALL = ".all"
 _UP = "/up"
 _WORDS = ("network", "plane")
+_CUBE = re.compile(r"cube(?P<number>[0-9]{1,6})")
+_OPTICAL = re.compile(r"ocs[0-9]{1,6}")
 
 
 def find_lost(fabric: Fabric, names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -64,6 +69,14 @@ def find_lost(fabric: Fabric, names: Sequence[str]) -> tuple[NDArray[np.bool_], 
         raise ConfigError("--without", mistakes)
     lost.links |= lost.nodes[fabric.links["a"]] | lost.nodes[fabric.links["b"]]
     return lost.nodes, lost.links
+
+
+def cubes_in(fabric: Fabric) -> list[int]:
+    """Numbers of the cubes in the slice of a TPU pod, ascending; none in another fabric."""
+    if fabric.direct is None or fabric.direct.family != "tpu-pod" or fabric.node_pod is None:
+        return []
+    found: list[int] = np.unique(fabric.node_pod[fabric.node_pod >= 0]).tolist()
+    return found
 
 
 def planes_of(fabric: Fabric) -> list[list[int]]:
@@ -123,8 +136,29 @@ class _LostNames:
             return self._nic_port(host, int(match["port"]))
         elif match := _GROUP.fullmatch(name):
             return self._networks(match["word"], int(match["number"]))
+        elif (match := _CUBE.fullmatch(name)) and (cubes := cubes_in(fabric)):
+            return self._cube(int(match["number"]), cubes)
+        elif _OPTICAL.fullmatch(name) and fabric.direct is not None and fabric.direct.optical is not None:
+            return self._optical(name, fabric.direct.optical)
         else:
             return [_unknown(fabric, name)]
+        return []
+
+    def _cube(self, number: int, cubes: Sequence[int]) -> list[Mistake]:
+        pods = self.fabric.node_pod
+        if number not in cubes or pods is None:
+            near = min(cubes, key=lambda cube: abs(cube - number))
+            some = number_ranges([*cubes], " to ")
+            text = f"found 'cube{number}', which is not in the slice, wanted a cube of it: {some}"
+            return [Mistake(path="--without", text=text, fix=f"cube{near}")]
+        self.nodes |= pods == number
+        return []
+
+    def _optical(self, name: str, optical: OpticalSwitches) -> list[Mistake]:
+        if name not in optical.names:
+            text = f"found '{name}', wanted {optical.names[0]} to {optical.names[-1]}"
+            return [Mistake(path="--without", text=text, fix=optical.names[-1])]
+        self.links |= optical.link_switch == optical.names.index(name)
         return []
 
     def _at_random(self, name: str) -> list[Mistake]:

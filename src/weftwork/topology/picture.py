@@ -37,6 +37,7 @@ PLURALS = {
     "access": "access switches",
     "aggregation": "aggregation switches",
     "cluster": "cluster switches",
+    "switch": "switches",
 }
 
 

@@ -132,3 +132,15 @@ def test_a_fabric_file_of_a_scenario_lies_beside_it(tmp_path: Path) -> None:
 def test_other_endings_are_refused(option: dict[str, Path]) -> None:
     with pytest.raises(ConfigError, match=r"found a file that ends in '\.png'"):
         topology(EXAMPLES / "two_leaves.json", **option)  # type: ignore[arg-type]
+
+
+def test_notes_stand_apart_from_unverified_figures() -> None:
+    text = printed(
+        fabric_of(topology="dragonfly", radix=8, hosts=20, groups=4, switch="rosetta", link_rate_bps=200_000_000_000)
+    )
+    unverified, notes = text.partition("\nNotes:\n")[::2]
+    assert "rosetta.buffer_bytes" in unverified.partition("\nNot verified:\n")[2]
+    assert notes.strip() == (
+        "fabric.global_ports  2 of the 8 global ports of each group stay empty: 3 other groups with 2 links each take 6"
+    )
+    assert "Not verified" not in printed(fabric_of(topology="dragonfly", radix=8, groups=4))

@@ -14,13 +14,18 @@ import numpy as np
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.grammar import plural
 from weftwork.study.prepare.calibrated import calibrated_figures, latency_scale, network_efficiency
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
 from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, Method, alone, latencies, methods
+from weftwork.workload.collectives.fabric_lattice import LatticePlaces, NoLattice, in_order, lattice_of, lattice_rates
 from weftwork.workload.collectives.figures import collective_caveats, collective_figures, path_latency_ps
+from weftwork.workload.collectives.group_time import chosen_over_groups, group_ranks, group_rates
+from weftwork.workload.collectives.lattice_streams import LOOPS
+from weftwork.workload.collectives.lattice_time import chosen_on_lattice
 from weftwork.workload.collectives.program import program
-from weftwork.workload.collectives.protocols import software
+from weftwork.workload.collectives.protocols import PROTOCOLS, software
 from weftwork.workload.collectives.tuner import chosen_method
 from weftwork.workload.placement import PLACEMENTS, scattered, with_nvlink_switches
 
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from weftwork.spec.job import Job, Placement
     from weftwork.spec.scenario.workload import CollectiveSection
     from weftwork.workload.collectives.figures import CollectiveFigures
+    from weftwork.workload.collectives.lattice import Lattice
 
 __all__ = ["collective_job", "domain_ranks", "fabric_figures", "method_used", "nvlink_domains", "port_rate_bps"]
 
@@ -67,8 +73,16 @@ def collective_job(
         text = f"found {ranks:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric"
         raise ConfigError("collective", [Mistake(path="collective.gpus", text=text)])
     placement = PLACEMENTS[section.placement](fabric, ranks, seed=seed)
-    section, chosen = _with_method(section, fabric, domain_ranks(fabric, placement), ranks, calibration)
-    call, caveats = _call(section, fabric, placement, ranks, calibration)
+    section, chosen = _with_method(section, fabric, placement, calibration)
+    lattice = None
+    if ALGORITHMS.load(section.algorithm or "").needs_lattice:
+        places = lattice_of(fabric, placement)
+        if isinstance(places, NoLattice):
+            name = ALGORITHMS.load(section.algorithm or "").name
+            text = f"{name} needs GPUs that fill a box of a torus or a mesh, but {places.reason}"
+            raise ConfigError("collective", [Mistake(path="collective.algorithm", text=text)])
+        placement, lattice = in_order(placement, places), places.lattice
+    call, caveats = _call(section, fabric, placement, lattice, calibration)
     found = schedule(section.algorithm or "", call)
     if found.switches:
         placement, _ = with_nvlink_switches(fabric, placement)
@@ -92,8 +106,8 @@ def method_used(
     """
     if "auto" in {section.algorithm, section.protocol}:
         ranks = fabric.gpus if section.gpus is None else section.gpus
-        domain = domain_ranks(fabric, PLACEMENTS[section.placement](fabric, ranks, seed=seed))
-        section = _with_method(section, fabric, domain, ranks, calibration)[0]
+        placement = PLACEMENTS[section.placement](fabric, ranks, seed=seed)
+        section = _with_method(section, fabric, placement, calibration)[0]
     return ALGORITHMS.load(section.algorithm or "").name, section.protocol
 
 
@@ -126,15 +140,17 @@ def port_rate_bps(fabric: Fabric) -> int:
 
 
 def _with_method(
-    section: CollectiveSection, fabric: Fabric, domain: int, ranks: int, calibration: Calibration | None
+    section: CollectiveSection, fabric: Fabric, placement: Placement, calibration: Calibration | None
 ) -> tuple[CollectiveSection, dict[str, Caveat]]:
     """The section with the choices of ``auto``, and notes on them.
 
     ``auto`` chooses algorithm, protocol, pieces and rounds.
     """
+    ranks, domain = len(placement.host), domain_ranks(fabric, placement)
     group = GroupShape(members=ranks, per_domain=domain, domain_gpus=max(domain, fabric.servers[0].nvlink_domain_gpus))
     if section.algorithm == "auto":
-        return _as_nccl(section, group, fabric, calibration)
+        found = _on_direct_network(section, group, fabric, placement, calibration)
+        return _as_nccl(section, group, fabric, calibration) if found is None else found
     if section.protocol != "auto":
         return section, {}
     figures = calibrated_figures(fabric_figures(fabric), calibration)
@@ -145,18 +161,55 @@ def _with_method(
     name = ALGORITHMS.load(section.algorithm or "").name
     is_known = section.operation in OPERATIONS and ranks > 1
     ways = methods(section.operation, group, figures) if is_known else ()
-    found = [
+    timed = [
         alone(section.operation, way, group, section.size_bytes, figures, **scales)
         for way in ways
         if way.algorithm == name
     ]
-    if not found:
+    if not timed:
         text = f"found 'auto', but {section.operation} by {name} has no closed form from which to choose a protocol"
         wanted = "wanted simple, ll128, ll or none"
         raise ConfigError("collective", [Mistake(path="collective.protocol", text=f"{text}; {wanted}", fix="simple")])
-    protocol = min(found, key=lambda one: one.time_ps).method.protocol
+    protocol = min(timed, key=lambda one: one.time_ps).method.protocol
     text = f"auto took {protocol}, the fastest of {name} at {section.size_bytes:,} bytes by the closed form"
     return section.model_copy(update={"protocol": protocol}), _note("collective.protocol", text)
+
+
+def _on_direct_network(
+    section: CollectiveSection,
+    group: GroupShape,
+    fabric: Fabric,
+    placement: Placement,
+    calibration: Calibration | None,
+) -> tuple[CollectiveSection, dict[str, Caveat]] | None:
+    """The section with the fastest method on a torus, or over groups, by the closed forms.
+
+    None where NCCL's tuner is to choose: on trees, among servers of several GPUs, and for operations without such a
+    form.
+    """
+    if fabric.direct is None or group.per_domain > 1 or section.operation not in LOOPS:
+        return None
+    figures = calibrated_figures(fabric_figures(fabric), calibration)
+    own = tuple(PROTOCOLS) if section.protocol in {"simple", "auto"} else (section.protocol,)
+    known: dict[str, Any] = {"protocols": own, "latency_scale": latency_scale(calibration)}
+    places = lattice_of(fabric, placement)
+    members = group_ranks(fabric, placement)
+    groups = group_rates(fabric, placement, members) if members > 1 else None
+    if isinstance(places, LatticePlaces):
+        rates = lattice_rates(fabric, placement)
+        at, _ = chosen_on_lattice(section.operation, places.lattice, section.size_bytes, rates, group, figures, **known)
+        name, keys, protocol = at.algorithm, at.options, at.protocol
+        where = f"a box of {places.lattice.words}"
+    elif groups is not None:
+        over, _ = chosen_over_groups(section.operation, section.size_bytes, groups, group, figures, **known)
+        name, keys, protocol = "hierarchical", over.options, over.protocol
+        where = f"{plural(groups.groups, 'group')} of {plural(members, 'GPU')}"
+    else:
+        return None
+    update = {"algorithm": name, "options": ALGORITHMS[name].options(**keys), "protocol": protocol, "chunks": 1}
+    words = ", ".join([name, *(f"{key} {value}" for key, value in keys.items()), protocol])
+    text = f"auto took {words} at {section.size_bytes:,} bytes, the fastest by the closed form on {where}"
+    return section.model_copy(update=update), _note("collective.algorithm", text)
 
 
 def _as_nccl(
@@ -208,8 +261,13 @@ def _note(subject: str, text: str) -> dict[str, Caveat]:
 
 
 def _call(
-    section: CollectiveSection, fabric: Fabric, placement: Placement, ranks: int, calibration: Calibration | None
+    section: CollectiveSection,
+    fabric: Fabric,
+    placement: Placement,
+    lattice: Lattice | None,
+    calibration: Calibration | None,
 ) -> tuple[Call, dict[str, Caveat]]:
+    ranks = len(placement.host)
     domain = domain_ranks(fabric, placement)
     unused = caveats_by_subject([NO_DOMAINS]) if domain == 1 and _shares_nvlink(fabric, placement) else {}
     given = {name: getattr(section, name) for name in _LATENCIES}
@@ -228,15 +286,18 @@ def _call(
         known["protocol_efficiency"] = usual.protocol_efficiency
         caveats = {key: caveat for key, caveat in usual.caveats.items() if not _is_given(key, given)}
         caveats |= collective_caveats(figures)
+    usual_channels = 1 if lattice is not None else domain * placement.nics.shape[1]  # a lattice has lanes of its own
     call = Call(
         operation=section.operation,
         ranks=ranks,
         size_bytes=section.size_bytes,
-        channels=domain * placement.nics.shape[1] if section.channels is None else section.channels,
+        channels=usual_channels if section.channels is None else section.channels,
         chunks=section.chunks,
         least_chunk_bytes=section.least_chunk_bytes,
         round_bytes=section.round_bytes or 0,
         domain=domain,
+        lattice=lattice,
+        group=group_ranks(fabric, placement),
         options=section.options,
         root=section.root or 0,
         shift=section.shift,

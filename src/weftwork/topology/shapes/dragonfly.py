@@ -21,6 +21,7 @@ from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
 from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit, sound_shape
 from weftwork.topology.group_links import (
+    DIMENSIONS,
     SwitchGroups,
     arrangement_row,
     global_links,
@@ -32,8 +33,6 @@ from weftwork.topology.group_links import (
 __all__ = ["TOPOLOGY"]
 
 SOURCE: Final = "Kim, Dally, Scott and Abts, ISCA 2008, doi:10.1109/ISCA.2008.19"
-LOCAL: Final = 0
-GLOBAL: Final = 1
 
 
 class Keys(Record):
@@ -189,13 +188,13 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
         replace(parts, caveats={**parts.caveats, **between.caveats()}),
         name=f"dragonfly, {plural(between.groups, 'group')} of {plural(shape.per_group, 'router')}",
         family="dragonfly",
-        dimensions=("local", "global"),
+        dimensions=DIMENSIONS,
         switches=[("router", shape.routers)],
         per_switch=shape.hosts_per_router,
         links=SwitchLinks(
             a=np.concatenate([local[0], far[0]]),
             b=np.concatenate([local[1], far[1]]),
-            dimension=np.repeat([LOCAL, GLOBAL], [len(local[0]), len(far[0])]).astype(np.int8),
+            dimension=np.repeat([0, 1], [len(local[0]), len(far[0])]).astype(np.int8),
         ),
         axes=("group", "router"),
         sides=(between.groups, shape.per_group),

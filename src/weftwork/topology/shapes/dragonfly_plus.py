@@ -19,6 +19,7 @@ from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
 from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit, sound_shape
 from weftwork.topology.group_links import (
+    DIMENSIONS,
     SwitchGroups,
     arrangement_row,
     global_links,
@@ -30,8 +31,6 @@ from weftwork.topology.group_links import (
 __all__ = ["TOPOLOGY"]
 
 SOURCE: Final = "Shpiner et al., Dragonfly+, HiPINEB 2017"
-LOCAL: Final = 0
-GLOBAL: Final = 1
 
 
 class Keys(Record):
@@ -184,13 +183,13 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
         replace(parts, caveats={**parts.caveats, **between.caveats()}),
         name=name + plural(between.linkers, "spine"),
         family="dragonfly-plus",
-        dimensions=("local", "global"),
+        dimensions=DIMENSIONS,
         switches=[("leaf", len(leaf)), ("spine", len(spine))],
         per_switch=shape.hosts_per_leaf,
         links=SwitchLinks(
             a=np.concatenate([low, len(leaf) + far[0]]),
             b=np.concatenate([len(leaf) + high, len(leaf) + far[1]]),
-            dimension=np.repeat([LOCAL, GLOBAL], [len(low), len(far[0])]).astype(np.int8),
+            dimension=np.repeat([0, 1], [len(low), len(far[0])]).astype(np.int8),
         ),
         axes=("group", "switch"),
         sides=(between.groups, shape.leaves + between.linkers),

@@ -143,6 +143,7 @@ class Algorithm(Offer[Any]):
     source : where it is described
     keys : of the scenario that belong to it; a call has their values as ``options``
     mistakes : of a call that is right in general and that this algorithm cannot do
+    needs_lattice : whether it needs the box of a torus or mesh that the ranks fill
     """
 
     name: str
@@ -150,6 +151,7 @@ class Algorithm(Offer[Any]):
     traffic: Callable[[Call], Traffic]
     chain: Callable[[Call], Sequence[Hop]]
     mistakes: Callable[[Call], list[Mistake]] = lambda _: []
+    needs_lattice: bool = False
 
     def check(self, call: Call) -> None:
         """Refuse calls that the algorithm cannot do.

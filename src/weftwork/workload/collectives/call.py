@@ -17,6 +17,7 @@ from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.spec.plug_in import NoKeys, Record
 from weftwork.spec.scenario.workload import OPERATIONS
+from weftwork.workload.collectives.lattice import Lattice
 
 __all__ = ["OPERATIONS", "Call", "bus_bandwidth_factor", "call_mistakes"]
 
@@ -38,6 +39,8 @@ class Call:
     least_chunk_bytes : a piece is not made smaller; a small part has fewer pieces than ``chunks``
     round_bytes : of a part on the wire that go around a ring before the next ones begin; 0 for no limit
     domain : ranks of one NVLink domain, neighbours in rank order; 1 where all traffic crosses the network
+    lattice : the box of a torus or mesh that the ranks fill; None: they fill none
+    group : ranks of one group of switches of the fabric, neighbours in rank order; 1 where the fabric has no groups
     options : the keys of the algorithm's own, where it has any
     root : of broadcast and reduce
     shift : of send-receive, rank i sends to rank i + shift; None for half of the ranks (nccl-tests has 1)
@@ -58,6 +61,8 @@ class Call:
     least_chunk_bytes: int = 1
     round_bytes: int = 0
     domain: int = 1
+    lattice: Lattice | None = None
+    group: int = 1
     options: Record = field(default_factory=NoKeys)
     root: int = 0
     shift: int | None = None

@@ -122,6 +122,20 @@ class Domains:
             lane, self.across, self.remote(), self.rail(piece), first=first, reduces=adds, stores=stores, tokens=tokens
         )
 
+    def direct_across(
+        self, lane: Lane, piece: int, tokens: tuple[int, int, int], *, reduces: bool, gathers: bool
+    ) -> Pair:
+        """Reduce-scatter, gather or both, by direct sends among the GPUs of a rail."""
+        go, between, done = tokens
+        cut, phases = self.rail(piece), []
+        if reduces:
+            end = between if gathers else done
+            phases.append(exchange(lane, self.across, self.remote(1, 1), cut, reduce=True, go=go, done=end))
+        if gathers:
+            begin = between if reduces else go
+            phases.append(exchange(lane, self.across, self.remote(), cut, reduce=False, go=begin, done=done))
+        return in_order(phases)
+
     def direct_inside(self, lane: Lane, piece: int, go: int, done: int, *, reduces: bool) -> Pair:
         """Reduce-scatter or gather slices by direct sends inside the domain.
 

@@ -171,7 +171,7 @@ def whole(digit: Digit, shift: int, step: int) -> Digit:
     return Digit(group=digit.group, shift=shift, step=step, weight=digit.weight)
 
 
-def ring(
+def ring(  # noqa: PLR0913 - parts of a ring, all by name
     lane: Lane,
     group: Group,
     moving: Digit,
@@ -181,10 +181,12 @@ def ring(
     reduces: int,
     stores: int,
     tokens: tuple[int, int, int],
+    direction: int = 1,
 ) -> tuple[list[Operation], list[Operation]]:
     """Pass parts around a ring.
 
-    In step i, member c sends part c + first - i of the group to member c + 1.
+    In step i, member c sends part c + first - i of the group to member c + 1. With the other direction it sends part
+    c - first + i to member c - 1.
 
     Parameters
     ----------
@@ -196,17 +198,18 @@ def ring(
     reduces : steps whose receives add to what is here
     stores : steps after them whose receives take the place of what is here
     tokens : that starts it, of its own for pieces that have come, that it counts up at its end
+    direction : 1 or -1
 
     Returns
     -------
     the sending and the receiving stream
     """
     go, data, done = tokens
-    following = Peer(rule="shift", group=group, shift=1)
-    previous = Peer(rule="shift", group=group, shift=-1)
+    following = Peer(rule="shift", group=group, shift=direction)
+    previous = Peer(rule="shift", group=group, shift=-direction)
 
     def sends(shift: int, step: int, before: Sequence[Operation]) -> list[Operation]:
-        digits = (whole(moving, shift, step), *cut.fixed)
+        digits = (whole(moving, direction * shift, direction * step), *cut.fixed)
         found: list[Operation] = []
         for offset in cut.offsets:
             found += [*before, lane.send(following, digits, offset=offset, span=cut.span, stride=cut.stride)]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import isqrt
 
 import pytest
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.job import Loop, Operation
+from weftwork.testing.lattices import torus_of
 from weftwork.workload.collectives.algorithm import least_time_ps
 from weftwork.workload.collectives.algorithms import tree
 from weftwork.workload.collectives.call import Call, bus_bandwidth_factor
@@ -109,11 +111,15 @@ def test_programs_do_not_grow_with_the_ranks(name: str, operation: str) -> None:
     def count(ranks: int) -> int:
         domain = ranks if name == "nvls" else 8
         call = Call(operation=operation, ranks=ranks, size_bytes=1 << 24, channels=2, chunks=2, domain=domain)
+        if ALGORITHMS[name].needs_lattice:
+            call = replace(call, domain=1, lattice=torus_of(isqrt(ranks), isqrt(ranks)))
         programs = schedule(name, call).programs
         return sum(operations(stream) for program in programs for stream in program.streams)
 
     small, large = (8, 64) if name == "nvls" else (64, 1_024)
-    factor = {"halving-doubling": 2, "hierarchical": 1, "nvls": 8}.get(name, 1)  # log2 of the ranks; multicasts
+    factor = {"halving-doubling": 2, "swing": 2, "hierarchical": 1, "nvls": 8}.get(
+        name, 1
+    )  # log2 of the ranks; multicasts
     assert count(large) <= factor * count(small)
 
 

@@ -21,6 +21,7 @@ from weftwork.spec.device import Server
 from weftwork.spec.job import Placement
 from weftwork.study.prepare.prepare import prepare
 from weftwork.study.run.collective import collective_scenario
+from weftwork.testing.lattices import torus_box
 from weftwork.workload.collectives.algorithm import END, START, Schedule, least_time_ps
 from weftwork.workload.collectives.algorithms.hierarchical import INNERS, Keys
 from weftwork.workload.collectives.call import Call, bus_bandwidth_factor
@@ -127,7 +128,8 @@ def test_both_engines_agree_and_obey_the_bounds(
         operation=operation,
         ranks=shape[0],
         domain=shape[1],
-        options=Keys(inner=inner),  # type: ignore[arg-type]
+        lattice=torus_box(shape[0]) if shape[1] == 1 else None,
+        options=Keys(inner=inner) if name == "hierarchical" else ALGORITHMS[name].keys(),  # type: ignore[arg-type]
         size_bytes=size_bytes,
         channels=channels,
         chunks=chunks,
@@ -149,6 +151,7 @@ def large_calls() -> list[tuple[str, Call]]:
     for name, operation in CASES:
         for ranks, domain in ((8, 1), (8, 8), (16, 4)):
             call = Call(operation=operation, ranks=ranks, domain=domain, size_bytes=4_000_037, channels=4, chunks=2)
+            call = replace(call, lattice=torus_box(ranks) if domain == 1 else None)
             if not ALGORITHMS[name].mistakes(call):
                 found.append((name, replace(call, options=Keys(inner=INNERS[ranks % 3]))))
     return found

@@ -1,15 +1,17 @@
 """Hierarchical: reduce-scatter in domains, rail by rail across, then gather.
 
-The domains are those of NVLink; the gather is inside them.
+The domains are those of NVLink; the gather is inside them. With ``level: group`` they are the groups of switches of
+the fabric, such as those of a dragonfly, and all phases cross the network.
 
 GPU l of a domain of D owns the slice l; across domains, the GPUs l of all of them form a ring on rail l, so that a NIC
-sends 2 (S - 1) / S of a D-th of the bytes. Inside, ``inner`` is ring, direct or nvls. Pieces follow each other through
-the phases: one crosses the network while the next is reduced inside.
+sends 2 (S - 1) / S of a D-th of the bytes; with ``across: direct`` each sends to all others at once, which uses the
+links between all pairs of groups. Inside, ``inner`` is ring, direct or nvls. Pieces follow each other through the
+phases: one crosses the network while the next is reduced inside.
 All-to-all has two hops, as NCCL with PXN: inside, each GPU gives what is for rail l to GPU l, whatever ``inner`` says;
 that sends it to the GPU l of each other domain, all D contributions in one message.
 Source: Cho et al., BlueConnect, MLSys 2019, pages 241 to 251; PXN: NVIDIA, Doubling all2all performance with NCCL
 2.12, 2022, developer.nvidia.com/blog.
-Leaves out: trees across domains (NVLSTree), and domains of different sizes.
+Leaves out: trees across domains (NVLSTree), domains of different sizes, and NVLink domains inside groups.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from weftwork.base.errors import Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.job import Await, Digit, Loop, Notify, Operation, Peer
 from weftwork.spec.plug_in import Choice, Record, row
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_program
@@ -28,6 +32,8 @@ from weftwork.workload.collectives.streams import Cut, Lane, Streams, exchange
 __all__ = ["ALGORITHM", "INNERS", "Keys"]
 
 INNERS: Final = ("ring", "direct", "nvls")
+LEVELS: Final = ("domain", "group")
+ACROSS: Final = ("ring", "direct")
 
 
 class Keys(Record):
@@ -39,6 +45,20 @@ class Keys(Record):
         default="ring",
         text="Algorithm inside an NVLink domain.",
         source="chosen: what every server can do",
+    )
+    level: Literal["domain", "group"] = row(
+        "level",
+        Choice(options=LEVELS),
+        default="domain",
+        text="Groups of the algorithm: NVLink domains, or groups (pods) of switches of the fabric.",
+        source="Cho et al., BlueConnect, MLSys 2019: levels of the network",
+    )
+    across: Literal["ring", "direct"] = row(
+        "across",
+        Choice(options=ACROSS),
+        default="ring",
+        text="Algorithm across the groups, among GPUs of one place in their groups.",
+        source="Cho et al., BlueConnect, MLSys 2019",
     )
 
 
@@ -56,7 +76,22 @@ _LANES: Final = 3  # connections of a share: one for each phase
 
 def _inner(call: Call) -> str:
     """The algorithm inside a domain, by default if the call does not say."""
-    return call.options.inner if isinstance(call.options, Keys) else Keys().inner
+    return _keys(call).inner
+
+
+def _keys(call: Call) -> Keys:
+    """The keys of a call; those by default where it has another algorithm's or none."""
+    return call.options if isinstance(call.options, Keys) else Keys()
+
+
+def _size(call: Call) -> int:
+    """GPUs of a domain or group."""
+    return call.group if _keys(call).level == "group" else call.domain
+
+
+def _count(call: Call) -> int:
+    """Domains or groups that take part."""
+    return call.ranks // _size(call)
 
 
 def _phases(call: Call) -> list[_Phase]:
@@ -64,7 +99,7 @@ def _phases(call: Call) -> list[_Phase]:
 
     A domain of one GPU has no phase inside, a single domain none across.
     """
-    return [phase for phase in _PHASES[call.operation] if (call.servers > 1 if phase in _ACROSS else call.domain > 1)]
+    return [phase for phase in _PHASES[call.operation] if (_count(call) > 1 if phase in _ACROSS else _size(call) > 1)]
 
 
 def _has_switches(call: Call) -> bool:
@@ -92,11 +127,12 @@ class _Channel:
     @property
     def domains(self) -> Domains:
         """The domains, with the pieces of this share."""
-        return Domains.of(self.call, max(1, self.share.parts // self.call.ranks))
+        pieces = max(1, self.share.parts // self.call.ranks)
+        return Domains(size=_size(self.call), count=_count(self.call), pieces=pieces)
 
     def lane(self, phase: _Phase) -> Lane:
         """The lane of a phase."""
-        is_across = phase in _ACROSS
+        is_across = phase in _ACROSS or _keys(self.call).level == "group"
         return Lane(
             share=self.share,
             connection=_LANES * self.index + _PHASES[self.call.operation].index(phase),
@@ -121,6 +157,8 @@ class _Channel:
                 return inside(lane, piece, go, done, reduces=reduces)
             case "reduce across" | "gather across" | "both across":
                 reduces, gathers = phase != "gather across", phase != "reduce across"
+                if _keys(self.call).across == "direct":
+                    return domains.direct_across(lane, piece, tokens, reduces=reduces, gathers=gathers)
                 return domains.ring_across(lane, piece, tokens, reduces=reduces, gathers=gathers)
             case "deal":
                 # For GPU l: all parts of the GPUs l, those of the own domain first.
@@ -185,7 +223,7 @@ def _build(call: Call) -> Schedule:
                     made[phase](channel.domains, channel.lane(phase), found)
         return found.of_switch(call)
 
-    switches = call.servers if _has_switches(call) else 0
+    switches = _count(call) if _has_switches(call) else 0
     return schedule_by_program(
         call,
         shares,
@@ -201,7 +239,28 @@ def _traffic(call: Call) -> Traffic:
 
     Across domains it is (S - 1) / S of a D-th of them.
     """
-    wire, size, servers = call.wire_bytes, call.domain, call.servers
+    if _keys(call).level == "group":
+        return _over_the_network(_traffic_of_level(call))
+    return _traffic_of_level(call)
+
+
+def _over_the_network(found: Traffic) -> Traffic:
+    """The same bytes, all over the network: a group has no links of its own."""
+    return Traffic(
+        total_bytes=found.total_bytes,
+        network_bytes=found.total_bytes,
+        sent_bytes=found.sent_bytes,
+        received_bytes=found.received_bytes,
+        network_sent_bytes=found.sent_bytes,
+        network_received_bytes=found.received_bytes,
+        local_sent_bytes=0,
+        local_received_bytes=0,
+    )
+
+
+def _traffic_of_level(call: Call) -> Traffic:
+    """Bytes inside and across domains or groups."""
+    wire, size, servers = call.wire_bytes, _size(call), _count(call)
     ranks = call.ranks
     if call.operation in {"all-to-all", "barrier"}:
         local, remote = ((size - 1) * servers * wire if size > 1 else 0), (ranks - size) * wire
@@ -241,10 +300,10 @@ def _traffic(call: Call) -> Traffic:
 
 def _chain(call: Call) -> list[Hop]:
     piece_bytes = min(share.total_bytes // max(1, share.parts) for share in _shares(call))
-    slice_bytes = piece_bytes * call.servers
+    slice_bytes, is_local = piece_bytes * _count(call), _keys(call).level == "domain"
     inside = {
-        "ring": [Hop(count=call.domain - 1, size_bytes=slice_bytes, is_local=True)],
-        "direct": [Hop(count=1, size_bytes=slice_bytes, is_local=True)],
+        "ring": [Hop(count=_size(call) - 1, size_bytes=slice_bytes, is_local=is_local)],
+        "direct": [Hop(count=1, size_bytes=slice_bytes, is_local=is_local)],
         "nvls": [
             Hop(count=1, size_bytes=slice_bytes, is_local=True, is_step=False),
             Hop(count=1, size_bytes=slice_bytes, is_local=True),
@@ -253,16 +312,35 @@ def _chain(call: Call) -> list[Hop]:
     hops: list[Hop] = []
     for phase in _phases(call):
         if phase == "deliver":
-            copies = 1 if call.operation == "barrier" else call.domain
+            copies = 1 if call.operation == "barrier" else _size(call)
             hops.append(Hop(count=1, size_bytes=copies * piece_bytes))
         elif phase == "deal":
             hops += inside["direct"]
         elif phase in _ACROSS:
             times = 2 if phase == "both across" else 1
-            hops.append(Hop(count=times * (call.servers - 1), size_bytes=piece_bytes))
+            steps = 1 if _keys(call).across == "direct" else _count(call) - 1
+            hops.append(Hop(count=times * steps, size_bytes=piece_bytes))
         else:
             hops += inside[_inner(call)]
     return hops
+
+
+def _mistakes(call: Call) -> list[Mistake]:
+    if _keys(call).level == "domain":
+        return []
+    found = []
+    if call.domain > 1:
+        text = f"found 'group', wanted domain: an NVLink domain has {plural(call.domain, 'GPU')}, and a group of"
+        text += " switches is for servers of one GPU"
+        found.append(Mistake(path="collective.level", text=text, fix="domain"))
+    elif call.group < 2 or call.ranks % call.group:
+        text = "found 'group', but the ranks are not whole groups of switches of equal size in rank order; wanted"
+        text += " domain, or a fabric with groups or pods"
+        found.append(Mistake(path="collective.level", text=text, fix="domain"))
+    if _inner(call) == "nvls":
+        text = "found 'nvls', wanted ring or direct: the switches of a group do not reduce"
+        found.append(Mistake(path="collective.inner", text=text, fix="ring"))
+    return found
 
 
 ALGORITHM: Final = Algorithm(
@@ -272,4 +350,5 @@ ALGORITHM: Final = Algorithm(
     traffic=_traffic,
     chain=_chain,
     source="Cho et al., BlueConnect, MLSys 2019; NVIDIA, Doubling all2all performance with NCCL 2.12, 2022 (PXN)",
+    mistakes=_mistakes,
 )

@@ -33,7 +33,6 @@ MOST_LINES = 48  # between the top row and the one below it
 MOST_OF_TWO_NETWORKS, MOST_OF_NETWORKS = 4, 3  # boxes in a row of one of several networks
 PLURALS = {
     "leaf": "leaves",
-    "switch": "switches",
     "access": "access switches",
     "aggregation": "aggregation switches",
     "cluster": "cluster switches",

@@ -1,8 +1,8 @@
 """Read a price book of network parts, with prices and power.
 
-The parts are switches, NICs, optics, cables, optical switches and appliances. A price is linear: fixed + per port + per metre + per Gb/s
-+ per Gb/s and metre, each term with a low, a typical and a high value. One form carries a list price, fibre by the
-metre, and the formulas of papers (Besta and Hoefler, SC 2014).
+The parts are switches, NICs, optics, cables, optical switches and appliances. A price is linear: fixed + per port +
+per metre + per Gb/s + per Gb/s and metre, each term with a low, a typical and a high value. One form carries a list
+price, fibre by the metre, and the formulas of papers (Besta and Hoefler, SC 2014).
 Leaves out: discounts by volume, currencies other than the dollar, and what changes with time.
 """
 

@@ -1,9 +1,9 @@
 """The bill of materials of a fabric, with money and power.
 
-It has switches, NICs, optics, cables and optical switches; prices come from a price book. Everything is counted on the links and devices
-of a `Fabric`, never by a formula of its topology. A link's length is its delay at 5 ns a metre, rounded up to whole
-metres. Each link takes the cheapest medium of the book that reaches. A link through
-an optical switch takes modules at both ends and two fibres, each of half its length.
+It has switches, NICs, optics, cables and optical switches; prices come from a price book. Everything is counted on the
+links and devices of a `Fabric`, never by a formula of its topology. A link's length is its delay at 5 ns a metre,
+rounded up to whole metres. Each link takes the cheapest medium of the book that reaches. A link through an optical
+switch takes modules at both ends and two fibres, each of half its length.
 Leaves out: servers, storage and management networks, racks, power supplies, cooling, installation and spare parts.
 """
 

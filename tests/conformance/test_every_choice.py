@@ -42,6 +42,14 @@ FABRICS: dict[str, tuple[dict[str, Any], ...]] = {
     "hyperx": ({"sides": (3, 4)}, {"sides": (2, 2, 3), "links_per_dimension": (1, 2, 1), "hosts": 9}),
     "flattened-butterfly": ({"ary": 3}, {"stages": 2, "radix": 9, "hosts": 9}),
     "slim-fly": ({"q": 4}, {"radix": 8, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}}),
+    "jellyfish": (
+        {"switches": 6, "network_ports": 3},
+        {"radix": 9, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}, "seed": 7},
+    ),
+    "xpander": (
+        {"lifts": (2, 2), "network_ports": 3},
+        {"radix": 9, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}, "seed": 7},
+    ),
     "pgft": ({}, {"children": (2, 4, 2), "parents": (1, 2, 2), "cables": (1, 1, 2), "hosts": 9}),
 }
 TRAFFIC: dict[str, tuple[dict[str, Any], ...]] = {

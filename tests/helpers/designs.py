@@ -18,7 +18,7 @@ ONLY = [
 
 def fabric(name: str, *, money: float, power: float, ms: float | None, **more: Any) -> dict[str, Any]:
     """A candidate that was left; a third of its money is switches."""
-    kinds = {"switch": money / 3, "module": money / 3, "cable": 0.0, "nic": money / 3, "appliance": 0.0}
+    kinds = {"switch": money / 3, "module": money / 3, "cable": 0.0, "nic": money / 3, "optical": 0.0, "appliance": 0.0}
     return {
         "name": name,
         "words": f"rail-only, <{name}>, 400Gbps",

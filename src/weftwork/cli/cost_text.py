@@ -20,7 +20,8 @@ __all__ = ["dollars", "item_words", "print_bill", "watts"]
 
 _SHOWN = 60  # chosen: rows on a screen or two; a fabric file with a length for each cable has thousands
 _NOUNS: dict[ItemKind, str] = {
-    "switch": "switches", "module": "optics", "cable": "cables", "nic": "NICs", "appliance": "appliances",
+    "switch": "switches", "module": "optics", "cable": "cables", "nic": "NICs", "optical": "optical switches",
+    "appliance": "appliances",
 }  # fmt: skip
 _DOLLARS = ((1e9, "B"), (1e6, "M"))
 _WATTS = ((1e6, " MW"), (1e4, " kW"))

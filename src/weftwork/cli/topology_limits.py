@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rich.console import Console
+    from rich.table import Table
 
     from weftwork.spec.fabric import Fabric
+    from weftwork.topology.direct_limits import DirectLimits, DirectSize
     from weftwork.topology.largest import FabricLimits, NextStep, TreeEnding
     from weftwork.topology.limits import TreeLimit
 
@@ -80,6 +82,12 @@ def limits_record(fabric: Fabric, limits: FabricLimits) -> dict[str, Any]:
         "next_steps": [],
         "no_steps": {},
     }
+    if limits.direct is not None:
+        record["family"] = {
+            **asdict(limits.direct),
+            "sizes": [{**asdict(size), "gpus": _gpus(fabric, size)} for size in limits.direct.sizes],
+        }
+        record["is_endless"] = not limits.direct.ends
     if (ending := limits.ending) is not None:
         plan, end = ending.plan, ending.end
         record["largest"] = {
@@ -127,7 +135,8 @@ def print_limits(out: Console, fabric: Fabric, limits: FabricLimits) -> None:
     words = tier_words(fabric)
     ending = limits.ending
     out.print(fabric.name, style="bold", markup=False)
-    for line in _first_lines(fabric, limits, words):
+    lines = _first_lines(fabric, limits, words) if limits.direct is None else _direct_lines(fabric, limits.direct)
+    for line in lines:
         out.print(line, markup=False, soft_wrap=True)
     out.print()
     table = plain_table("tier", "switches", "ports", "used", "left over", left=1)
@@ -136,6 +145,9 @@ def print_limits(out: Console, fabric: Fabric, limits: FabricLimits) -> None:
         ports, left = (f"{row.ports:,}", f"{row.left:,}") if row.ports else ("any", "-")
         table.add_row(words[row.tier][0], f"{row.switches:,}", ports, used, left)
     out.print(table)
+    if limits.direct is not None and limits.direct.sizes:
+        out.print()
+        out.print(_sizes_table(fabric, limits.direct))
     if ending is None:
         return
     out.print()
@@ -148,6 +160,37 @@ def print_limits(out: Console, fabric: Fabric, limits: FabricLimits) -> None:
     out.print(table)
     for kind, reason in ending.closed.items():
         out.print(f"{_CLOSED[kind]}: {reason}.", markup=False, soft_wrap=True)
+
+
+def _gpus(fabric: Fabric, size: DirectSize) -> int:
+    """GPUs of a size with servers like the first."""
+    server = fabric.server(int(fabric.hosts[0]))
+    return size.endpoints // max(server.nic_ports, 1) * server.gpus
+
+
+def _direct_lines(fabric: Fabric, limits: DirectLimits) -> list[str]:
+    """What ends a direct network, and what else a planner should know."""
+    if limits.ends and limits.sizes:
+        most = _gpus(fabric, limits.sizes[0])
+        lines = [f"{limits.ends}, {plural(most, 'GPU')}. It has {fabric.gpus:,} ({fabric.gpus / most:.1%})."]
+    elif limits.ends:
+        lines = [f"{limits.ends}; its switches have too few ports for one of full rate."]
+    elif limits.ports or limits.facts:
+        lines = ["This fabric has no largest size: no port of a switch is used up by more switches."]
+    else:
+        how = "Set fabric.radix, or a switch of the catalogue as fabric.switch."
+        lines = [f"This fabric has no largest size: its switches have any number of ports. {how}"]
+    return [*lines, *limits.facts]
+
+
+def _sizes_table(fabric: Fabric, limits: DirectLimits) -> Table:
+    """Full sizes of the family, with what a GPU takes of them."""
+    table = plain_table("full fabric", "GPUs", "switches / GPU", "links / GPU", "hops", left=1)
+    for size in limits.sizes:
+        gpus = _gpus(fabric, size)
+        table.add_row(size.words, f"{gpus:,}", f"{size.switches / gpus:.4f}",
+                      f"{(size.switch_links + size.endpoints) / gpus:.4g}", f"{size.diameter_links + 2}")  # fmt: skip
+    return table
 
 
 def _first_lines(fabric: Fabric, limits: FabricLimits, words: Words) -> list[str]:

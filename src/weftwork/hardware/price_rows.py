@@ -1,8 +1,8 @@
 """Read a price book of network parts, with prices and power.
 
-The parts are switches, NICs, optics, cables and appliances. A price is linear: fixed + per port + per metre + per Gb/s
-+ per Gb/s and metre, each term with a low, a typical and a high value. One form carries a list price, fibre by the
-metre, and the formulas of papers (Besta and Hoefler, SC 2014).
+The parts are switches, NICs, optics, cables, optical switches and appliances. A price is linear: fixed + per port +
+per metre + per Gb/s + per Gb/s and metre, each term with a low, a typical and a high value. One form carries a list
+price, fibre by the metre, and the formulas of papers (Besta and Hoefler, SC 2014).
 Leaves out: discounts by volume, currencies other than the dollar, and what changes with time.
 """
 
@@ -16,7 +16,7 @@ from weftwork.base.errors import ConfigError, Mistake
 
 __all__ = ["Between", "Linear", "PriceBook", "PriceRow", "Range", "RowKind"]
 
-RowKind = Literal["switch", "nic", "module", "medium", "appliance"]
+RowKind = Literal["switch", "nic", "module", "medium", "optical", "appliance"]
 Between = Literal["hosts", "switches"]  # a link with a host at an end, or one between two switches
 
 
@@ -90,7 +90,8 @@ class PriceRow:
     ----------
     kind : what the row prices
     name : for people; of a medium also what modules refer to
-    models : of switches or NICs in the hardware catalogue, or appliances, that the row is for; empty: all
+    models : of switches or NICs in the hardware catalogue, of optical switches, or appliances, that the row is for;
+        empty: all
     nodes : servers that the row of a NIC is for; empty: all
     rates_bps : of the ports or links that the row is for; empty: all. Of a module: of its cage
     cage_bps : rate of a cage of the switch or NIC, which holds cage / port rate ports; None: a cage for each port
@@ -162,6 +163,10 @@ class PriceBook:
     def nic(self, model: str, node: str, rate_bps: int) -> PriceRow | None:
         """The row of a NIC of a server."""
         return self._first("nic", model=model, node=node, rate_bps=rate_bps)
+
+    def optical(self, model: str) -> PriceRow | None:
+        """The row of an optical circuit switch."""
+        return self._first("optical", model=model)
 
     def appliance(self, item: str) -> PriceRow | None:
         """The row of equipment other than hosts and switches."""

@@ -1,6 +1,7 @@
 """Read a shipped price book by name, or a user's file.
 
-TOML: ``version``, ``title``, and tables ``[[switch]]``, ``[[nic]]``, ``[[module]]``, ``[[medium]]``, ``[[appliance]]``.
+TOML: ``version``, ``title``, and tables ``[[switch]]``, ``[[nic]]``, ``[[module]]``, ``[[medium]]``, ``[[optical]]``,
+``[[appliance]]``.
 A number stands for itself, a list of three for low, typical and high; rates and lengths are text with units.
 Leaves out: what the rows mean (`weftwork.hardware.price_rows`) and the bill that is made of them
 (`weftwork.topology.bill`).
@@ -54,6 +55,7 @@ _TERMS: Final = {  # of each kind of row, since a switch has no length and a cab
     "nic": ("fixed", "per_port", "per_gbps"),
     "module": ("fixed", "per_gbps"),
     "medium": ("fixed", "per_m", "per_gbps", "per_gbps_m"),
+    "optical": ("fixed", "per_port"),
     "appliance": ("fixed",),
 }
 _OWN: Final = {
@@ -61,6 +63,7 @@ _OWN: Final = {
     "nic": ("models", "nodes", "rates", "cage_rate", "card_rate"),
     "module": ("medium", "rates"),
     "medium": ("rates", "reach", "between", "modules"),
+    "optical": ("models",),
     "appliance": ("models",),
 }
 _REQUIRED: Final = {"module": ("medium", "rates"), "medium": ("modules",), "appliance": ("models",)}
@@ -183,7 +186,7 @@ class _BookReader:
         known = (*_MARKS, *_OWN[kind], *price_keys, *power_keys)
         for key in table:
             if key not in known:
-                text = f"unknown key of a {kind}; wanted {', '.join(known)}"
+                text = f"unknown key of {'an' if kind[0] in 'ao' else 'a'} {kind}; wanted {', '.join(known)}"
                 self._wrong(place, key, text, fix=nearest(key, known))
         for key in ("name", "source", "date", "verified", *_REQUIRED.get(kind, ())):
             if key not in table:

@@ -37,6 +37,7 @@ _KINDS: Final = {  # of the bill, with the colour of their bars
     "module": ("transceivers", "k6"),
     "cable": ("cables and fibres", "k4"),
     "nic": ("NICs", "k9"),
+    "optical": ("optical switches", "k12"),
     "appliance": ("appliances", "k15"),
 }
 _NEAR: Final = 0.0005  # chosen: shares that round to 0.0 %

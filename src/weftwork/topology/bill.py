@@ -1,8 +1,9 @@
 """The bill of materials of a fabric, with money and power.
 
-It has switches, NICs, optics and cables; prices come from a price book. Everything is counted on the links and devices
-of a `Fabric`, never by a formula of its topology. A link's length is its delay at 5 ns a metre, rounded up to whole
-metres. Each link takes the cheapest medium of the book that reaches.
+It has switches, NICs, optics, cables and optical switches; prices come from a price book. Everything is counted on the
+links and devices of a `Fabric`, never by a formula of its topology. A link's length is its delay at 5 ns a metre,
+rounded up to whole metres. Each link takes the cheapest medium of the book that reaches. A link through an optical
+switch takes modules at both ends and two fibres, each of half its length.
 Leaves out: servers, storage and management networks, racks, power supplies, cooling, installation and spare parts.
 """
 
@@ -21,7 +22,7 @@ from weftwork.topology.bill_counts import CountedParts, Media, count, media_of
 
 __all__ = ["KINDS", "Bill", "BillRow", "ItemKind", "bill"]
 
-ItemKind = Literal["switch", "module", "cable", "nic", "appliance"]
+ItemKind = Literal["switch", "module", "cable", "nic", "optical", "appliance"]
 KINDS: Final[tuple[ItemKind, ...]] = get_args(ItemKind)
 _GBPS: Final = 10**9
 
@@ -174,6 +175,7 @@ def bill(fabric: Fabric, book: PriceBook, extras: Sequence[Extra] | None = None)
         *_modules(media, book),
         *_cables(media, book),
         *_nics(counted, book),
+        *_optical(fabric, book),
         *_appliances(counted, book),
     ]
     at_host = fabric.node_kind == HOST
@@ -217,6 +219,16 @@ def _cards(ports: int, rate_bps: int, card_bps: int, gpus: int) -> int:
     A host with at least as many ports as GPUs has one card for each GPU.
     """
     return max(-(-ports * rate_bps // card_bps), min(ports, gpus))
+
+
+def _optical(fabric: Fabric, book: PriceBook) -> list[BillRow]:
+    """Optical circuit switches; they stay where their circuits are lost."""
+    optical = None if fabric.direct is None else fabric.direct.optical
+    if optical is None:
+        return []
+    row = book.optical(optical.model)
+    label = f"optical switch '{optical.model}'" if row is None else row.name
+    return [_row(book, row, kind="optical", item=label, number=len(optical.names), ports=optical.ports)]
 
 
 def _appliances(counted: CountedParts, book: PriceBook) -> list[BillRow]:

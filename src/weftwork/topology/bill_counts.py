@@ -65,6 +65,7 @@ class CountedParts:
     device : shape (nodes,), index of each node
     a, b : shape (links,), nodes, the lower device index first
     rate_bps, length_m : shape (links,)
+    is_optical : shape (links,), whether the link goes through an optical switch
     """
 
     devices: tuple[Device, ...]
@@ -73,6 +74,7 @@ class CountedParts:
     b: Ints
     rate_bps: Ints
     length_m: Ints
+    is_optical: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,7 +164,15 @@ def count(fabric: Fabric, book: PriceBook, extras: Sequence[Extra]) -> CountedPa
         b=np.where(swap, a, b),
         rate_bps=rate_bps,
         length_m=length_m,
+        is_optical=np.concatenate([_optical_links(fabric), np.zeros(len(linked), np.bool_)]),
     )
+
+
+def _optical_links(fabric: Fabric) -> NDArray[np.bool_]:
+    """Whether each link goes through an optical switch."""
+    if fabric.direct is None or fabric.direct.optical is None:
+        return np.zeros(len(fabric.links), np.bool_)
+    return fabric.direct.optical.link_switch >= 0
 
 
 def _devices(
@@ -239,24 +249,28 @@ def media_of(counted: CountedParts, book: PriceBook) -> Media:
     """
     rates, rate_index = np.unique(counted.rate_bps, return_inverse=True)
     lengths, length_index = np.unique(counted.length_m, return_inverse=True)
-    shape = (len(counted.devices), len(counted.devices), max(len(rates), 1), max(len(lengths), 1))
-    code = np.ravel_multi_index((counted.device[counted.a], counted.device[counted.b], rate_index, length_index), shape)
+    shape = (len(counted.devices), len(counted.devices), max(len(rates), 1), max(len(lengths), 1), 2)
+    ends_of_link = (counted.device[counted.a], counted.device[counted.b])
+    code = np.ravel_multi_index((*ends_of_link, rate_index, length_index, counted.is_optical.astype(np.int64)), shape)
     groups, group, numbers = np.unique(code, return_inverse=True, return_counts=True)
     cables: dict[tuple[str, str, int, int], Cable] = {}
     ends: dict[_End, int] = {}
     end_of = np.full((len(groups), 2), -1, np.int64)
     for index, (key, number) in enumerate(zip(groups.tolist(), numbers.tolist(), strict=True)):
-        first, second, rate_at, length_at = (int(part) for part in np.unravel_index(key, shape))
+        first, second, rate_at, length_at, is_optical = (int(part) for part in np.unravel_index(key, shape))
         pair = (counted.devices[first], counted.devices[second])
         rate, length = int(rates[rate_at]), int(lengths[length_at])
         kinds = [device.kind for device in pair]
         between: Between = "switches" if kinds == ["switch", "switch"] else "hosts"
-        medium, modules = _cheapest(book, pair, rate, length, between)
+        medium, modules = _cheapest(book, pair, rate, length, between, is_optical=bool(is_optical))
         where = " to ".join(sorted(kinds, key=list(_WHERE).index, reverse=True))
+        if is_optical:  # a fibre to the optical switch, and one from it
+            where, length = f"{kinds[0]} to optical switch", -(-length // 2)
+        items = 2 * number if is_optical else number
         label = f"no medium of the book for {format_quantity(RATE, rate)}" if medium is None else medium.name
         cable = (label, where, rate, length)
         before = cables[cable].count if cable in cables else 0
-        cables[cable] = Cable(label=label, row=medium, count=before + number, where=where, rate_bps=rate,
+        cables[cable] = Cable(label=label, row=medium, count=before + items, where=where, rate_bps=rate,
                               length_m=length)  # fmt: skip
         for side, module in enumerate(modules):
             end_of[index, side] = ends.setdefault(module, len(ends))
@@ -264,23 +278,24 @@ def media_of(counted: CountedParts, book: PriceBook) -> Media:
 
 
 def _cheapest(
-    book: PriceBook, pair: tuple[Device, Device], rate_bps: int, length_m: int, between: Between
+    book: PriceBook, pair: tuple[Device, Device], rate_bps: int, length_m: int, between: Between, *, is_optical: bool
 ) -> tuple[PriceRow | None, tuple[_End, ...]]:
     """The cheapest medium at typical prices, and the modules at both ends.
 
-    None if no medium fits.
+    A link through an optical switch takes a medium with modules. None if no medium fits.
     """
     best: tuple[float, PriceRow, tuple[_End, ...]] | None = None
     for medium in book.media(rate_bps=rate_bps, length_m=length_m, between=between):
         ends = tuple(end for device in pair if (end := _end(book, medium, device, rate_bps)) is not None)
-        if medium.modules and len(ends) < len(pair):
+        if (medium.modules and len(ends) < len(pair)) or (is_optical and not medium.modules):
             continue
-        own = book.price_usd(medium, length_m=length_m, gbps=rate_bps / _GBPS)
+        fibres = 2 if is_optical else 1
+        own = book.price_usd(medium, length_m=-(-length_m // fibres), gbps=rate_bps / _GBPS)
         parts = [book.price_usd(end.row, gbps=end.row.rates_bps[0] / _GBPS) for end in ends]
         price = np.inf
         if own is not None and None not in parts:
             shares = (part.typical / end.ports_per_module for part, end in zip(parts, ends, strict=True) if part)
-            price = own.typical + sum(shares)
+            price = fibres * own.typical + sum(shares)
         if best is None or price < best[0]:
             best = (price, medium, ends)
     return (None, ()) if best is None else best[1:]

@@ -1,15 +1,13 @@
 """Draw a fabric as SVG or HTML.
 
 Tiers are rows with hosts below; equal parts are drawn once. Networks that no link joins stand on panels of their own,
-pods on lighter ones.
-Colours: Okabe and Ito, Color Universal Design, jfly.uni-koeln.de/color; dashes and words tell the same without colour.
+pods on lighter ones. `weftwork.topology.direct_draw` draws direct networks.
 Leaves out: PNG, which would need another library; a browser makes one from either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -21,6 +19,9 @@ from weftwork.base.grammar import plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.base.whole_file import write_whole
 from weftwork.spec.fabric import Fabric
+from weftwork.topology.direct_draw import direct_svg
+from weftwork.topology.direct_picture import sketch_of
+from weftwork.topology.ink import RATE_DASHES, Lost, opening, state_of, text_at
 from weftwork.topology.oversubscription import oversubscription_by_tier, ratio_text
 from weftwork.topology.picture import Box, NetworkLayout, PictureLayout, PodLayout, lay_out, tier_words
 from weftwork.topology.reach import rails_of
@@ -36,35 +37,6 @@ LEFT, RIGHT, TOP, BOTTOM, ARC_ROOM = 136, 30, 84, 30, 50
 NETWORK_GAP, TITLE_ROOM, MARGIN = 44, 26, 10  # between networks, for the title of one, around its boxes
 
 TIERS = 5
-RATE_DASHES = ("", "8 3", "3 3", "10 3 2 3")
-# Tints and strokes of Okabe and Ito, by class: on paper, and on a dark screen.
-LIGHT = {
-    "paper": "fill: #ffffff", "ink": "fill: #111111", "soft": "fill: #555555",
-    "t0": "fill: #ffffff", "t1": "fill: #cce6f6", "t2": "fill: #fbe3b5", "t3": "fill: #bfe6d9", "t4": "fill: #f0d3e2",
-    "panel": "fill: #f1f5f7",
-    "gap": "fill: #f4f4f4; stroke: #999999", "edge": "stroke: #222222", "faint": "stroke: #b5b5b5",
-    "r0": "stroke: #0072b2", "r1": "stroke: #d55e00", "r2": "stroke: #009e73", "r3": "stroke: #444444",
-    "lost": "stroke: #b3001b", "gone": "fill: #fdecee; stroke: #b3001b", "alarm": "fill: #b3001b",
-}  # fmt: skip
-DARK = {
-    "paper": "fill: #14171a", "ink": "fill: #ececec", "soft": "fill: #b0b5ba",
-    "t0": "fill: #22272c", "t1": "fill: #163a50", "t2": "fill: #4f3d12", "t3": "fill: #134538", "t4": "fill: #4c263b",
-    "panel": "fill: #1a2024",
-    "gap": "fill: #1c2024; stroke: #70767c", "edge": "stroke: #d0d0d0", "faint": "stroke: #4c5258",
-    "r0": "stroke: #56b4e9", "r1": "stroke: #f0a050", "r2": "stroke: #3cc79c", "r3": "stroke: #c0c0c0",
-    "lost": "stroke: #ff6b7d", "gone": "fill: #3a1a1f; stroke: #ff6b7d", "alarm": "fill: #ff8c9a",
-}  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Lost:
-    """Nodes and links that are drawn as lost.
-
-    The shapes are (nodes,) and (links,).
-    """
-
-    nodes: NDArray[np.bool_]
-    links: NDArray[np.bool_]
 
 
 def draw(
@@ -113,10 +85,12 @@ def to_svg(
     fabric: Fabric, *, lost_nodes: NDArray[np.bool_] | None = None, lost_links: NDArray[np.bool_] | None = None
 ) -> str:
     """The picture as SVG text."""
-    lost = _Lost(
+    lost = Lost(
         nodes=np.zeros(len(fabric.node_names), np.bool_) if lost_nodes is None else lost_nodes,
         links=np.zeros(len(fabric.links), np.bool_) if lost_links is None else lost_links,
     )
+    if (sketch := sketch_of(fabric, lost)) is not None:
+        return direct_svg(fabric, sketch, lost)
     layout = lay_out(fabric, lost.links)
     boxes = layout.boxes()
     centres, width = _places(layout)
@@ -125,14 +99,8 @@ def to_svg(
     top_y = {tier: top + ROW_HEIGHT * (len(tiers) - 1 - row) for row, tier in enumerate(tiers)}
     height = top + ROW_HEIGHT * (len(tiers) - 1) + BOX_HEIGHT + BOTTOM
     rates = sorted(np.unique(fabric.links["rate_bps"]).tolist(), reverse=True)
-    size = f'width="{width:.0f}" height="{height:.0f}"'
-    font = 'font-family="DejaVu Sans, Verdana, sans-serif"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" {size} {font} role="img">',
-        f"<title>{escape(fabric.name)}</title>",
-        f"<style>{_rules(LIGHT)}\n@media (prefers-color-scheme: dark) {{{_rules(DARK)}}}</style>",
-        f'<rect width="{width:.0f}" height="{height:.0f}" class="paper"/>',
-        f'<text x="{LEFT}" y="28" font-size="17" font-weight="bold" class="ink">{escape(fabric.name)}</text>',
+        *opening(fabric.name, width, height, LEFT),
         *_legend(rates, has_gaps=any(box.is_gap for box in boxes), has_lost=bool(lost.links.any())),
         *_panels(fabric, layout, centres, top_y),
         *_links(fabric, boxes, centres, top_y, rates, lost),
@@ -142,10 +110,6 @@ def to_svg(
         "",
     ]
     return "\n".join(parts)
-
-
-def _rules(styles: Mapping[str, str]) -> str:
-    return " ".join(f".{name} {{ {style}; }}" for name, style in styles.items())
 
 
 def _width(box: Box) -> float:
@@ -220,7 +184,7 @@ def _panels(fabric: Fabric, layout: PictureLayout, centres: Sequence[float], top
                     parts += _ground(row, centres[at : at + len(row)], top_y, MARGIN)
                 if pod.hidden and _has_inside(network.pods[0]):
                     y = top_y[min(pod.rows)] + BOX_HEIGHT + 24
-                    parts.append(_text(centres[at], y, 11, "soft", f"{pod.hidden:,} more like these"))
+                    parts.append(text_at(centres[at], y, 11, "soft", f"{pod.hidden:,} more like these"))
             at += len(row)
         at += len(network.top)
         if layout.hosts:
@@ -230,7 +194,7 @@ def _panels(fabric: Fabric, layout: PictureLayout, centres: Sequence[float], top
             number = network.first
             name = f"… {network.hidden:,} {word}s" if network.hidden else f"{word} {number}"
             y = top_y[max(box.tier for box in row)] - 16
-            parts.append(_text(middle, y, 13, "soft" if network.hidden else "ink", name))
+            parts.append(text_at(middle, y, 13, "soft" if network.hidden else "ink", name))
     return parts
 
 
@@ -256,10 +220,6 @@ def _network_word(fabric: Fabric) -> str:
         return "plane"
     server = fabric.server(int(fabric.hosts[0]))
     return "plane" if server.gpus == 1 or server.nic_ports > server.gpus else "rail"
-
-
-def _text(x: float, y: float, size: int, ink: str, text: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="middle" class="{ink}">{escape(text)}</text>'
 
 
 def _has_arcs(fabric: Fabric) -> bool:
@@ -288,7 +248,7 @@ def _legend(rates: Sequence[int], *, has_gaps: bool, has_lost: bool) -> list[str
 
 def _links(
     fabric: Fabric, boxes: Sequence[Box], centres: Sequence[float], top_y: dict[int, int], rates: Sequence[int],
-    lost: _Lost,
+    lost: Lost,
 ) -> list[str]:  # fmt: skip
     """One line for all links between two boxes.
 
@@ -338,14 +298,14 @@ def _links(
 
 
 def _boxes(
-    fabric: Fabric, boxes: Sequence[Box], centres: Sequence[float], top_y: dict[int, int], lost: _Lost
+    fabric: Fabric, boxes: Sequence[Box], centres: Sequence[float], top_y: dict[int, int], lost: Lost
 ) -> list[str]:
     words = tier_words(fabric)
     rails = _rail_labels(fabric)
     parts = []
     for box, centre in zip(boxes, centres, strict=True):
         width, y = _width(box), top_y[box.tier]
-        state = _state(fabric, box, lost)
+        state = state_of(fabric, box.nodes, lost, is_gap=box.is_gap)
         is_gone = bool(lost.nodes[list(box.nodes)].all()) or state == "cut off"
         style = "gap" if box.is_gap else "gone" if is_gone else f"t{min(box.tier, TIERS - 1)} edge"
         dash = ' stroke-dasharray="4 3"' if box.is_gap or is_gone else ""
@@ -373,27 +333,6 @@ def _boxes(
                 f"{escape(line)}</text>"
             )
     return parts
-
-
-def _state(fabric: Fabric, box: Box, lost: _Lost) -> str:
-    """State of a box after a loss, in words.
-
-    It is lost, cut off, or has some links left. Empty if nothing is lost.
-    """
-    nodes = np.array(box.nodes)
-    if lost.nodes[nodes].all():
-        return "lost"
-    ports = fabric.ports
-    gone = [lost.links[ports.link[ports.base[node] : ports.base[node + 1]]] for node in nodes.tolist()]
-    total, count = sum(len(links) for links in gone), int(sum(links.sum() for links in gone))
-    if not count or box.is_gap:
-        return ""
-    if count == total:
-        return "cut off"
-    if box.tier > 0:
-        return f"{total - count:,} of {plural(total, 'link')}"
-    each = len(gone[0])
-    return f"{each - int(gone[0].sum())} of {plural(each, 'NIC')}"
 
 
 def _rail_labels(fabric: Fabric) -> dict[int, str]:

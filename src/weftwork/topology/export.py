@@ -19,6 +19,7 @@ from weftwork.base.units import RATE, format_quantity
 from weftwork.base.whole_file import write_whole
 from weftwork.spec.device import Server
 from weftwork.spec.fabric import HOST, LINK_DTYPE, Fabric
+from weftwork.topology.direct_rows import LINK_ROWS, NODE_ROWS, graph_row, link_rows, node_rows
 
 __all__ = ["EXPORTS", "export", "to_dot", "to_graphml", "to_json"]
 
@@ -33,6 +34,7 @@ def _nodes(fabric: Fabric) -> Iterator[dict[str, Any]]:
         for key, values in (("server", fabric.node_server), ("pod", fabric.node_pod))
         if values is not None
     }
+    places = [{}] * len(fabric.node_names) if fabric.direct is None else node_rows(fabric.direct)
     columns = zip(
         fabric.node_names,
         fabric.node_kind.tolist(),
@@ -42,14 +44,16 @@ def _nodes(fabric: Fabric) -> Iterator[dict[str, Any]]:
     )
     for index, (name, kind, tier, device) in enumerate(columns):
         node = {"id": name, "kind": "host" if kind == HOST else "switch", "tier": tier, "device": device}
-        yield {**node, **{key: values[index] for key, values in more.items() if kind == HOST or key == "pod"}}
+        own = {key: values[index] for key, values in more.items() if kind == HOST or key == "pod"}
+        yield {**node, **own, **places[index]}
 
 
 def _links(fabric: Fabric) -> Iterator[dict[str, Any]]:
-    for name, row in zip(fabric.link_names, fabric.links.tolist(), strict=True):
+    direct = ({} for _ in fabric.link_names) if fabric.direct is None else link_rows(fabric.direct)
+    for name, row, more in zip(fabric.link_names, fabric.links.tolist(), direct, strict=True):
         values = dict(zip(LINK_DTYPE.names or (), row, strict=True))
         source, target = fabric.node_names[values.pop("a")], fabric.node_names[values.pop("b")]
-        yield {"source": source, "target": target, "name": name, **values}
+        yield {"source": source, "target": target, "name": name, **values, **more}
 
 
 def _graph(fabric: Fabric) -> dict[str, Any]:
@@ -60,6 +64,7 @@ def _graph(fabric: Fabric) -> dict[str, Any]:
         "nics": [nic.model_dump() for nic in fabric.nics],
         **({} if fabric.servers == (Server(),) else {"servers": [server.model_dump() for server in fabric.servers]}),
         **({"extras": [extra.model_dump() for extra in fabric.extras]} if fabric.extras else {}),
+        **({} if fabric.direct is None else {"direct": graph_row(fabric.direct)}),
         "caveats": caveats_to_json(fabric.caveats),
     }
 
@@ -87,9 +92,11 @@ def to_graphml(fabric: Fabric) -> str:
         "delay_ps": "long",
         "loss": "double",
         "corruption": "double",
+        "wraps": "boolean",
     }
-    owners = {"graph": tuple(graph), "node": ("kind", "tier", "device", "server", "pod"),
-              "edge": ("name", "rate_bps", "delay_ps", "loss", "corruption")}  # fmt: skip
+    of_node, of_link = (NODE_ROWS, LINK_ROWS) if fabric.direct is not None else ((), ())
+    owners = {"graph": tuple(graph), "node": ("kind", "tier", "device", "server", "pod", *of_node),
+              "edge": ("name", "rate_bps", "delay_ps", "loss", "corruption", *of_link)}  # fmt: skip
     lines = ['<?xml version="1.0" encoding="utf-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">']
     for owner, keys in owners.items():
         lines += [
@@ -103,9 +110,15 @@ def to_graphml(fabric: Fabric) -> str:
         lines.append(f"    <node id={quoteattr(node['id'])}>{data}</node>")
     for link in _links(fabric):
         ends = f"source={quoteattr(link['source'])} target={quoteattr(link['target'])}"
-        data = "".join(f'<data key="edge_{key}">{escape(str(link[key]))}</data>' for key in owners["edge"])
+        data = "".join(
+            f'<data key="edge_{key}">{escape(_word(link[key]))}</data>' for key in owners["edge"] if key in link
+        )
         lines.append(f"    <edge {ends}>{data}</edge>")
     return "\n".join([*lines, "  </graph>", "</graphml>", ""])
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def to_dot(fabric: Fabric) -> str:

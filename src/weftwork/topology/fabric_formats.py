@@ -145,10 +145,25 @@ def read_graphml(content: bytes, source: str) -> Draft:
     Elements that a fabric does not have are refused too.
     """
     draft = _GraphmlReader(source).read(content)
-    for key in ("switches", "nics", "servers", "extras", "caveats", "facts"):  # GraphML has no lists: JSON text
-        if isinstance(draft.graph.get(key), str):
-            try:
-                draft.graph[key] = json.loads(draft.graph[key])
-            except ValueError as wrong:
-                raise ConfigError(source, [Mistake(path=key, text=f"is not JSON: {wrong}")]) from wrong
+    for key in (
+        "switches",
+        "nics",
+        "servers",
+        "extras",
+        "caveats",
+        "facts",
+        "direct",
+    ):  # GraphML has no lists: JSON text
+        _from_text(draft.graph, key, key, None, source)
+    for line, node in draft.nodes:
+        _from_text(node, "at", f"nodes.{node['id']}.at", line, source)
     return draft
+
+
+def _from_text(row: dict[str, Any], key: str, path: str, line: int | None, source: str) -> None:
+    """Put the value of JSON text in its place."""
+    if isinstance(row.get(key), str):
+        try:
+            row[key] = json.loads(row[key])
+        except ValueError as wrong:
+            raise ConfigError(source, [Mistake(path=path, text=f"is not JSON: {wrong}", line=line)]) from wrong

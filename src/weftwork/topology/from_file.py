@@ -25,6 +25,7 @@ from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_extras import Extra
 from weftwork.topology.assemble import assemble, default_link_names, links_between
+from weftwork.topology.direct_rows import LINK_ROWS, NODE_ROWS, direct_of
 from weftwork.topology.fabric_formats import Draft, read_graphml, read_json
 
 __all__ = ["FABRIC_FILES", "fabric_from", "read_fabric"]
@@ -33,11 +34,11 @@ FABRIC_FILES = {".json": read_json, ".graphml": read_graphml}  # what reads a fi
 MAX_BYTES = 1_000_000_000  # chosen: ten times the file of 65,536 hosts
 
 WORDS = {"host": HOST, "switch": SWITCH}
-NODE_KEYS = ("id", "kind", "tier", "pod", "switch", "nic", "device", "server")
+NODE_KEYS = ("id", "kind", "tier", "pod", "switch", "nic", "device", "server", *NODE_ROWS)
 DEFAULTS = ("rate", "rate_bps", "delay", "delay_ps", "length", "length_m", "loss", "corruption")
-LINK_KEYS = ("source", "target", "name", *DEFAULTS)
-GRAPH_KEYS = ("name", "tree", "switches", "nics", "servers", "extras", "caveats", "facts", "switch", "nic", "server",
-              *DEFAULTS)  # fmt: skip
+LINK_KEYS = ("source", "target", "name", *DEFAULTS, *LINK_ROWS)
+GRAPH_KEYS = ("name", "tree", "switches", "nics", "servers", "extras", "caveats", "facts", "direct",
+              "switch", "nic", "server", *DEFAULTS)  # fmt: skip
 RENAMED = {"chunk_bytes": "slice_bytes"}  # of devices in files of before
 # what networkx writes besides; it says nothing about a fabric
 IGNORED = {"key", "directed", "multigraph", "node_default", "edge_default"}
@@ -149,6 +150,7 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
     for number, (line, row) in enumerate(draft.links):
         place = _Place(path=f"links.{row.get('name') or number}", mistakes=mistakes, line=line)
         rows.append(_link(place, graph, row, index))
+    direct = direct_of(draft, [node[1] for node in nodes], [row[0] for row in rows], mistakes)
     if mistakes:
         raise ConfigError(source, mistakes)
     names = [node[0] for node in nodes]
@@ -167,7 +169,7 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
         name=str(graph.get("name") or Path(source).stem), node_names=names, node_kind=kinds, node_tier=tier,
         node_device=chosen, links=links, link_names=link_names, switches=devices[SWITCH].records,
         nics=devices[HOST].records, caveats=caveats, servers=servers.records or (Server(),),
-        extras=extras, tree=str(graph.get("tree") or ""),
+        extras=extras, tree=str(graph.get("tree") or ""), direct=direct,
         node_server=server if (server != 0).any() else None, node_pod=pod if (pod >= 0).any() else None, source=source,
     )  # fmt: skip
 

@@ -38,13 +38,18 @@ def checked_fabric(fabric: Fabric) -> Fabric:
     ------
     ConfigError : columns of a wrong shape or type, devices that do not exist, and all that `assemble` refuses
     """
-    if mistakes := [*_part_mistakes(fabric), *_column_mistakes(fabric), *_link_mistakes(fabric)]:
+    if mistakes := [
+        *_part_mistakes(fabric),
+        *_column_mistakes(fabric),
+        *_link_mistakes(fabric),
+        *_direct_mistakes(fabric),
+    ]:
         raise ConfigError(SOURCE, mistakes)
     checked = assemble(
         name=fabric.name, node_names=fabric.node_names, node_kind=fabric.node_kind, node_tier=fabric.node_tier,
         node_device=fabric.node_device, links=fabric.links.astype(LINK_DTYPE), link_names=fabric.link_names,
         switches=fabric.switches, nics=fabric.nics, caveats=fabric.caveats, servers=fabric.servers,
-        node_server=fabric.node_server, node_pod=fabric.node_pod, source=SOURCE,
+        node_server=fabric.node_server, node_pod=fabric.node_pod, direct=fabric.direct, source=SOURCE,
     )  # fmt: skip
     if overload := overload_mistakes(checked):
         raise ConfigError(SOURCE, overload)
@@ -113,3 +118,33 @@ def _link_mistakes(fabric: Fabric) -> Iterator[Mistake]:
     elif len(fabric.link_names) != len(fabric.links):
         text = f"found {plural(len(fabric.link_names), 'name')}, wanted {len(fabric.links)}, one for each link"
         yield Mistake(path="link_names", text=text)
+
+
+def _direct_mistakes(fabric: Fabric) -> Iterator[Mistake]:
+    """Mistakes of a direct network: columns of a wrong shape, or dimensions that it does not name."""
+    direct = fabric.direct
+    if direct is None:
+        return
+    links, nodes = len(fabric.links), len(fabric.node_names)
+    shapes = {
+        "link_dimension": (direct.link_dimension, (links,)),
+        "link_wraps": (direct.link_wraps, (links,)),
+        "coordinates": (direct.coordinates, (nodes, len(direct.axes))),
+    }
+    if direct.optical is not None:
+        shapes["optical.link_switch"] = (direct.optical.link_switch, (links,))
+    for name, (column, shape) in shapes.items():
+        if column.shape != shape:
+            yield Mistake(path=f"direct.{name}", text=f"found the shape {column.shape}, wanted {shape}")
+    ranges = {"link_dimension": (direct.link_dimension, len(direct.dimensions))}
+    if direct.optical is not None:
+        ranges["optical.link_switch"] = (direct.optical.link_switch, len(direct.optical.names))
+    for name, (values, count) in ranges.items():
+        if len(values) and not -1 <= values.min() <= values.max() < count:
+            yield Mistake(
+                path=f"direct.{name}", text=f"found {values.min()} to {values.max()}, wanted -1 to {count - 1}"
+            )
+    if len(direct.sides) != len(direct.axes):
+        yield Mistake(
+            path="direct.sides", text=f"found {len(direct.sides)}, wanted {len(direct.axes)}, one for each axis"
+        )

@@ -2,8 +2,8 @@
 
 The results are free ports, the largest fabric of its kind, and the next steps. Of one kind are trees with the same
 switches, the same ratio on every tier, and the same tiers, planes and rails.
-Source: the closed forms of `weftwork.topology.limits`.
-Leaves out: the largest fabric of a kind that is no tree (`weftwork.topology.tree_plan`); of it the ports left over are
+Source: the closed forms of `weftwork.topology.limits` and, of direct networks, `weftwork.topology.direct_limits`.
+Leaves out: the largest fabric of a kind that is neither (`weftwork.topology.tree_plan`); of it the ports left over are
 known. Prices in money, and how long its cables would be.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 from weftwork.base.grammar import plural
 from weftwork.hardware import catalogue
 from weftwork.spec.fabric import HOST, Fabric
+from weftwork.topology.direct_limits import DirectLimits, direct_limits
 from weftwork.topology.limits import SwitchPorts, TreeEnd, TreeLimit, larger_switches, tree_limit
 from weftwork.topology.tree_plan import EndlessTreeError, NoTreeError, TreePlan, switch_ports, tree_plan
 
@@ -103,12 +104,14 @@ class FabricLimits:
     ending : None where it is not known, or nothing ends the fabric
     unknown : why, as a clause; empty where it is known
     is_endless : whether nothing ends it, since its switches have any number of ports
+    direct : sizes of the family of a direct network; None: it is none, or has no formula
     """
 
     ports: tuple[TierPorts, ...]
     ending: TreeEnding | None
     unknown: str = ""
     is_endless: bool = False
+    direct: DirectLimits | None = None
 
 
 def fabric_limits(fabric: Fabric) -> FabricLimits:
@@ -119,6 +122,10 @@ def fabric_limits(fabric: Fabric) -> FabricLimits:
     fabric : generated or from a file
     """
     ports = tier_ports(fabric)
+    if fabric.direct is not None:
+        direct = direct_limits(fabric, min(row.ports for row in ports))
+        unknown = f"no formula is known for the family '{fabric.direct.family}'" if direct is None else ""
+        return FabricLimits(ports=ports, ending=None, unknown=unknown, direct=direct)
     try:
         plan = tree_plan(fabric)
     except NoTreeError as reason:

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from weftwork.spec.fabric import HOST, Fabric
 
-__all__ = ["Box", "NetworkLayout", "PictureLayout", "PodLayout", "lay_out", "tier_words"]
+__all__ = ["Box", "NetworkLayout", "PictureLayout", "PodLayout", "lay_out", "runs", "tier_words"]
 
 # chosen: what stays readable on a page of some 1,300 pixels
 MOST_HOSTS = 18
@@ -140,7 +140,7 @@ def lay_out(fabric: Fabric, lost_links: NDArray[np.bool_] | None = None) -> Pict
         struck = [number for number, nodes in enumerate(networks) if any(node in signs for node in nodes)]
         laid = [
             laid[run[0]] if len(run) == 1 else _gap_network([laid[number] for number in run])
-            for run in _runs(len(laid), 2, struck[:1] if len(struck) <= MOST_MARKED else [])
+            for run in runs(len(laid), 2, struck[:1] if len(struck) <= MOST_MARKED else [])
         ]
     hosts = fabric.hosts.tolist()
     many = len(hosts) > MOST_HOSTS
@@ -205,7 +205,7 @@ def _across(pods: list[PodLayout], struck: Sequence[int], *, most: int) -> list[
 def _shortened(pods: Sequence[PodLayout], first: int, struck: Sequence[int]) -> list[PodLayout]:
     return [
         pods[run[0]] if len(run) == 1 else _gap_pod([pods[number] for number in run])
-        for run in _runs(len(pods), first, struck)
+        for run in runs(len(pods), first, struck)
     ]
 
 
@@ -245,7 +245,7 @@ def _alike(fabric: Fabric, node: int, signs: Signs) -> tuple[Hashable, ...]:
     return (*_neighbours(fabric, node), *signs.get(node, ()))
 
 
-def _runs(count: int, first: int, marked: Iterable[int]) -> list[list[int]]:
+def runs(count: int, first: int, marked: Iterable[int]) -> list[list[int]]:
     """First, last and marked places alone; gaps between them."""
     alone = {*range(first), count - 1, *marked}
     runs: list[list[int]] = []
@@ -290,7 +290,7 @@ def _shorten(boxes: Sequence[Box], most: int, short: int, signs: Signs) -> list[
         marked = []
     return [
         boxes[run[0]] if len(run) == 1 else _gap([boxes[place] for place in run], boxes[0].tier)
-        for run in _runs(len(boxes), short - 2, worst or marked)
+        for run in runs(len(boxes), short - 2, worst or marked)
     ]
 
 

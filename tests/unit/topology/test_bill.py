@@ -108,8 +108,21 @@ def counts(found: Bill) -> tuple[int, int, int]:
         ({"topology": "multi-plane", "hosts": 2_048, "node": "dgx-h100", "radix": 64}, (768, 16_384, 16_384), 72),
         ({"topology": "rail-only", "hosts": 2_048, "node": "dgx-h100", "radix": 64}, (768, 16_384, 16_384), 72),
         ({"topology": "fat-tree", "tiers": 3, "radix": 64}, (5_120, 131_072, 65_536), 491),
+        # the paper counts all 512 global ports of a group, 384,272 links; two of them are left over at 511 groups
+        (
+            {
+                "topology": "dragonfly",
+                "routers_per_group": 32,
+                "hosts_per_router": 16,
+                "global_ports": 16,
+                "groups": 511,
+                "radix": 64,
+            },
+            (16_352, 384_272 - 511, 261_632),
+            1_522,
+        ),
     ],
-    ids=["FT2", "MPFT", "MPFT as rail-only", "FT3"],
+    ids=["FT2", "MPFT", "MPFT as rail-only", "FT3", "dragonfly"],
 )
 def test_generated_columns_of_deepseek(
     topology: dict[str, object], counted: tuple[int, int, int], millions: float

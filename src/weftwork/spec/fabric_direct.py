@@ -31,16 +31,19 @@ class OpticalSwitches:
     model : of the price book
     ports : of each; a circuit takes two of them
     link_switch : shape (links,), int32, the optical switch that a link goes through, -1: none
+    link_lit : shape (links,), whether a link's circuit exists at the start of a run; None: all circuits do
     """
 
     names: tuple[str, ...]
     model: str
     ports: int
     link_switch: NDArray[np.int32]
+    link_lit: NDArray[np.bool_] | None = None
 
     def without(self, kept: NDArray[np.bool_]) -> OpticalSwitches:
         """Only the circuits of some links; all optical switches stay."""
-        return replace(self, link_switch=self.link_switch[kept])
+        lit = None if self.link_lit is None else self.link_lit[kept]
+        return replace(self, link_switch=self.link_switch[kept], link_lit=lit)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

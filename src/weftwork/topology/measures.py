@@ -144,9 +144,7 @@ def path_sample(fabric: Fabric) -> int:
 def _diameter(fabric: Fabric, attach_node: NDArray[np.int32]) -> int:
     """Two host links plus switch links between the farthest attachments."""
     farthest = 0
-    for hops, (owners, reached) in enumerate(
-        search(fabric, np.ones(len(fabric.links), np.bool_), attach_node), start=1
-    ):
+    for hops, (owners, reached) in enumerate(search(fabric, fabric.links_at_start, attach_node), start=1):
         if reached[np.isin(owners, attach_node)].any():
             farthest = hops
     wires_only = bool((fabric.node_kind[attach_node] == HOST).all())
@@ -275,7 +273,7 @@ def paths(fabric: Fabric, *, sample: int | None = None) -> tuple[PathLength, ...
         return ()
     step = width if sample is None else min(sample, width)
     columns = np.arange(step) * width // step
-    distance = switch_distances(fabric, np.ones(len(fabric.links), np.bool_), attach_node[columns])
+    distance = switch_distances(fabric, fabric.links_at_start, attach_node[columns])
     count, quickest = _levels(fabric, attach_node[columns], distance)
     # the ends of a round trip: the host's link twice, and its NIC once
     ports = fabric.ports

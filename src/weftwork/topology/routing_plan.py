@@ -12,8 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from weftwork.base.errors import Mistake
 from weftwork.policies.routings import ROUTINGS
 from weftwork.spec.fabric_direct import GLOBAL
@@ -96,13 +94,13 @@ def planned_routing(fabric: Fabric, name: str, *, paths: int | None = None) -> t
 
 def _diameter(fabric: Fabric) -> int:
     attach_node, _ = attachments(fabric)
-    hops = switch_distances(fabric, np.ones(len(fabric.links), np.bool_), attach_node)
+    hops = switch_distances(fabric, fabric.links_at_start, attach_node)
     return int(hops[attach_node].max(initial=0))
 
 
 def _k_shortest(fabric: Fabric, paths: int) -> RoutingPlan:
     """A channel for each hop of the longest path; in a tree for each way up that a path takes."""
-    layers = layers_of(fabric, np.ones(len(fabric.links), np.bool_), Routing(paths=paths))
+    layers = layers_of(fabric, fabric.links_at_start, Routing(paths=paths))
     hops = 1 if layers is None else max(1, layers.most_switches - 1)
     if not is_tiered(fabric):
         return RoutingPlan(routing=Routing(paths=paths, scheme="hops"), channels=hops)

@@ -111,7 +111,7 @@ def lower_flow(
     layers = tuple(each for _, each in tables if each is not None)
     ports = fabric.ports
     tier_names, tier_of_port = _tiers(fabric)
-    every = np.ones(len(fabric.links), np.bool_)
+    every = fabric.links_at_start
     found = routes(fabric, every) if with_ideal else None
     switches, node_device = switch_rows(fabric, used)
     processor = ProcessorRates(transport)

@@ -168,7 +168,7 @@ class FlowPaths:
         self._spreads_ways = spreads_ways
         self._arrays: dict[str, object] = {name: column(values) for name, values in fabric_arrays(fabric).items()}
         try:
-            self._router = self._made(np.ones(len(fabric.links), np.bool_))
+            self._router = self._made(fabric.links_at_start)
         except _native.LimitError as refused:
             raise ConfigError("fabric", [Mistake(path="fabric", text=str(refused))]) from refused
 

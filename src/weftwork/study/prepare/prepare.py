@@ -42,6 +42,7 @@ from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.queue_pairs import with_queue_pairs
 from weftwork.study.prepare.recording import recording
+from weftwork.study.prepare.rewiring import rewirings
 from weftwork.study.prepare.routing import pinned_mistakes, routing_of
 from weftwork.study.prepare.routing_steps import refuse_cycles, with_routing_step
 from weftwork.study.prepare.shared_parts import shared_fabric, shared_jobs
@@ -285,6 +286,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     if fabric is None:
         refuse_amounts(scenario, amounts_asked(scenario))
         fabric = shared_fabric(scenario)
+    fabric, changes, unwired = rewirings(scenario, fabric)
     transport = transport_of(scenario.transport)
     if scenario.collective is not None:
         transport = calibrated_transport(transport, network_efficiency(calibration_of(scenario)))
@@ -304,8 +306,9 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
         series, late = recording(scenario, fabric, job, policies)
     mistakes += [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
-    faults, wrong = occurrences(scenario, fabric)
+    faults, wrong = occurrences(scenario, fabric, changes)
     mistakes += [
+        *unwired,
         *wrong,
         *unmet,
         *pinned_mistakes(scenario, fabric, job),

@@ -249,8 +249,8 @@ def _dragonfly_plus(found: _Measured) -> DirectLimits:
 def _hyperx(found: _Measured) -> DirectLimits:
     dimensions, k = len(found.direct.sides), found.ports
     sizes = [size for more in (dimensions, dimensions + 1) if k and (size := hyperx(k, more)) is not None]
-    ends = f"The ports of a router end this fabric: a line of S routers takes S - 1 of them in each of {dimensions} "
-    return DirectLimits(family=found.direct.family, ports=k, ends=f"{ends}dimensions" if k else "",
+    ends = f"The ports of a router end this fabric: a line of S routers takes S - 1 of them, times "
+    return DirectLimits(family=found.direct.family, ports=k, ends=f"{ends}{plural(dimensions, 'dimension')}" if k else "",
                         sizes=tuple(sizes))  # fmt: skip
 
 

@@ -117,15 +117,21 @@ def test_every_shape_of_a_torus_has_the_right_pieces(name: str, sides: tuple[int
         assert check_collective(ALGORITHMS[name], call, seeds=(seed,), full=call.chunks == 2) == [], call
 
 
-@pytest.mark.parametrize("across", ["ring", "direct"])
-@pytest.mark.parametrize(("ranks", "group", "domain"), [(8, 4, 1), (12, 3, 1), (6, 6, 1), (8, 1, 4)])
-def test_groups_of_switches_are_domains_of_the_network(ranks: int, group: int, domain: int, across: str) -> None:
+@pytest.mark.parametrize("direct", ["within", "across", ""])
+@pytest.mark.parametrize(
+    ("ranks", "group", "domain"), [(8, 4, 1), (12, 3, 1), (6, 6, 1), (8, 1, 4), (16, 8, 2), (24, 8, 4), (8, 4, 4)]
+)
+def test_groups_of_switches_are_a_level_more(ranks: int, group: int, domain: int, direct: str) -> None:
+    checked = 0
     for operation in ALGORITHMS["hierarchical"].operations:
-        for inner in ("ring", "direct"):
-            options = Keys(inner=inner, across=across, level="domain" if group == 1 else "group")
+        for inner in INNERS:
+            ways: dict[str, Any] = {direct: "direct"} if direct else {}
+            options = Keys(inner=inner, level="domain" if group == 1 else "group", **ways)
             (call, *_) = calls_of("ring", operation, ranks, domain, LOADS[1:2])
-            call = replace(call, options=options, group=group)
-            assert check_collective(ALGORITHMS["hierarchical"], call, seeds=(ranks,)) == [], call
+            for asked in accepted("hierarchical", [replace(call, options=options, group=group)]):
+                assert check_collective(ALGORITHMS["hierarchical"], asked, seeds=(ranks,)) == [], asked
+                checked += 1
+    assert checked == len(INNERS) * (3 if group > 1 and domain > 1 else 5)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -39,11 +39,13 @@ class Domains:
     size : GPUs of a domain, D
     count : domains, S
     pieces : of a part, K
+    per_group : domains of a group of switches; 1 where groups do not matter
     """
 
     size: int
     count: int
     pieces: int
+    per_group: int = 1
 
     @classmethod
     def of(cls, call: Call, pieces: int) -> Domains:
@@ -61,9 +63,19 @@ class Domains:
         return Group(size=self.size)
 
     @property
+    def groups(self) -> int:
+        """Number of groups of switches, or of domains where groups do not matter."""
+        return self.count // self.per_group
+
+    @property
+    def within(self) -> Group:
+        """The GPUs of a rail in one group."""
+        return Group(stride=self.size, size=self.per_group)
+
+    @property
     def across(self) -> Group:
-        """The GPUs of a rail."""
-        return Group(stride=self.size, size=self.count)
+        """The GPUs of a rail, one of each group."""
+        return Group(stride=self.size * self.per_group, size=self.groups)
 
     @property
     def switch(self) -> Peer:
@@ -90,16 +102,27 @@ class Domains:
         return Digit(group=self.inside, shift=shift, step=step, weight=self.pieces)
 
     def remote(self, shift: int = 0, step: int = 0) -> Digit:
-        """The domain, as a digit of parts."""
-        return Digit(group=self.across, shift=shift, step=step, weight=self.size * self.pieces)
+        """The group, as a digit of parts; the domain where groups do not matter."""
+        weight = self.size * self.per_group * self.pieces
+        return Digit(group=self.across, shift=shift, step=step, weight=weight)
+
+    def member(self, shift: int = 0, step: int = 0) -> Digit:
+        """The domain within its group, as a digit of parts."""
+        return Digit(group=self.within, shift=shift, step=step, weight=self.size * self.pieces)
 
     def slice(self, piece: int) -> Cut:
         """Piece ``piece`` of a slice."""
         return Cut(offsets=(piece,), span=self.count, stride=self.size * self.pieces)
 
     def rail(self, piece: int) -> Cut:
-        """Piece ``piece`` of the data that a GPU of this rail owns."""
-        return Cut(offsets=(piece,), fixed=(self.local(),))
+        """Piece ``piece`` of the data that a GPU of this rail, and of this place in its group, owns."""
+        place = (self.member(),) if self.per_group > 1 else ()
+        return Cut(offsets=(piece,), fixed=(self.local(), *place))
+
+    def rail_of_groups(self, piece: int) -> Cut:
+        """Piece ``piece`` of the data that the GPUs of this rail in all groups own."""
+        stride = self.size * self.per_group * self.pieces
+        return Cut(offsets=(piece,), fixed=(self.local(),), span=self.groups, stride=stride)
 
     def ring_inside(self, lane: Lane, piece: int, tokens: tuple[int, int, int], *, reduces: bool) -> Pair:
         """Reduce-scatter or gather slices on a ring inside the domain."""
@@ -116,11 +139,25 @@ class Domains:
 
         The data is that of the GPUs of the rail.
         """
-        steps = self.count - 1
+        steps = self.groups - 1
         first, adds, stores = -1 if reduces else 0, steps * reduces, steps * gathers
         return ring(
             lane, self.across, self.remote(), self.rail(piece), first=first, reduces=adds, stores=stores, tokens=tokens
         )
+
+    def ring_within(self, lane: Lane, piece: int, tokens: tuple[int, int, int], *, reduces: bool) -> Pair:
+        """Reduce-scatter or gather on the ring of a rail inside a group."""
+        steps = self.per_group - 1
+        first, adds, stores = (-1, steps, 0) if reduces else (0, 0, steps)
+        return ring(
+            lane, self.within, self.member(), self.rail_of_groups(piece), first=first, reduces=adds, stores=stores,
+            tokens=tokens,
+        )  # fmt: skip
+
+    def direct_within(self, lane: Lane, piece: int, go: int, done: int, *, reduces: bool) -> Pair:
+        """Reduce-scatter or gather by direct sends among the GPUs of a rail inside a group."""
+        moving = self.member(1, 1) if reduces else self.member()
+        return exchange(lane, self.within, moving, self.rail_of_groups(piece), reduce=reduces, go=go, done=done)
 
     def direct_across(
         self, lane: Lane, piece: int, tokens: tuple[int, int, int], *, reduces: bool, gathers: bool

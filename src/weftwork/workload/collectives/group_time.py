@@ -36,14 +36,14 @@ LOCAL_LINKS, GLOBAL_LINKS = 1, 3  # of the longest shortest path in a group of a
 class GroupMethod:
     """Keys of `hierarchical` over groups, and an NCCL protocol."""
 
-    inner: str
+    within: str
     across: str
     protocol: str
 
     @property
     def options(self) -> dict[str, str]:
         """Keys of the scenario."""
-        return {"level": "group", "inner": self.inner, "across": self.across}
+        return {"level": "group", "within": self.within, "across": self.across}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,7 +133,7 @@ def group_rates(fabric: Fabric, placement: Placement, members: int, *, payload_s
 
 def group_time_ps(
     operation: str,
-    inner: str,
+    within: str,
     across: str,
     wire_bytes: float,
     rates: GroupRates,
@@ -146,7 +146,7 @@ def group_time_ps(
     Parameters
     ----------
     operation : all-reduce, reduce-scatter or all-gather
-    inner, across : ``ring`` or ``direct``
+    within, across : ``ring`` or ``direct``
     wire_bytes : of the buffer as the protocol sends it
     rates : of the groups
     step_latency_ps, base_latency_ps : of the software
@@ -162,7 +162,7 @@ def group_time_ps(
     piece = wire_bytes / members
     if members == 1:
         inside_ps = 0.0
-    elif inner == "direct":
+    elif within == "direct":
         each = (members - 1) * piece
         inside_ps = local_ps + busy_ps((each, rates.host_bps), (members * each, rates.local_bps or rates.host_bps))
     else:
@@ -205,10 +205,10 @@ def chosen_over_groups(
             )
             step_ps, base_ps = latency_scale * taken.step_latency_ps, latency_scale * taken.base_latency_ps
             wire_bytes = size_bytes / software(protocol, "hierarchical").protocol_efficiency
-        for inner in ("direct", "ring"):
+        for within in ("direct", "ring"):
             for across in ("direct", "ring"):
                 time_ps = group_time_ps(
-                    operation, inner, across, wire_bytes, rates, step_latency_ps=step_ps, base_latency_ps=base_ps
+                    operation, within, across, wire_bytes, rates, step_latency_ps=step_ps, base_latency_ps=base_ps
                 )
-                found.append((GroupMethod(inner=inner, across=across, protocol=protocol), time_ps))
+                found.append((GroupMethod(within=within, across=across, protocol=protocol), time_ps))
     return min(found, key=lambda one: one[1])

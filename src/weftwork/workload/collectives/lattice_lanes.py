@@ -49,7 +49,8 @@ def swing_distance(step: int) -> int:
     >>> [swing_distance(step) for step in range(6)]
     [1, -1, 3, -5, 11, -21]
     """
-    return (1 - (-2) ** (step + 1)) // 3
+    power: int = (-2) ** (step + 1)
+    return (1 - power) // 3
 
 
 @dataclass(frozen=True, kw_only=True)

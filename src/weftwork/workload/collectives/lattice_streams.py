@@ -119,17 +119,12 @@ def in_phases(call: Call, shares: int, phases: int, build: PhasePair) -> list[tu
             sending += pair[0]
             receiving += pair[1]
         found.add(sending, receiving)
-    if phases > 1:
-        found.add(
-            [
-                operation
-                for phase in range(phases - 1)
-                for operation in (
-                    *[Await(token=done[phase])] * shares,
-                    *(Notify(token=token) for token in go[phase + 1]),
-                )
-            ]
-        )
+    in_step: list[Operation] = []
+    for phase in range(phases - 1):
+        in_step += [Await(token=done[phase])] * shares
+        in_step += [Notify(token=token) for token in go[phase + 1]]
+    if in_step:
+        found.add(in_step)
     return found.of_gpu(call)
 
 

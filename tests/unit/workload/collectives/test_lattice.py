@@ -207,15 +207,11 @@ def test_groups_are_whole_blocks_of_ranks() -> None:
     assert np.unique(one.host).size == 8
 
 
-@pytest.mark.parametrize(
-    ("keys", "path"),
-    [
-        ({"level": "group", "inner": "nvls"}, "collective.inner"),
-        ({"level": "group"}, "collective.level"),
-    ],
-)
-def test_groups_that_there_are_not_are_refused(keys: dict[str, Any], path: str) -> None:
-    options = ALGORITHMS["hierarchical"].keys(**keys)
-    call = Call(operation="all-reduce", ranks=16, size_bytes=1 << 20, group=1 if path.endswith("level") else 4)
-    assert path in mistakes("hierarchical", replace(call, options=options))
-    assert "collective.level" in mistakes("hierarchical", replace(call, options=options, group=4, domain=4))
+def test_groups_that_there_are_not_are_refused() -> None:
+    options = ALGORITHMS["hierarchical"].keys(level="group")
+    call = Call(operation="all-reduce", ranks=16, size_bytes=1 << 20, options=options)
+    for group, domain in ((1, 1), (6, 1), (4, 8)):
+        found = mistakes("hierarchical", replace(call, group=group, domain=domain))
+        assert "not whole groups of switches" in found["collective.level"]
+    two = replace(call, operation="all-to-all", group=8, domain=4)
+    assert "all-to-all has two levels" in mistakes("hierarchical", two)["collective.level"]

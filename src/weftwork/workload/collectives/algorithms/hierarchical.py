@@ -1,7 +1,7 @@
 """Hierarchical: reduce-scatter in domains, rail by rail across, then gather.
 
-The domains are those of NVLink; the gather is inside them. With ``level: group`` they are the groups of switches of
-the fabric, such as those of a dragonfly, and all phases cross the network.
+The domains are those of NVLink; the gather is inside them. ``level: group`` has a level more, the groups of switches of
+the fabric, such as a dragonfly's: GPUs of one group reduce and gather on their rails, before and after the groups.
 
 GPU l of a domain of D owns the slice l; across domains, the GPUs l of all of them form a ring on rail l, so that a NIC
 sends 2 (S - 1) / S of a D-th of the bytes; with ``across: direct`` each sends to all others at once, which uses the
@@ -11,7 +11,7 @@ All-to-all has two hops, as NCCL with PXN: inside, each GPU gives what is for ra
 that sends it to the GPU l of each other domain, all D contributions in one message.
 Source: Cho et al., BlueConnect, MLSys 2019, pages 241 to 251; PXN: NVIDIA, Doubling all2all performance with NCCL
 2.12, 2022, developer.nvidia.com/blog.
-Leaves out: trees across domains (NVLSTree), domains of different sizes, and NVLink domains inside groups.
+Leaves out: trees across domains (NVLSTree), domains and groups of different sizes.
 """
 
 from __future__ import annotations
@@ -50,19 +50,29 @@ class Keys(Record):
         "level",
         Choice(options=LEVELS),
         default="domain",
-        text="Groups of the algorithm: NVLink domains, or groups (pods) of switches of the fabric.",
+        text="Highest level of the algorithm: NVLink domains, or groups (pods) of switches that have several of them.",
         source="Cho et al., BlueConnect, MLSys 2019: levels of the network",
+    )
+    within: Literal["ring", "direct"] = row(
+        "within",
+        Choice(options=ACROSS),
+        default="ring",
+        text="Algorithm within a group of switches, among GPUs of one place in their NVLink domains; with level group.",
+        source="Cho et al., BlueConnect, MLSys 2019",
     )
     across: Literal["ring", "direct"] = row(
         "across",
         Choice(options=ACROSS),
         default="ring",
-        text="Algorithm across the groups, among GPUs of one place in their groups.",
+        text="Algorithm across NVLink domains, or across groups with level group, among GPUs of one place in them.",
         source="Cho et al., BlueConnect, MLSys 2019",
     )
 
 
-_Phase = Literal["reduce inside", "gather inside", "reduce across", "gather across", "both across", "deal", "deliver"]
+_Phase = Literal[
+    "reduce inside", "gather inside", "reduce within", "gather within", "reduce across", "gather across", "both across",
+    "deal", "deliver",
+]  # fmt: skip
 _PHASES: Final[dict[str, tuple[_Phase, ...]]] = {
     "all-reduce": ("reduce inside", "both across", "gather inside"),
     "reduce-scatter": ("reduce inside", "reduce across"),
@@ -70,8 +80,14 @@ _PHASES: Final[dict[str, tuple[_Phase, ...]]] = {
     "all-to-all": ("deal", "deliver"),
     "barrier": ("deal", "deliver"),
 }
+_PHASES_OF_GROUPS: Final[dict[str, tuple[_Phase, ...]]] = {
+    "all-reduce": ("reduce inside", "reduce within", "both across", "gather within", "gather inside"),
+    "reduce-scatter": ("reduce inside", "reduce within", "reduce across"),
+    "all-gather": ("gather across", "gather within", "gather inside"),
+}
+_WITHIN: Final = ("reduce within", "gather within")
 _ACROSS: Final = ("reduce across", "gather across", "both across", "deliver")
-_LANES: Final = 3  # connections of a share: one for each phase
+_DEALT: Final = ("all-to-all", "barrier")  # operations of two levels: domains, or groups of servers of one GPU
 
 
 def _inner(call: Call) -> str:
@@ -84,22 +100,44 @@ def _keys(call: Call) -> Keys:
     return call.options if isinstance(call.options, Keys) else Keys()
 
 
-def _size(call: Call) -> int:
-    """GPUs of a domain or group."""
-    return call.group if _keys(call).level == "group" else call.domain
+def _domains(call: Call, pieces: int = 1) -> Domains:
+    """The domains and groups of a call."""
+    if _keys(call).level == "domain":
+        return Domains(size=call.domain, count=call.servers, pieces=pieces)
+    if call.operation in _DEALT:
+        return Domains(size=call.group, count=call.ranks // call.group, pieces=pieces)
+    return Domains(size=call.domain, count=call.servers, pieces=pieces, per_group=call.group // call.domain)
 
 
-def _count(call: Call) -> int:
-    """Domains or groups that take part."""
-    return call.ranks // _size(call)
+def _all_phases(call: Call) -> tuple[_Phase, ...]:
+    """Phases of an operation with so many levels."""
+    of_groups = _keys(call).level == "group" and call.operation not in _DEALT
+    return _PHASES_OF_GROUPS[call.operation] if of_groups else _PHASES[call.operation]
 
 
 def _phases(call: Call) -> list[_Phase]:
     """Phases of a call.
 
-    A domain of one GPU has no phase inside, a single domain none across.
+    A domain of one GPU has no phase inside, a single domain or group none across.
     """
-    return [phase for phase in _PHASES[call.operation] if (_count(call) > 1 if phase in _ACROSS else _size(call) > 1)]
+    domains = _domains(call)
+
+    def has_peers(phase: _Phase) -> bool:
+        members = domains.per_group if phase in _WITHIN else domains.groups if phase in _ACROSS else domains.size
+        return members > 1
+
+    return [phase for phase in _all_phases(call) if has_peers(phase)]
+
+
+def _is_local(call: Call, phase: _Phase) -> bool:
+    """Whether a phase stays in NVLink domains."""
+    is_dealt_in_group = call.operation in _DEALT and _keys(call).level == "group"
+    return phase not in (*_ACROSS, *_WITHIN) and not is_dealt_in_group
+
+
+def _lanes(call: Call) -> int:
+    """Connections of a share: one for each phase, three where groups do not matter."""
+    return max(3, len(_all_phases(call)))
 
 
 def _has_switches(call: Call) -> bool:
@@ -127,18 +165,16 @@ class _Channel:
     @property
     def domains(self) -> Domains:
         """The domains, with the pieces of this share."""
-        pieces = max(1, self.share.parts // self.call.ranks)
-        return Domains(size=_size(self.call), count=_count(self.call), pieces=pieces)
+        return _domains(self.call, max(1, self.share.parts // self.call.ranks))
 
     def lane(self, phase: _Phase) -> Lane:
         """The lane of a phase."""
-        is_across = phase in _ACROSS or _keys(self.call).level == "group"
         return Lane(
             share=self.share,
-            connection=_LANES * self.index + _PHASES[self.call.operation].index(phase),
+            connection=_lanes(self.call) * self.index + _all_phases(self.call).index(phase),
             priority=self.call.priority,
             nic=self.index % self.call.nic_columns,
-            pause_ps=self.call.step_latency_ps if is_across else self.call.local_step_latency_ps,
+            pause_ps=self.call.local_step_latency_ps if _is_local(self.call, phase) else self.call.step_latency_ps,
         )
 
     def pair(self, phase: _Phase, piece: int, tokens: tuple[int, int, int]) -> Pair:
@@ -155,6 +191,11 @@ class _Channel:
                     return domains.ring_inside(lane, piece, tokens, reduces=reduces)
                 inside = domains.direct_inside if _inner(self.call) == "direct" else domains.nvls_inside
                 return inside(lane, piece, go, done, reduces=reduces)
+            case "reduce within" | "gather within":
+                reduces = phase == "reduce within"
+                if _keys(self.call).within == "direct":
+                    return domains.direct_within(lane, piece, go, done, reduces=reduces)
+                return domains.ring_within(lane, piece, tokens, reduces=reduces)
             case "reduce across" | "gather across" | "both across":
                 reduces, gathers = phase != "gather across", phase != "reduce across"
                 if _keys(self.call).across == "direct":
@@ -223,13 +264,13 @@ def _build(call: Call) -> Schedule:
                     made[phase](channel.domains, channel.lane(phase), found)
         return found.of_switch(call)
 
-    switches = _count(call) if _has_switches(call) else 0
+    switches = call.servers if _has_switches(call) else 0
     return schedule_by_program(
         call,
         shares,
         lambda rank: rank >= call.ranks,
         lambda rank: of_switch() if rank >= call.ranks else of_gpu(),
-        lanes=_LANES,
+        lanes=_lanes(call),
         switches=switches,
     )
 
@@ -237,15 +278,16 @@ def _build(call: Call) -> Schedule:
 def _traffic(call: Call) -> Traffic:
     """Bytes of each GPU and phase: (D - 1) / D of them inside.
 
-    Across domains it is (S - 1) / S of a D-th of them.
+    Across domains it is (S - 1) / S of a D-th of them, whether groups are a level or not. A group has no links of its
+    own: what is dealt in it crosses the network.
     """
-    if _keys(call).level == "group":
-        return _over_the_network(_traffic_of_level(call))
-    return _traffic_of_level(call)
+    domains = _domains(call)
+    found = _traffic_of(call, domains.size, domains.count)
+    return _over_the_network(found) if domains.size != call.domain else found
 
 
 def _over_the_network(found: Traffic) -> Traffic:
-    """The same bytes, all over the network: a group has no links of its own."""
+    """The same bytes, all over the network."""
     return Traffic(
         total_bytes=found.total_bytes,
         network_bytes=found.total_bytes,
@@ -258,10 +300,8 @@ def _over_the_network(found: Traffic) -> Traffic:
     )
 
 
-def _traffic_of_level(call: Call) -> Traffic:
-    """Bytes inside and across domains or groups."""
-    wire, size, servers = call.wire_bytes, _size(call), _count(call)
-    ranks = call.ranks
+def _traffic_of(call: Call, size: int, servers: int) -> Traffic:
+    wire, ranks = call.wire_bytes, call.ranks
     if call.operation in {"all-to-all", "barrier"}:
         local, remote = ((size - 1) * servers * wire if size > 1 else 0), (ranks - size) * wire
         each, far = -(-(local + remote) // ranks), -(-remote // ranks)
@@ -300,47 +340,43 @@ def _traffic_of_level(call: Call) -> Traffic:
 
 def _chain(call: Call) -> list[Hop]:
     piece_bytes = min(share.total_bytes // max(1, share.parts) for share in _shares(call))
-    slice_bytes, is_local = piece_bytes * _count(call), _keys(call).level == "domain"
-    inside = {
-        "ring": [Hop(count=_size(call) - 1, size_bytes=slice_bytes, is_local=is_local)],
-        "direct": [Hop(count=1, size_bytes=slice_bytes, is_local=is_local)],
-        "nvls": [
-            Hop(count=1, size_bytes=slice_bytes, is_local=True, is_step=False),
-            Hop(count=1, size_bytes=slice_bytes, is_local=True),
-        ],
-    }
+    keys, domains = _keys(call), _domains(call)
     hops: list[Hop] = []
     for phase in _phases(call):
+        is_local = _is_local(call, phase)
+        slice_bytes = piece_bytes * domains.count
         if phase == "deliver":
-            copies = 1 if call.operation == "barrier" else _size(call)
+            copies = 1 if call.operation == "barrier" else domains.size
             hops.append(Hop(count=1, size_bytes=copies * piece_bytes))
-        elif phase == "deal":
-            hops += inside["direct"]
         elif phase in _ACROSS:
             times = 2 if phase == "both across" else 1
-            steps = 1 if _keys(call).across == "direct" else _count(call) - 1
+            steps = 1 if keys.across == "direct" else domains.groups - 1
             hops.append(Hop(count=times * steps, size_bytes=piece_bytes))
-        else:
-            hops += inside[_inner(call)]
+        elif phase in _WITHIN:
+            steps = 1 if keys.within == "direct" else domains.per_group - 1
+            hops.append(Hop(count=steps, size_bytes=piece_bytes * domains.groups))
+        elif phase == "deal" or _inner(call) == "direct":
+            hops.append(Hop(count=1, size_bytes=slice_bytes, is_local=is_local))
+        elif _inner(call) == "ring":
+            hops.append(Hop(count=domains.size - 1, size_bytes=slice_bytes, is_local=is_local))
+        else:  # up to the switch, and down
+            hops.append(Hop(count=1, size_bytes=slice_bytes, is_local=is_local, is_step=False))
+            hops.append(Hop(count=1, size_bytes=slice_bytes, is_local=is_local))
     return hops
 
 
 def _mistakes(call: Call) -> list[Mistake]:
     if _keys(call).level == "domain":
         return []
-    found = []
-    if call.domain > 1:
-        text = f"found 'group', wanted domain: an NVLink domain has {plural(call.domain, 'GPU')}, and a group of"
-        text += " switches is for servers of one GPU"
-        found.append(Mistake(path="collective.level", text=text, fix="domain"))
-    elif call.group < 2 or call.ranks % call.group:
+    if call.group < 2 or call.ranks % call.group or call.group % call.domain:
         text = "found 'group', but the ranks are not whole groups of switches of equal size in rank order; wanted"
         text += " domain, or a fabric with groups or pods"
-        found.append(Mistake(path="collective.level", text=text, fix="domain"))
-    if _inner(call) == "nvls":
-        text = "found 'nvls', wanted ring or direct: the switches of a group do not reduce"
-        found.append(Mistake(path="collective.inner", text=text, fix="ring"))
-    return found
+        return [Mistake(path="collective.level", text=text, fix="domain")]
+    if call.operation in _DEALT and call.domain > 1:
+        text = f"found 'group', wanted domain: {call.operation} has two levels, and an NVLink domain has"
+        text += f" {plural(call.domain, 'GPU')}"
+        return [Mistake(path="collective.level", text=text, fix="domain")]
+    return []
 
 
 ALGORITHM: Final = Algorithm(

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.fabric_direct import GLOBAL
 
 __all__ = ["DesignedCut", "UniformTraffic", "designed_cut", "uniform_loads", "uniform_traffic"]
 
-GLOBAL: Final = "global"  # dimension of the links between the groups of a dragonfly or dragonfly+
 WORK: Final = 2_500_000_000  # chosen: port visits, some 20 s; 4,096 switches of a 16 x 16 x 16 torus are within it
 BLOCK: Final = 512  # chosen: destinations at a time, some 100 MB for 10,000 switches
 
@@ -57,10 +57,10 @@ class DesignedCut:
 
 
 def uniform_loads(fabric: Fabric, weight: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Load of every port towards its peer, of shape (ports,); None if the search takes too long, or a pair has no such
-    path.
+    """Load of every port towards its peer, of shape (ports,); None if it is unknown.
 
-    A port carries what its node sends. Only links between switches are loaded.
+    A port carries what its node sends. Only links between switches are loaded. The load is unknown if the search takes
+    too long, or a pair of switches has no minimal path.
 
     Parameters
     ----------

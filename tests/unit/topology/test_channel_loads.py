@@ -58,8 +58,7 @@ def test_a_balanced_dragonfly_carries_uniform_traffic_and_two_hosts_more_do_not(
     assert found.share == pytest.approx(1.0, abs=0.04)  # p/h, and the local links are half full
     crowded = uniform_traffic(fabric_of(topology="dragonfly", routers_per_group=8, hosts_per_router=8, global_ports=4))
     assert crowded is not None
-    assert crowded.share == pytest.approx(found.load / crowded.load, rel=0.01)
-    assert crowded.share == pytest.approx(0.5, abs=0.02)
+    assert crowded.share == pytest.approx(4 / 8, abs=0.01)  # h / p
     assert crowded.dimension == "global"
 
 

@@ -49,6 +49,15 @@ FABRICS: dict[str, tuple[dict[str, Any], ...]] = {
         {"slice": [2, 2, 4], "hosts": 9},
         {"cubes": 4, "optical_switches": False, "failed_cubes": [0]},
     ),
+    "slim-fly": ({"q": 4}, {"radix": 8, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}}),
+    "jellyfish": (
+        {"switches": 6, "network_ports": 3},
+        {"radix": 9, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}, "seed": 7},
+    ),
+    "xpander": (
+        {"lifts": (2, 2), "network_ports": 3},
+        {"radix": 9, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}, "seed": 7},
+    ),
     "pgft": ({}, {"children": (2, 4, 2), "parents": (1, 2, 2), "cables": (1, 1, 2), "hosts": 9}),
 }
 TRAFFIC: dict[str, tuple[dict[str, Any], ...]] = {

@@ -40,6 +40,7 @@ class Stream(IntEnum):
     SWEEP = 34
     PLANNED_PATH = 35
     LOST_PART = 36
+    WIRING = 37
 
 
 def mix(a: int, b: int, c: int) -> int:

@@ -24,9 +24,11 @@ from weftwork.topology.routing import attachments, search, switch_distances
 
 __all__ = [
     "Bisection",
+    "Counts",
     "Measures",
     "PathLength",
     "bisection",
+    "counts",
     "host_kinds",
     "measure",
     "path_sample",
@@ -118,7 +120,7 @@ def measure(fabric: Fabric) -> Measures:
     is_switch = fabric.node_kind != HOST
     a, b = fabric.links["a"], fabric.links["b"]
     between = is_switch[a] & is_switch[b]
-    tiers, counts = np.unique(fabric.node_tier[is_switch], return_counts=True)
+    tiers, numbers = np.unique(fabric.node_tier[is_switch], return_counts=True)
     attach_node = attachments(fabric)[0]
     width = len(attach_node)
     diameter = _diameter(fabric, attach_node)
@@ -128,7 +130,7 @@ def measure(fabric: Fabric) -> Measures:
         switches=int(is_switch.sum()),
         host_links=int((~between).sum()),
         switch_links=int(between.sum()),
-        switches_by_tier=dict(zip(tiers.tolist(), counts.tolist(), strict=True)),
+        switches_by_tier=dict(zip(tiers.tolist(), numbers.tolist(), strict=True)),
         oversubscription_by_tier=oversubscription_by_tier(fabric),
         bisection=bisection(fabric),
         diameter_hops=diameter,
@@ -138,6 +140,26 @@ def measure(fabric: Fabric) -> Measures:
         uniform=uniform_traffic(fabric),
         cut=designed_cut(fabric),
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counts:
+    """Numbers of a fabric that need no count of paths; see `Measures`."""
+
+    switches: int
+    host_links: int
+    switch_links: int
+    diameter_hops: int
+
+
+def counts(fabric: Fabric) -> Counts:
+    """Numbers of switches and links, and the diameter."""
+    is_switch = fabric.node_kind != HOST
+    between = is_switch[fabric.links["a"]] & is_switch[fabric.links["b"]]
+    return Counts(
+        switches=int(is_switch.sum()), host_links=int((~between).sum()), switch_links=int(between.sum()),
+        diameter_hops=_diameter(fabric, attachments(fabric)[0]),
+    )  # fmt: skip
 
 
 def path_sample(fabric: Fabric, *, hops: int = 0) -> int:

@@ -87,6 +87,8 @@ def _whole_servers(places: int, ports: int) -> int:
 def near_cube(servers: int) -> tuple[int, int, int]:
     """Sides of the three-dimensional torus with the fewest switches for so many servers, then the shortest sides.
 
+    No side is longer than twice that of a cube.
+
     Examples
     --------
     >>> near_cube(128), near_cube(2_048), near_cube(31)
@@ -97,7 +99,9 @@ def near_cube(servers: int) -> tuple[int, int, int]:
         for first in range(1, round(servers ** (1 / 3)) + 2)
         for second in range(first, round((servers / first) ** 0.5) + 2)
     ]
-    one, two, three = sorted(min(sides, key=lambda sides: (prod(sides), sum(sides))))
+    longest = ceil(2 * servers ** (1 / 3))
+    near = [one for one in sides if max(one) <= longest]
+    one, two, three = sorted(min(near, key=lambda sides: (prod(sides), sum(sides))))
     return one, two, three
 
 

@@ -62,7 +62,7 @@ def test_commands_that_run_end_with_2(command: Command, words: str) -> None:
     ("words", "told"),
     [
         ("topology bcube.yaml", "16 x plain: 1 GPU, 2 NIC ports"),
-        ("topology bcube.yaml --limits", "left over"),
+        ("topology bcube.yaml --limits", "at most 2 hops apart"),
         ("topology bcube.yaml --without level0.0", "4 links are gone"),
         ("cost bcube.yaml", "bcube, n = 4, 2 levels"),
     ],
@@ -76,4 +76,16 @@ def test_commands_without_a_run_answer(command: Command, words: str, told: str) 
 def test_it_is_drawn_and_exported(command: Command) -> None:
     assert command("topology", "bcube.yaml", "--picture", "bcube.svg", "--export", "bcube.json").code == 0
     assert "<svg" in Path("bcube.svg").read_text(encoding="utf-8")
-    assert '"level1.3"' in Path("bcube.json").read_text(encoding="utf-8")
+    first = command("topology", "bcube.yaml").out
+    again = command("topology", "bcube.json").out
+    assert again == first
+
+
+def test_a_run_of_its_file_is_refused_by_the_key_of_the_file(command: Command) -> None:
+    assert command("topology", "bcube.yaml", "--export", "bcube.graphml").code == 0
+    scenario = "schema: 3\nfabric: {file: bcube.graphml}\ncollective: {operation: all-reduce, size: 1MiB}\n"
+    Path("from_file.yaml").write_text(scenario, encoding="utf-8")
+    done = command("run", "from_file.yaml")
+    assert done.code == 2
+    assert "fabric.file" in done.err
+    assert "found bcube, in which servers forward" in done.err

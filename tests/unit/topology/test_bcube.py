@@ -21,6 +21,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.fabric import Fabric
 from weftwork.topology.assemble import check
 from weftwork.topology.build import fabric_of
+from weftwork.topology.largest import fabric_limits
 
 
 def bcube(ports: int = 2, **keys: Any) -> Fabric:
@@ -70,6 +71,20 @@ def test_counts_hops_and_disjoint_paths(n: int, levels: int) -> None:
     # hosts may lie on the same switch: then the paths through other levels are longer, but there are as many
     for target in {1, hosts // n, hosts - 1}:
         assert disjoint_paths(fabric, 0, target) == levels
+
+
+def test_limits_say_how_far_servers_are_apart() -> None:
+    ends = fabric_limits(bcube(hosts_per_switch=4, radix=8)).direct
+    assert ends is not None
+    assert ends.ends == "The 2 NIC ports of a server end this fabric, one for each level of switches"
+    text = " ".join(ends.facts)
+    assert "at most 2 hops apart" in text
+    assert "2 paths between them share no server and no switch" in text
+    assert "8 ports of a switch join 512 servers" in text
+    (size,) = ends.sizes
+    whole = bcube(radix=8)
+    assert (size.endpoints, size.switches) == (2 * len(whole.hosts), len(whole.node_names) - len(whole.hosts))
+    assert size.diameter_links + 2 == 2 * host_hops(whole).max()
 
 
 @given(n=st.integers(2, 5), levels=st.sampled_from([1, 2, 2, 3, 3]), data=st.data())

@@ -61,6 +61,7 @@ class DirectNetwork:
     coordinates : shape (nodes, axes), int32; a host has those of its switch; -1: the node has none
     is_ordered : whether a shortest path exists that takes the dimensions one after the other, as dimension order does
     optical : optical switches, None: there are none
+    hosts_forward : whether hosts forward packets of other hosts, as in BCube; no engine runs such a network
     """
 
     family: str
@@ -72,6 +73,7 @@ class DirectNetwork:
     coordinates: NDArray[np.int32]
     is_ordered: bool = False
     optical: OpticalSwitches | None = None
+    hosts_forward: bool = False
 
     @property
     def is_global(self) -> NDArray[np.bool_]:

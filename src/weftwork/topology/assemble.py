@@ -281,8 +281,10 @@ def _server_mistakes(fabric: Fabric) -> list[Mistake]:
 def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
     """Mistakes of reachability: every two hosts must share connected switches.
 
-    Hosts do not forward.
+    Hosts do not forward, unless the network says so.
     """
+    if fabric.direct is not None and fabric.direct.hosts_forward:
+        return _forwarding_mistakes(fabric)
     count, links = len(fabric.node_names), fabric.links
     is_host = fabric.node_kind == HOST
     a, b = links["a"].astype(np.int64), links["b"].astype(np.int64)
@@ -315,6 +317,17 @@ def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
         for i in idle[:SHOWN].tolist()
     )
     return _few("nodes", found, len(idle))
+
+
+def _forwarding_mistakes(fabric: Fabric) -> list[Mistake]:
+    """Mistakes of reachability where hosts forward: links must join all nodes."""
+    count, links = len(fabric.node_names), fabric.links
+    graph = coo_array((np.ones(len(links), np.int8), (links["a"], links["b"])), shape=(count, count))
+    _, part = connected_components(graph, directed=False)
+    apart = np.flatnonzero(part != part[0])
+    text = f"the fabric is disconnected: no path from '{fabric.node_names[0]}', even over hosts that forward"
+    found = ((f"nodes.{fabric.node_names[i]}", text) for i in apart[:SHOWN].tolist())
+    return _few("nodes", found, len(apart))
 
 
 def _one_of_each(host: NDArray[np.int64], island: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -227,6 +227,8 @@ class _DependencySearch:
     def _arriving(self) -> dict[int, NDArray[np.int64]]:
         """By node, the ports that send to it."""
         sending = np.flatnonzero(self.sends)
+        if not len(sending):
+            return {}
         order = sending[np.argsort(self.far[sending], kind="stable")]
         nodes, first = np.unique(self.far[order], return_index=True)
         return dict(zip(nodes.tolist(), np.split(order, first[1:]), strict=True))

@@ -289,6 +289,24 @@ def _random(found: _Measured) -> DirectLimits:
     return DirectLimits(family=found.direct.family, ports=found.ports, ends="", facts=(need, far))
 
 
+def _bcube(found: _Measured) -> DirectLimits:
+    """A BCube: one NIC port of a server for each level."""
+    levels, n = len(found.direct.sides), found.direct.sides[0]
+    k = found.ports or n
+    ends = f"The {plural(levels, 'NIC port')} of a server end this fabric, one for each level of switches"
+    size = DirectSize(
+        words=f"{plural(levels, 'level')} of switches that join {k:,} servers each",
+        endpoints=levels * k**levels,
+        switches=levels * k ** (levels - 1),
+        switch_links=0,
+        diameter_links=2 * (levels - 1),  # from server to server, each over one switch
+    )
+    far = f"Two servers are at most {plural(levels, 'hop')} apart, each over one switch and on to the next server. "
+    far += f"In a full BCube, {plural(levels, 'path')} between them share no server and no switch."
+    more = f"With one NIC port more for each server, {k:,} ports of a switch join {k ** (levels + 1):,} servers."
+    return DirectLimits(family=found.direct.family, ports=found.ports, ends=ends, facts=(far, more), sizes=(size,))
+
+
 def _cubes(found: _Measured) -> DirectLimits:
     """Cubes behind optical switches: each cube takes the same ports of every optical switch."""
     optical, fabric = found.direct.optical, found.fabric
@@ -356,4 +374,5 @@ _FAMILIES: Final[dict[str, Callable[[_Measured], DirectLimits]]] = {
     "mesh": _lattice,
     "jellyfish": _random,
     "xpander": _random,
+    "bcube": _bcube,
 }

@@ -56,11 +56,10 @@ class RouteRule:
         """As the native core takes it; see native/flow/rule.hpp and native/flow/detours.hpp."""
         flags = ("up_down", "dimension_order", "fewest_global_hops", "detour_by_group")
         arrays = ("port_dimension", "detour_order", "detour_base", "detour_group", "node_group")
-        return (
-            {name: int(getattr(self, name)) for name in flags}
-            | {name: column(getattr(self, name)) for name in arrays}
-            | {"global_dimension": self.global_dimension}
-        )
+        found: dict[str, object] = {name: int(getattr(self, name)) for name in flags}
+        found |= {name: column(getattr(self, name)) for name in arrays}
+        found["global_dimension"] = self.global_dimension
+        return found
 
 
 def route_rule(fabric: Fabric, routing: Routing) -> RouteRule:

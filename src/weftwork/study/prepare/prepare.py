@@ -36,6 +36,7 @@ from weftwork.study.prepare.engine_settings import policies_of, transport_of
 from weftwork.study.prepare.engineering import engineering_caveats, engineering_mistakes, planned_paths
 from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
+from weftwork.study.prepare.forwarding import refuse_forwarding
 from weftwork.study.prepare.ignored_keys import ignored_fields, ignored_keys
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
@@ -286,6 +287,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     if fabric is None:
         refuse_amounts(scenario, amounts_asked(scenario))
         fabric = shared_fabric(scenario)
+    refuse_forwarding(scenario, fabric)
     fabric, changes, unwired = rewirings(scenario, fabric)
     transport = transport_of(scenario.transport)
     if scenario.collective is not None:

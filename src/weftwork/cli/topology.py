@@ -174,6 +174,12 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
         "bisection", f"{format_quantity(RATE, flow.rate_bps)}, {share:.1%} of the sending rate of half of the hosts"
     )
     table.add_row("", f"({flow.method})")
+    if (cut := measures.cut) is not None:
+        where = f"across the middle of {cut.axis}" if cut.axis else "between the halves of the switches"
+        table.add_row("designed cut", f"{plural(cut.links, 'link')} {where}, {format_quantity(RATE, cut.rate_bps)}")
+    if (uniform := measures.uniform) is not None:
+        limit = f"{uniform.dimension} links are the fullest"
+        table.add_row("uniform traffic", f"{uniform.share:.1%} of the NIC rate over minimal paths: {limit}")
     table.add_row("diameter", plural(measures.diameter_hops, "hop"))
     out.print(table)
     out.print()

@@ -249,9 +249,9 @@ def _dragonfly_plus(found: _Measured) -> DirectLimits:
 def _hyperx(found: _Measured) -> DirectLimits:
     dimensions, k = len(found.direct.sides), found.ports
     sizes = [size for more in (dimensions, dimensions + 1) if k and (size := hyperx(k, more)) is not None]
-    ends = f"The ports of a router end this fabric: a line of S routers takes S - 1 of them in each of {dimensions} "
-    return DirectLimits(family=found.direct.family, ports=k, ends=f"{ends}dimensions" if k else "",
-                        sizes=tuple(sizes))  # fmt: skip
+    ends = "The ports of a router end this fabric: a line of S routers takes S - 1 of them, times "
+    ends = f"{ends}{plural(dimensions, 'dimension')}" if k else ""
+    return DirectLimits(family=found.direct.family, ports=k, ends=ends, sizes=tuple(sizes))
 
 
 def _slim_fly(found: _Measured) -> DirectLimits:

@@ -20,6 +20,7 @@ from weftwork.cli.commands_runs import runs
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
 from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
 from weftwork.cli.options import Json, NoUserCode, Settings
+from weftwork.cli.slices_options import CubeAvailability, Slices
 
 __all__ = ["app"]
 
@@ -444,6 +445,8 @@ def _topology(  # noqa: PLR0913 - the options, all by name
     radix: LimitsRadix = None,
     switch: LimitsSwitch = None,
     oversubscription: LimitsRatio = None,
+    slices: Slices = False,
+    cube_availability: CubeAvailability = None,
     settings: Settings = None,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
@@ -452,8 +455,21 @@ def _topology(  # noqa: PLR0913 - the options, all by name
     from weftwork.cli.settings import overrides
     from weftwork.cli.topology import topology
 
-    if file is None and not limits:
+    if file is None and (slices or not limits):
         context.fail("Missing argument 'FILE'.")
+    if slices and file is not None:
+        from weftwork.cli.topology_slices import topology_slices
+
+        others = {"--export": export, "--picture": picture, "--without": without, "--limits": limits, "--seeds": seeds,
+                  "--iteration": has_iteration, "--radix": radix, "--switch": switch,
+                  "--oversubscription": oversubscription}  # fmt: skip
+        topology_slices(
+            file, availability=cube_availability, overrides=overrides(settings), user_code=not no_user_code,
+            as_json=as_json, others=others,
+        )  # fmt: skip
+        return
+    if cube_availability is not None:
+        context.fail("--cube-availability means nothing without --slices.")
     topology(
         file,
         as_json=as_json,

@@ -316,7 +316,8 @@ def _cubes(found: _Measured) -> DirectLimits:
     cubes = len(np.unique(fabric.node_pod[fabric.node_kind == SWITCH]))
     ends = np.concatenate([fabric.node_pod[fabric.links["a"][used]], fabric.node_pod[fabric.links["b"][used]]])
     through = np.concatenate([optical.link_switch[used]] * 2)
-    each = int(np.bincount(through * np.int64(cubes) + ends).max(initial=1))
+    wide = int(fabric.node_pod.max()) + 1  # numbers of cubes have gaps where cubes failed
+    each = int(np.bincount(through * np.int64(wide) + ends).max(initial=1))
     inside = int((fabric.node_kind == SWITCH).sum()) // cubes
     links = int((found.direct.link_dimension >= 0).sum()) // cubes
     most = optical.ports // each

@@ -127,8 +127,8 @@ def with_wirings(fabric: Fabric, wirings: Sequence[Lattice]) -> tuple[Fabric, li
     if not rows:
         return fabric, masks
     added = links[copied].copy()
-    first, second, dimensions, wrapping, switches = zip(*rows, strict=True)
-    added["a"], added["b"] = first, second
+    starts, ends, dimensions, wrapping, switches = zip(*rows, strict=True)
+    added["a"], added["b"] = starts, ends
     every = np.concatenate([links, added])
     direct = replace(
         direct,

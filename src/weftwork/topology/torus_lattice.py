@@ -77,7 +77,8 @@ class Lattice:
     def coordinates(self) -> NDArray[np.int64]:
         """Coordinates of all switches, shape (switches, dimensions)."""
         strides = np.cumprod((1, *self.sides[:-1]))
-        return np.arange(self.switches)[:, None] // strides % np.array(self.sides)
+        found: NDArray[np.int64] = np.arange(self.switches)[:, None] // strides % np.array(self.sides)
+        return found
 
     def numbers(self, coordinates: NDArray[np.integer]) -> NDArray[np.int64]:
         """Numbers of switches at coordinates, shape (switches, dimensions); they count modulo the sides."""

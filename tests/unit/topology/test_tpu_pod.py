@@ -23,6 +23,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.fabric_direct import OpticalSwitches
 from weftwork.topology.build import fabric_of
+from weftwork.topology.largest import fabric_limits
 from weftwork.topology.lost_names import find_lost
 from weftwork.topology.tpu_slices import blocks, cubes_of, grid_of, largest_slice, place_slice
 
@@ -228,6 +229,13 @@ def test_cubes_and_optical_switches_can_be_lost_by_name() -> None:
 )
 def test_slices_that_do_not_fit_are_refused(sides: tuple[int, ...], keys: dict[str, Any], told: str) -> None:
     assert told in refusal(*sides, **keys)
+
+
+def test_the_end_of_a_pod_is_counted_with_gaps_between_cubes() -> None:
+    found = fabric_limits(pod(4, 8, 8, failed_cubes=("cube1",))).direct
+    assert found is not None
+    assert "each cube takes 2 of them" in found.ends
+    assert found.sizes[-1].endpoints == 68 * 64
 
 
 def test_links_of_a_slice_join_neighbours() -> None:

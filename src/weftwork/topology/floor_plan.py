@@ -117,6 +117,7 @@ def _served(
     Without nodes below it is the position of the switches' tier.
     """
     tier, links = fabric.node_tier, fabric.links
+    links = links[tier[links["a"]] != tier[links["b"]]]  # switches of one tier do not serve each other
     is_a_lower = tier[links["a"]] < tier[links["b"]]
     low = np.where(is_a_lower, links["a"], links["b"]).astype(np.int64)
     high = np.where(is_a_lower, links["b"], links["a"]).astype(np.int64)

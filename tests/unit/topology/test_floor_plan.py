@@ -81,3 +81,12 @@ traffic: {pattern: permutation, size: 1KiB}
         loads(text % ", cable_length: 3m")
     with pytest.raises(ConfigError, match="wanted at least 20cm"):
         loads((text % "").replace("servers_per_rack: 2", "rack_cable: 1mm"))
+
+
+def test_groups_of_a_dragonfly_stand_together() -> None:
+    """Links inside a group are shorter than links between groups, as in the cabinets of Slingshot."""
+    fabric = fabric_of(topology="dragonfly", routers_per_group=8, hosts_per_router=4, global_ports=4)
+    assert fabric.direct is not None
+    length_m = floor_of(fabric, FloorPlanSection(servers_per_rack=16, switches_per_rack=8)).length_m
+    local, far = (length_m[fabric.direct.link_dimension == dimension].mean() for dimension in (0, 1))
+    assert local < far / 2

@@ -368,7 +368,8 @@ def _tree_with_cores() -> Fabric:
     )
 
 
-def _pictures() -> list[Picture]:
+def pictures() -> list[Picture]:
+    """All pictures, one for each name of routing."""
     dragonfly, ring = _dragonfly(), _dragonfly_places()
     leaf_spine = fabric_of(topology="leaf-spine", leaves=4, spines=3, hosts_per_leaf=1, link_rate_bps=RATE_BPS)
     torus = fabric_of(topology="torus", shape=(6, 4), link_rate_bps=RATE_BPS)
@@ -514,7 +515,7 @@ def _pictures() -> list[Picture]:
 def main() -> None:
     """Write all pictures."""
     out = Path(__file__).parent / "routing"
-    for picture in _pictures():
+    for picture in pictures():
         file = out / f"{picture.name}.svg"
         file.write_text(drawn(picture), encoding="utf-8")
         sys.stdout.write(f"{file}\n")

@@ -313,6 +313,19 @@ def _choices(kind: str) -> Callable[[], Iterator[str]]:
     return lines
 
 
+def _routings() -> Iterator[str]:
+    """What ``weftwork list routing`` lists; each name leads to its page, beside the page with these rows."""
+    from weftwork.policies.routings import ROUTINGS
+
+    yield from _table(
+        ["name", "what it is", "virtual channels", "source"],
+        (
+            [f"[{_code(name)}]({name}.md)", _cell(row.text), _cell(row.channels), _cell(row.source)]
+            for name, row in ROUTINGS.items()
+        ),
+    )
+
+
 def _tables() -> Iterator[str]:
     from weftwork.spec.result import TABLES
 
@@ -470,6 +483,7 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "interface-kinds": _kinds,
     "interface-needs": _needs,
     "topology": _choices("topology"),
+    "routing": _routings,
     "traffic": _choices("traffic"),
     "sizes": _choices("sizes"),
     "load_balancing": _choices("load_balancing"),

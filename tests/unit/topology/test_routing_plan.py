@@ -1,0 +1,107 @@
+"""Virtual channels, routes and refusals of each name of routing, by topology."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from weftwork.policies.routings import ROUTINGS
+from weftwork.spec.fabric import Fabric
+from weftwork.topology.build import fabric_of
+from weftwork.topology.routing_plan import has_groups, planned_routing
+
+NETWORKS: dict[str, dict[str, Any]] = {
+    "leaf-spine": {"leaves": 3, "spines": 2, "hosts_per_leaf": 1},
+    "dragonfly": {"radix": 7, "groups": 4},
+    "torus": {"shape": (4, 3)},
+    "mesh": {"shape": (4, 3)},
+    "twisted-torus": {"shape": (2, 4)},
+    "hyperx": {"sides": (3, 3), "hosts_per_router": 1},
+    "slim-fly": {"q": 5},
+}
+CHANNELS: dict[str, dict[str, int]] = {
+    "leaf-spine": {"minimal": 1, "k-shortest": 1},
+    "dragonfly": {"minimal": 2, "valiant": 3, "ugal": 3, "par": 4},
+    "torus": {"minimal": 3, "dimension-order": 2, "valiant": 4, "ugal": 4},  # minimal: the diameter, 2 + 1
+    "mesh": {"minimal": 5, "dimension-order": 1, "valiant": 2, "ugal": 2},
+    "twisted-torus": {"dimension-order": 2, "valiant": 4},
+    "hyperx": {"minimal": 2, "dimension-order": 1, "valiant": 2, "ugal": 2},
+    "slim-fly": {"minimal": 2, "valiant": 4, "ugal": 4},
+}
+
+
+def network(name: str) -> Fabric:
+    return fabric_of(topology=name, link_rate_bps=100_000_000_000, **NETWORKS[name])
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_channels_by_topology(name: str) -> None:
+    fabric = network(name)
+    found = {routing: planned_routing(fabric, routing) for routing in CHANNELS[name]}
+    assert {routing: plan.channels for routing, (plan, _) in found.items()} == CHANNELS[name]
+    assert all(not mistakes for _, mistakes in found.values())
+    for routing in ("shortest", "up-down"):
+        assert planned_routing(fabric, routing)[0].channels == 1
+
+
+def test_schemes_follow_the_network() -> None:
+    scheme = {
+        (name, routing): planned_routing(network(name), routing)[0].routing.scheme
+        for name, routing in (
+            ("dragonfly", "minimal"), ("torus", "dimension-order"), ("mesh", "valiant"), ("slim-fly", "minimal"),
+            ("leaf-spine", "minimal"),
+        )
+    }  # fmt: skip
+    assert list(scheme.values()) == ["global-hops", "dateline", "turns", "hops", "one"]
+
+
+def test_detours_go_by_groups_where_there_are_groups() -> None:
+    of_dragonfly = planned_routing(network("dragonfly"), "valiant")[0].routing
+    of_torus = planned_routing(network("torus"), "valiant")[0].routing
+    assert (of_dragonfly.detour, of_dragonfly.detour_by_group, of_dragonfly.fewest_global_hops) == (
+        "always",
+        True,
+        True,
+    )
+    assert (of_torus.detour, of_torus.detour_by_group, of_torus.dimension_order) == ("always", False, True)
+    assert planned_routing(network("dragonfly"), "minimal")[0].routing.detour == "never"
+    assert planned_routing(network("torus"), "ugal")[0].routing.detour == "adaptive"
+
+
+def test_only_networks_of_groups_have_groups() -> None:
+    assert {name for name in NETWORKS if has_groups(network(name))} == {"dragonfly"}
+
+
+@pytest.mark.parametrize(
+    ("name", "routing", "text", "fix"),
+    [
+        ("dragonfly", "dimension-order", "has no dimensions to go through", "minimal"),
+        ("slim-fly", "dimension-order", "has no dimensions to go through", "minimal"),
+        ("leaf-spine", "dimension-order", "has no dimensions to go through", "minimal"),
+        ("torus", "par", "has no groups; wanted ugal", "ugal"),
+        ("leaf-spine", "par", "has no groups; wanted ugal", "ugal"),
+    ],
+)
+def test_a_network_that_cannot_have_a_routing_is_refused(name: str, routing: str, text: str, fix: str) -> None:
+    plan, mistakes = planned_routing(network(name), routing)
+    assert [(one.path, one.fix) for one in mistakes] == [("fabric.routing", fix)]
+    assert text in mistakes[0].text
+    assert (plan.channels, plan.routing.scheme) == (1, "one")
+
+
+def test_k_shortest_has_a_channel_for_each_hop_of_its_longest_path() -> None:
+    fabric = network("slim-fly")
+    one, many = (planned_routing(fabric, "k-shortest", paths=paths)[0] for paths in (1, 8))
+    assert (one.routing.paths, many.routing.paths) == (1, 8)
+    assert one.channels == 2  # the diameter
+    assert many.channels > 2
+    assert planned_routing(fabric, "k-shortest")[0] == many
+
+
+def test_every_name_has_a_plan_or_a_refusal_on_every_network() -> None:
+    for name in NETWORKS:
+        for routing in ROUTINGS:
+            plan, mistakes = planned_routing(network(name), routing)
+            assert plan.channels >= 1
+            assert (plan.channels == 1) or not mistakes

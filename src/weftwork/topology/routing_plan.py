@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weftwork.base.errors import Mistake
 from weftwork.policies.routings import ROUTINGS
 from weftwork.spec.fabric_direct import GLOBAL

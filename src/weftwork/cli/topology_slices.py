@@ -15,7 +15,7 @@ from weftwork.base.grammar import plural
 from weftwork.cli.console import console
 from weftwork.cli.slices_options import USUAL_AVAILABILITY
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.topology.slice_availability import SAMPLES, Share, SliceRow, slice_rows
+from weftwork.topology.slice_availability import SAMPLES, Probability, SliceRow, slice_rows
 from weftwork.topology.torus_lattice import shape_text
 from weftwork.topology.tpu_slices import grid_of
 
@@ -115,5 +115,5 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
-def _share(share: Share) -> str:
+def _share(share: Probability) -> str:
     return _percent(share.value) + (f" +- {100 * share.error:.2f}" if share.error else "")

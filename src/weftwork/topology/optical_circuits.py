@@ -20,7 +20,7 @@ from weftwork.spec.fabric import Fabric
 from weftwork.spec.fabric_direct import DirectNetwork, OpticalSwitches
 from weftwork.topology.assemble import default_link_names
 from weftwork.topology.direct_fabric import SwitchLinks
-from weftwork.topology.torus_lattice import Lattice
+from weftwork.topology.torus_lattice import TorusLattice
 from weftwork.topology.tpu_slices import CUBE_SIDE
 
 __all__ = [
@@ -38,7 +38,7 @@ OPTICAL_SWITCHES: Final = 3 * FACE
 PALOMAR_PORTS: Final = 136  # Jouppi et al., ISCA 2023, section 2.2
 
 
-def cube_places(lattice: Lattice) -> NDArray[np.int64]:
+def cube_places(lattice: TorusLattice) -> NDArray[np.int64]:
     """Place of each chip's cube in a slice, shape (switches,): along x first, then along y, then along z."""
     at = lattice.coordinates() // CUBE_SIDE
     sides = np.maximum(1, np.array(lattice.sides) // CUBE_SIDE)
@@ -46,7 +46,7 @@ def cube_places(lattice: Lattice) -> NDArray[np.int64]:
     return found
 
 
-def through_optical(lattice: Lattice, links: SwitchLinks) -> NDArray[np.int32]:
+def through_optical(lattice: TorusLattice, links: SwitchLinks) -> NDArray[np.int32]:
     """Optical switch of each link of a slice, -1 for a link inside a cube.
 
     Parameters
@@ -75,7 +75,7 @@ def optical_switches(link_switch: NDArray[np.int32], ports: int) -> OpticalSwitc
     return OpticalSwitches(names=names, model="palomar", ports=ports, link_switch=link_switch)
 
 
-def with_wirings(fabric: Fabric, wirings: Sequence[Lattice]) -> tuple[Fabric, list[NDArray[np.bool_]]]:
+def with_wirings(fabric: Fabric, wirings: Sequence[TorusLattice]) -> tuple[Fabric, list[NDArray[np.bool_]]]:
     """Add the circuits of later wirings of a slice.
 
     A circuit that closes a ring in one wiring and does not in another counts as two links, since its virtual channels
@@ -155,9 +155,9 @@ def first_wiring(fabric: Fabric) -> Fabric:
     return replace(fabric, links=links, link_names=names, direct=direct)
 
 
-def _first_numbers(direct: DirectNetwork, lattice: Lattice) -> NDArray[np.int64]:
+def _first_numbers(direct: DirectNetwork, lattice: TorusLattice) -> NDArray[np.int64]:
     """Numbers in the first wiring of the chips of another wiring of the same cubes, shape (switches,)."""
-    first = Lattice(sides=direct.sides, rings=(True,) * len(direct.sides))
+    first = TorusLattice(sides=direct.sides, rings=(True,) * len(direct.sides))
     place = cube_places(lattice)
-    cubes = Lattice(sides=tuple(side // CUBE_SIDE for side in direct.sides), rings=first.rings)
+    cubes = TorusLattice(sides=tuple(side // CUBE_SIDE for side in direct.sides), rings=first.rings)
     return first.numbers(CUBE_SIDE * cubes.coordinates()[place] + lattice.coordinates() % CUBE_SIDE)

@@ -20,7 +20,7 @@ from weftwork.base.random import Stream, draws, uniforms
 from weftwork.topology.torus_lattice import twist_mistake
 from weftwork.topology.tpu_slices import Block, blocks, cubes_of, is_part, usual_slices
 
-__all__ = ["MOST_EXACT_CUBES", "SAMPLES", "Share", "SliceRow", "available_in_blocks", "most_blocks", "slice_rows"]
+__all__ = ["MOST_EXACT_CUBES", "SAMPLES", "Probability", "SliceRow", "available_in_blocks", "most_blocks", "slice_rows"]
 
 MOST_EXACT_CUBES: Final = 16  # chosen: 65,536 sets of cubes that are up take a moment
 SAMPLES: Final = 20_000  # chosen: the standard error of a share is then at most 0.4 %
@@ -29,7 +29,7 @@ _OPTIMAL: Final = 0  # scipy.optimize.milp, `status`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Share:
+class Probability:
     """A probability, with its standard error; 0: it is exact."""
 
     value: float
@@ -60,7 +60,7 @@ class SliceRow:
     fixed_count: int
     is_fixed_count_exact: bool
     optical_available: float
-    fixed_available: Share
+    fixed_available: Probability
     optical_goodput: float
     fixed_goodput: float
 
@@ -137,7 +137,7 @@ def most_blocks(cubes: int, block: Block, failed: frozenset[int]) -> tuple[int, 
     return max(count, 1), found.status == _OPTIMAL
 
 
-def available_in_blocks(cubes: int, block: Block, up: float, *, seed: int = 0) -> Share:
+def available_in_blocks(cubes: int, block: Block, up: float, *, seed: int = 0) -> Probability:
     """Probability that a pod with fixed cables has a healthy block.
 
     Exact for a pod of up to `MOST_EXACT_CUBES` cubes, and for a block that is the whole pod; else the share of
@@ -152,9 +152,9 @@ def available_in_blocks(cubes: int, block: Block, up: float, *, seed: int = 0) -
     """
     every = blocks(cubes, block)
     if not every:
-        return Share(value=0.0)
+        return Probability(value=0.0)
     if len(every) == 1:
-        return Share(value=up ** len(every[0]))
+        return Probability(value=up ** len(every[0]))
     uses = np.zeros((len(every), cubes), np.float32)
     for place, one in enumerate(every):
         uses[place, list(one)] = 1
@@ -162,11 +162,11 @@ def available_in_blocks(cubes: int, block: Block, up: float, *, seed: int = 0) -
         number = np.arange(1 << cubes)
         is_up = (number[:, None] >> np.arange(cubes) & 1).astype(np.bool_)
         weight = up ** is_up.sum(axis=1) * (1 - up) ** (~is_up).sum(axis=1)
-        return Share(value=float(weight[_has_block(is_up, uses)].sum()))
+        return Probability(value=float(weight[_has_block(is_up, uses)].sum()))
     identity = np.arange(SAMPLES * cubes)
     is_up = (uniforms(draws(seed, Stream.FAILURE, identity, 0, 0)) < up).reshape(SAMPLES, cubes)
     share = float(_has_block(is_up, uses).mean())
-    return Share(value=share, error=max(1 / SAMPLES, math.sqrt(share * (1 - share) / SAMPLES)))
+    return Probability(value=share, error=max(1 / SAMPLES, math.sqrt(share * (1 - share) / SAMPLES)))
 
 
 def _has_block(

@@ -25,7 +25,7 @@ from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_s
 __all__ = [
     "AXES",
     "LONGEST_SIDE",
-    "Lattice",
+    "TorusLattice",
     "hosts_per_switch_row",
     "lattice_fabric",
     "lattice_hosts",
@@ -41,7 +41,7 @@ LONGEST_SIDE: Final = 65_536  # chosen: a ring longer than this has more hops th
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lattice:
+class TorusLattice:
     """Sides of a lattice, and its ring links.
 
     Parameters
@@ -141,7 +141,7 @@ def hosts_per_switch_row() -> Any:  # noqa: ANN401 - the field of a row
 
 
 def lattice_hosts(
-    lattice: Lattice, hosts_per_switch: int, ground: Ground, found: Findings, key: str = "shape"
+    lattice: TorusLattice, hosts_per_switch: int, ground: Ground, found: Findings, key: str = "shape"
 ) -> int | None:
     """Check a lattice against the common keys, and return its hosts.
 
@@ -170,7 +170,7 @@ def lattice_hosts(
     return hosts_that_fit(lattice.switches * hosts_per_switch * each, key, ground, found)
 
 
-def most_links_of_a_switch(lattice: Lattice) -> int:
+def most_links_of_a_switch(lattice: TorusLattice) -> int:
     """Most links to neighbours of any switch."""
     return sum(
         0 if side == 1 else 2 if ring or side > 2 else 1
@@ -178,13 +178,13 @@ def most_links_of_a_switch(lattice: Lattice) -> int:
     )
 
 
-def lattice_size(lattice: Lattice, parts: Parts, hosts_per_switch: int) -> FabricSize:
+def lattice_size(lattice: TorusLattice, parts: Parts, hosts_per_switch: int) -> FabricSize:
     """Size of a lattice before it is built."""
     per_switch = hosts_per_switch * parts.server.nic_ports
     return direct_size(parts, switches=lattice.switches, per_switch=per_switch, links=lattice.links)
 
 
-def lattice_fabric(lattice: Lattice, parts: Parts, hosts_per_switch: int, *, family: str) -> Fabric:
+def lattice_fabric(lattice: TorusLattice, parts: Parts, hosts_per_switch: int, *, family: str) -> Fabric:
     """Build the fabric of a lattice.
 
     Parameters
@@ -227,10 +227,10 @@ def twist_mistake(sides: Sequence[int]) -> str | None:
     return None
 
 
-def twisted(sides: tuple[int, ...]) -> Lattice:
+def twisted(sides: tuple[int, ...]) -> TorusLattice:
     """A twisted torus: the ring links of short sides (K) also shift by K along every long side (2K)."""
     short = min(sides)
     shift = tuple(short if side == 2 * short else 0 for side in sides)
     straight = (0,) * len(sides)
     shifts = tuple(shift if side == short else straight for side in sides)
-    return Lattice(sides=sides, rings=(True,) * len(sides), shifts=shifts)
+    return TorusLattice(sides=sides, rings=(True,) * len(sides), shifts=shifts)

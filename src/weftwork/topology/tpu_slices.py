@@ -17,7 +17,7 @@ from itertools import permutations, product
 from typing import Final
 
 from weftwork.base.grammar import plural
-from weftwork.topology.torus_lattice import Lattice, shape_text, twist_mistake, twisted
+from weftwork.topology.torus_lattice import TorusLattice, shape_text, twist_mistake, twisted
 
 __all__ = [
     "CUBE_CHIPS",
@@ -96,9 +96,9 @@ def slice_mistake(sides: Sequence[int], *, is_twisted: bool) -> tuple[str, str |
     return None
 
 
-def slice_lattice(sides: tuple[int, ...], *, is_twisted: bool, rings: tuple[bool, ...]) -> Lattice:
+def slice_lattice(sides: tuple[int, ...], *, is_twisted: bool, rings: tuple[bool, ...]) -> TorusLattice:
     """Switches and links of a slice."""
-    return twisted(sides) if is_twisted else Lattice(sides=sides, rings=rings)
+    return twisted(sides) if is_twisted else TorusLattice(sides=sides, rings=rings)
 
 
 @cache

@@ -17,7 +17,7 @@ from weftwork.base.errors import Mistake
 from weftwork.base.grammar import plural
 from weftwork.engine.lower import Fault
 from weftwork.topology.optical_circuits import first_wiring, with_wirings
-from weftwork.topology.torus_lattice import Lattice, shape_text
+from weftwork.topology.torus_lattice import TorusLattice, shape_text
 from weftwork.topology.tpu_slices import chips_word, cubes_of, is_part, slice_lattice, slice_mistake
 
 if TYPE_CHECKING:
@@ -92,11 +92,11 @@ def rewirings(scenario: Scenario, fabric: Fabric) -> tuple[Fabric, list[Rewiring
     return (fabric, [], mistakes) if mistakes else (whole, found, [])
 
 
-def _words(lattice: Lattice, *, is_twisted: bool) -> str:
+def _words(lattice: TorusLattice, *, is_twisted: bool) -> str:
     return f"{'twisted slice' if is_twisted else 'slice'} {shape_text(lattice.sides)}"
 
 
-def _lattice(fabric: Fabric, fault: FaultSection, path: str) -> tuple[Lattice | None, list[Mistake]]:
+def _lattice(fabric: Fabric, fault: FaultSection, path: str) -> tuple[TorusLattice | None, list[Mistake]]:
     """The wiring that a fault asks for, or why it is impossible."""
     direct = fabric.direct
     if direct is None or direct.optical is None:

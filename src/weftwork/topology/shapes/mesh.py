@@ -13,7 +13,7 @@ from typing import Final
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology
 from weftwork.topology.torus_lattice import (
-    Lattice,
+    TorusLattice,
     hosts_per_switch_row,
     lattice_fabric,
     lattice_hosts,
@@ -35,8 +35,8 @@ class Keys(Record):
     hosts_per_switch: int = hosts_per_switch_row()
 
 
-def _lattice(keys: Keys) -> Lattice:
-    return Lattice(sides=keys.shape, rings=(False,) * len(keys.shape))
+def _lattice(keys: Keys) -> TorusLattice:
+    return TorusLattice(sides=keys.shape, rings=(False,) * len(keys.shape))
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:

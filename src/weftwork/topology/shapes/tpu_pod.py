@@ -34,7 +34,7 @@ from weftwork.spec.plug_in import (
 )
 from weftwork.topology.direct_fabric import direct_fabric, direct_size, hosts_that_fit
 from weftwork.topology.optical_circuits import PALOMAR_PORTS, cube_places, optical_switches, through_optical
-from weftwork.topology.torus_lattice import Lattice, shape_text
+from weftwork.topology.torus_lattice import TorusLattice, shape_text
 from weftwork.topology.tpu_slices import (
     Placed,
     chips_word,
@@ -170,7 +170,7 @@ def _does_not_fit(keys: TpuPodKeys, sides: tuple[int, ...]) -> tuple[str, str | 
     return f"found {chips_word(sides)}, {why}{end}", None if largest is None else str(list(largest))
 
 
-def _lattice(keys: TpuPodKeys) -> tuple[Lattice, Placed]:
+def _lattice(keys: TpuPodKeys) -> tuple[TorusLattice, Placed]:
     placed = _placed(keys)
     sides = keys.slice or ()
     if placed is None:

@@ -21,7 +21,7 @@ from weftwork.study.results.record import about
 from weftwork.study.run.execute import execute
 from weftwork.topology.build import fabric_of
 from weftwork.topology.optical_circuits import first_wiring, with_wirings
-from weftwork.topology.torus_lattice import Lattice, twisted
+from weftwork.topology.torus_lattice import TorusLattice, twisted
 
 US_PS = 1_000_000
 TWIST = {"at": "10us", "event": "rewire", "twisted": True, "switching_time": "20us", "bring_up": "30us"}
@@ -58,7 +58,7 @@ def states(run: Prepared) -> list[LinkState]:
 
 def test_each_wiring_has_the_links_of_its_torus() -> None:
     pod = fabric_of(topology="tpu-pod", slice=(4, 8, 8))
-    turned = Lattice(sides=(4, 4, 16), rings=(True,) * 3)
+    turned = TorusLattice(sides=(4, 4, 16), rings=(True,) * 3)
     fabric, lit = with_wirings(pod, [twisted((4, 8, 8)), turned])
     assert ends(fabric, lit[0]) == ends(fabric_of(topology="tpu-pod", slice=(4, 8, 8)), slice(None))
     assert ends(fabric, lit[1]) == ends(fabric_of(topology="twisted-torus", shape=(4, 8, 8)), slice(None))

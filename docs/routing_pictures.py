@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -258,13 +258,13 @@ def drawn(picture: Picture) -> str:
                 (first[1] + last[1]) / 2 - (last[1] - first[1]) / 14,
             )
             badges.append(_badge(middle, channel))
-    last = way[-1][1]
+    receiver = way[-1][1]
     for name, (x, y) in picture.places.items():
         fill = INK if name == picture.start else CARD
         parts.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS:g}" fill="{fill}" stroke="{INK}" stroke-width="1.5"/>'
         )
-        if name == last:
+        if name == receiver:
             parts.append(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS + 5:g}" fill="none" stroke="{INK}" stroke-width="2.5"/>'
             )
@@ -333,7 +333,7 @@ def _dragonfly() -> Fabric:
     )
 
 
-def _dragonfly_places() -> dict[str, object]:
+def _dragonfly_places() -> dict[str, Any]:
     middle, far, half = (248.0, 296.0), 150.0, 36.0
     places: dict[str, Point] = {}
     regions = []

@@ -58,6 +58,7 @@ FABRICS: dict[str, tuple[dict[str, Any], ...]] = {
         {"lifts": (2, 2), "network_ports": 3},
         {"radix": 9, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}, "seed": 7},
     ),
+    "bcube": ({"hosts_per_switch": 3}, {"radix": 8, "hosts": 9, "node": {"gpus": 3, "nic_ports": 3}}),
     "pgft": ({}, {"children": (2, 4, 2), "parents": (1, 2, 2), "cables": (1, 1, 2), "hosts": 9}),
 }
 TRAFFIC: dict[str, tuple[dict[str, Any], ...]] = {

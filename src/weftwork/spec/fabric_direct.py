@@ -55,9 +55,11 @@ class DirectNetwork:
     link_wraps : shape (links,), bool, whether the link closes a ring of its dimension, so that it is the dateline
     axes : words for the coordinates, such as ``x``, ``y``, ``z`` or ``group``, ``router``
     sides : number of values of each coordinate
-    coordinates : shape (nodes, axes), int32; a host has those of its switch; -1: the node has none
+    coordinates : shape (nodes, axes), int32; a host has those of its switch, or its own if hosts forward; -1: the node
+        has none
     is_ordered : whether a shortest path exists that takes the dimensions one after the other, as dimension order does
     optical : optical switches, None: there are none
+    hosts_forward : whether hosts forward packets of others between their NIC ports, as in a BCube; no engine does that
     """
 
     family: str
@@ -69,6 +71,7 @@ class DirectNetwork:
     coordinates: NDArray[np.int32]
     is_ordered: bool = False
     optical: OpticalSwitches | None = None
+    hosts_forward: bool = False
 
     @property
     def is_global(self) -> NDArray[np.bool_]:

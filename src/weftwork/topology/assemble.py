@@ -281,8 +281,10 @@ def _server_mistakes(fabric: Fabric) -> list[Mistake]:
 def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
     """Mistakes of reachability: every two hosts must share connected switches.
 
-    Hosts do not forward.
+    Hosts do not forward, unless the fabric says so. Then links have to join all nodes.
     """
+    if fabric.hosts_forward:
+        return _apart_mistakes(fabric)
     count, links = len(fabric.node_names), fabric.links
     is_host = fabric.node_kind == HOST
     a, b = links["a"].astype(np.int64), links["b"].astype(np.int64)
@@ -315,6 +317,17 @@ def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
         for i in idle[:SHOWN].tolist()
     )
     return _few("nodes", found, len(idle))
+
+
+def _apart_mistakes(fabric: Fabric) -> list[Mistake]:
+    """Mistakes of a fabric in several parts, if hosts forward."""
+    ends, count = (fabric.links["a"], fabric.links["b"]), len(fabric.node_names)
+    graph = coo_array((np.ones(len(fabric.links), np.int8), ends), shape=(count, count))
+    parts, part = connected_components(graph, directed=False)
+    if parts == 1:
+        return []
+    names = [fabric.node_names[int(np.argmax(part == number))] for number in range(2)]
+    return [Mistake(path="links", text=f"the fabric is disconnected: no path from '{names[0]}' to '{names[1]}'")]
 
 
 def _one_of_each(host: NDArray[np.int64], island: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -22,7 +22,7 @@ from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_direct import DirectNetwork
 
 __all__ = [
-    "DirectLimits", "DirectSize", "direct_limits", "dragonfly", "dragonfly_plus", "hyperx", "is_prime_power",
+    "DirectLimits", "DirectSize", "bcube", "direct_limits", "dragonfly", "dragonfly_plus", "hyperx", "is_prime_power",
     "slim_fly",
 ]  # fmt: skip
 
@@ -105,6 +105,23 @@ def dragonfly_plus(p: int, leaves: int, spines: int, h: int) -> DirectSize:
         switches=(leaves + spines) * groups,
         switch_links=groups * leaves * spines + groups * spines * h // 2,
         diameter_links=3,
+    )
+
+
+def bcube(ports: int, levels: int) -> DirectSize:
+    """The largest BCube of switches, whose servers forward; two servers are at most two links a level apart.
+
+    Examples
+    --------
+    >>> bcube(8, 4).endpoints // 4, bcube(8, 4).switches
+    (4096, 2048)
+    """
+    return DirectSize(
+        words=f"{plural(levels, 'level')} of {plural(ports ** (levels - 1), 'switch', 'switches')}",
+        endpoints=levels * ports**levels,
+        switches=levels * ports ** (levels - 1),
+        switch_links=0,
+        diameter_links=2 * levels - 2,
     )
 
 
@@ -261,6 +278,19 @@ def _slim_fly(found: _Measured) -> DirectLimits:
                         sizes=() if size is None else (size,))  # fmt: skip
 
 
+def _bcube(found: _Measured) -> DirectLimits:
+    """Servers of L ports on switches of k ports: k^L, and a further level takes a further NIC port."""
+    levels, k = len(found.direct.sides), found.ports
+    if not k:
+        return DirectLimits(family=found.direct.family, ports=k, ends="")
+    ends = f"The {plural(k, 'port')} of a switch and the {plural(levels, 'NIC port')} of a server end this fabric: "
+    fact = f"With one more NIC port, servers have a further level of switches, and there can be {k:,} times as many."
+    return DirectLimits(
+        family=found.direct.family, ports=k, ends=f"{ends}{plural(k**levels, 'server')}", facts=(fact,),
+        sizes=(bcube(k, levels),),
+    )  # fmt: skip
+
+
 def _lattice(found: _Measured) -> DirectLimits:
     """A torus or mesh: no port ends it, but the bisection of a switch falls with the longest side."""
     sides = found.direct.sides
@@ -346,6 +376,7 @@ def _grown(sizes: list[DirectSize]) -> tuple[DirectSize, ...]:
 
 
 _FAMILIES: Final[dict[str, Callable[[_Measured], DirectLimits]]] = {
+    "bcube": _bcube,
     "dragonfly": _dragonfly,
     "dragonfly-plus": _dragonfly_plus,
     "hyperx": _hyperx,

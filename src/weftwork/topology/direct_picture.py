@@ -31,7 +31,7 @@ STUB, SLANT = 14.0, 10.0
 
 
 def sketch_of(fabric: Fabric, lost: Lost) -> Sketch | None:
-    """The picture of a direct network; None if the fabric is none.
+    """The picture of a direct network; None if the fabric is none, or hosts forward.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def sketch_of(fabric: Fabric, lost: Lost) -> Sketch | None:
     lost : nodes and links that stay visible where the picture is abridged
     """
     direct = fabric.direct
-    if direct is None:
+    if direct is None or direct.hosts_forward:
         return None
     groups = 0 if fabric.node_pod is None else len(np.unique(fabric.node_pod[fabric.node_kind == SWITCH]))
     if direct.optical is not None and groups:

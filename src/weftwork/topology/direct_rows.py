@@ -49,6 +49,7 @@ class _Direct(Record):
     sides: tuple[int, ...] = ()
     is_ordered: bool = False
     optical: _Optical | None = None
+    hosts_forward: bool = False
 
 
 # Out
@@ -63,6 +64,8 @@ def graph_row(direct: DirectNetwork) -> dict[str, Any]:
         "sides": list(direct.sides),
         "is_ordered": direct.is_ordered,
     }
+    if direct.hosts_forward:
+        row["hosts_forward"] = True
     if direct.optical is not None:
         optical = direct.optical
         row["optical"] = {"names": list(optical.names), "model": optical.model, "ports": optical.ports}
@@ -141,6 +144,7 @@ def direct_of(
         sides=head.sides or tuple((at.max(axis=0, initial=-1) + 1).tolist()),
         coordinates=at,
         is_ordered=head.is_ordered,
+        hosts_forward=head.hosts_forward,
         optical=None
         if head.optical is None
         else OpticalSwitches(

@@ -36,6 +36,7 @@ from weftwork.study.prepare.engine_settings import policies_of, transport_of
 from weftwork.study.prepare.engineering import engineering_caveats, engineering_mistakes, planned_paths
 from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
+from weftwork.study.prepare.forwarding_hosts import refuse_forwarding_hosts
 from weftwork.study.prepare.ignored_keys import ignored_fields, ignored_keys
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
@@ -285,6 +286,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     if fabric is None:
         refuse_amounts(scenario, amounts_asked(scenario))
         fabric = shared_fabric(scenario)
+    refuse_forwarding_hosts(scenario, fabric)
     transport = transport_of(scenario.transport)
     if scenario.collective is not None:
         transport = calibrated_transport(transport, network_efficiency(calibration_of(scenario)))

@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import maximum_flow, shortest_path
 
@@ -73,13 +74,13 @@ def host_hops(fabric: Fabric) -> HostHops:
     )
 
 
-def _spaced(count: int, most: int) -> np.ndarray:
+def _spaced(count: int, most: int) -> NDArray[np.int64]:
     """Numbers below a count, at most so many, evenly spaced."""
     step = min(count, most)
     return np.arange(step) * count // step
 
 
-def _distances(fabric: Fabric, sources: np.ndarray) -> np.ndarray:
+def _distances(fabric: Fabric, sources: NDArray[np.int64]) -> NDArray[np.float64]:
     """Host hops from some hosts to all hosts.
 
     Returns
@@ -95,7 +96,7 @@ def _distances(fabric: Fabric, sources: np.ndarray) -> np.ndarray:
     graph = coo_array(
         (np.ones(int(on_host.sum())), (ends[on_host], nodes + both[on_host])), shape=(count, count)
     ).tocsr()
-    found = shortest_path(graph, directed=False, unweighted=True, indices=sources)[:, fabric.hosts]
+    found: NDArray[np.float64] = shortest_path(graph, directed=False, unweighted=True, indices=sources)[:, fabric.hosts]
     return found / 2
 
 

@@ -58,7 +58,7 @@ class BCubeShape:
     @property
     def servers(self) -> int:
         """Servers of the full network."""
-        return self.hosts_per_switch**self.levels
+        return int(self.hosts_per_switch**self.levels)
 
     @property
     def places(self) -> int:
@@ -138,7 +138,11 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
 
 def _sound(keys: Keys, parts: Parts) -> BCubeShape:
     levels = parts.server.nic_ports
-    return sound_shape(lambda *given: _shape(*given, levels), keys, parts)
+
+    def shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> BCubeShape | None:
+        return _shape(keys, ports, endpoints, found, blamed, levels)
+
+    return sound_shape(shape, keys, parts)
 
 
 def _size(keys: Keys, parts: Parts) -> FabricSize:

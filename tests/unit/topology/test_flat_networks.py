@@ -18,6 +18,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.fabric import Fabric
 from weftwork.topology.build import fabric_of
 from weftwork.topology.flat_network import FlatPorts
+from weftwork.topology.routing_plan import planned_routing
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -180,3 +181,15 @@ def test_known_splits_of_ports() -> None:
 )
 def test_sizes_that_do_not_fit_are_refused(topology: str, keys: dict[str, Any], told: str) -> None:
     assert told in refusal(topology, **keys)
+
+
+@pytest.mark.parametrize(
+    ("topology", "keys"),
+    [("jellyfish", {"switches": 20, "network_ports": 5}), ("xpander", {"lifts": [4], "network_ports": 5, "seed": 2})],
+)
+def test_channels_of_the_pages(topology: str, keys: dict[str, Any]) -> None:
+    fabric = built(topology, hosts_per_switch=2, **keys)
+    diameter, _ = diameter_and_mean(fabric)
+    assert diameter == {"jellyfish": 3, "xpander": 4}[topology]
+    channels = {name: planned_routing(fabric, name)[0].channels for name in ("minimal", "valiant", "ugal")}
+    assert channels == {"minimal": diameter, "valiant": 2 * diameter, "ugal": 2 * diameter}

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from weftwork.base.errors import ConfigError
 from weftwork.spec.fabric import Fabric
 from weftwork.topology.build import fabric_of
+from weftwork.topology.routing_plan import planned_routing
 
 SIZES = (3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27, 29)
 
@@ -155,3 +156,10 @@ def test_partly_filled_networks_of_any_size(q: int, per_switch: int, data: st.Da
     at = direct.coordinates[hosts:]
     assert (at[:, 0] * 2 * q + at[:, 1] * q + at[:, 2] == router).all()
     assert (direct.coordinates[:hosts] == at[home]).all()
+
+
+@pytest.mark.parametrize(("routing", "channels"), [("minimal", 2), ("valiant", 4), ("ugal", 4)])
+def test_a_channel_for_each_hop(routing: str, channels: int) -> None:
+    plan, mistakes = planned_routing(slim_fly(q=4), routing)
+    assert not mistakes
+    assert plan.channels == channels

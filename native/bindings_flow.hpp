@@ -59,9 +59,26 @@ inline flow::Layers layers_of(nb::handle input) {
           number<std::int64_t>(input, "spreads_ways") != 0};
 }
 
-/// The rule of an input's routes.
+/// The rule of an input's routes; the input keeps the arrays alive.
 inline flow::Rule rule_of(nb::handle input) {
-  return number<std::int64_t>(input, "up_down") != 0 ? flow::Rule::kUpDown : flow::Rule::kShortest;
+  flow::Rule rule;
+  if (number<std::int64_t>(input, "up_down") != 0) rule.order = flow::Order::kUpDown;
+  if (number<std::int64_t>(input, "fewest_global_hops") != 0) rule.order = flow::Order::kFewestGlobalHops;
+  rule.in_dimension_order = number<std::int64_t>(input, "dimension_order") != 0;
+  rule.global = number<std::int64_t>(input, "global_dimension");
+  borrow(rule.dimension, input, "port_dimension");
+  return rule;
+}
+
+/// The detours of an input, which keeps the arrays alive.
+inline flow::DetourRule detours_of(nb::handle input) {
+  flow::DetourRule detours;
+  detours.among.order = rows<std::int32_t>(input, "detour_order");
+  detours.among.base = rows<std::int64_t>(input, "detour_base");
+  detours.among.group = rows<std::int32_t>(input, "detour_group");
+  detours.among.by_group = number<std::int64_t>(input, "detour_by_group") != 0;
+  borrow(detours.node_group, input, "node_group");
+  return detours;
 }
 
 }  // namespace python

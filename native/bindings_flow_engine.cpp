@@ -7,6 +7,7 @@
 namespace {
 
 using weftwork::python::borrow;
+using weftwork::python::detours_of;
 using weftwork::python::fabric_of;
 using weftwork::python::job_of;
 using weftwork::python::layers_of;
@@ -26,6 +27,7 @@ weftwork::flow::Input input_of(nb::dict input) {
   in.live = rows<std::uint8_t>(input, "live");
   in.layers = layers_of(input);
   in.rule = rule_of(input);
+  in.detours = detours_of(input);
   in.instants = rows<weftwork::InstantRow>(input, "instants");
   in.tokens = number<std::int64_t>(input, "tokens");
   in.wire = weftwork::python::named<weftwork::flow::WireSizes>(input["wire"]);

@@ -166,6 +166,7 @@ class FlowFold {
     const auto mode = static_cast<Mode>(nb::cast<int>(input["mode"]));
     const Layers layers = layers_of(input);
     const weftwork::flow::Rule rule = weftwork::python::rule_of(input);
+    const DetourRule detours = weftwork::python::detours_of(input);
     const auto factor = nb::cast<double>(input["wire_factor"]);
     weftwork::IdSpan<weftwork::PortId, const std::int64_t> host_rate_bps;
     weftwork::python::borrow(host_rate_bps, input, "host_rate_bps");
@@ -177,7 +178,8 @@ class FlowFold {
     options.link_fate = weftwork::IdSpan<LinkId, const std::uint64_t>(link_fate);
     const nb::gil_scoped_release released;
     const Links links = links_of(job, fabric.port_rate_bps, host_rate_bps);
-    const Router router(fabric, mode, layers, rule);
+    Router router(fabric, mode, layers, rule, detours);
+    router.tell_stages(false);
     capacity_ = links.capacity.items();
     try {
       folded_ = fold(job, links, Routed(router), options);

@@ -19,17 +19,17 @@ class FlowRouter {
   FlowRouter(nb::dict fabric, int mode, std::int64_t most_steps)
       : fabric_(std::move(fabric)),
         router_(python::fabric_of(fabric_), static_cast<flow::Mode>(mode), python::layers_of(fabric_),
-                python::rule_of(fabric_), most_steps) {}
+                python::rule_of(fabric_), python::detours_of(fabric_), most_steps) {}
 
   void use(const nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& live) {
     if (live.shape(0) != router_.fabric().port_node.size()) throw nb::value_error("wanted one byte for each port");
     router_.use({live.data(), live.shape(0)});
   }
 
-  /// Rows of (source port, destination port, entropy, destination queue pair) to (first hop of each and one more, hops,
-  /// what each path is besides), as bytes.
+  /// Rows of (source port, destination port, entropy, destination queue pair, queue pair hash) to (first hop of each
+  /// and one more, hops, what each path is besides), as bytes.
   [[nodiscard]] nb::tuple paths(
-      const nb::ndarray<const std::int32_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>& flows) const {
+      const nb::ndarray<const std::int64_t, nb::shape<-1, 5>, nb::c_contig, nb::device::cpu>& flows) const {
     std::vector<std::int64_t> first{0};
     std::vector<flow::Hop> hops;
     std::vector<python::RouteRow> about;
@@ -37,9 +37,9 @@ class FlowRouter {
       const nb::gil_scoped_release released;
       flow::PathFacts facts;
       for (std::size_t i = 0; i < flows.shape(0); ++i) {
-        const std::int32_t* row = flows.data() + 4 * i;
+        const std::int64_t* row = flows.data() + 5 * i;
         router_.path(PortId(row[0]), PortId(row[1]), static_cast<std::uint16_t>(row[2]),
-                     static_cast<std::uint32_t>(row[3]), hops, facts);
+                     static_cast<std::uint32_t>(row[3]), row[4], hops, facts);
         first.push_back(static_cast<std::int64_t>(hops.size()));
         about.push_back({facts.reachable ? 1 : 0, facts.links, facts.latency_ps, facts.rate_bps});
       }
@@ -73,7 +73,7 @@ inline void bind_paths(nb::module_& module) {
            nb::sig("def __init__(self, fabric: dict[str, object], mode: int, most_steps: int) -> None"))
       .def("use", &FlowRouter::use, nb::arg("live"))
       .def("paths", &FlowRouter::paths, nb::arg("flows"),
-           nb::sig("def paths(self, flows: NDArray[numpy.int32]) -> tuple[NDArray[numpy.uint8], ...]"))
+           nb::sig("def paths(self, flows: NDArray[numpy.int64]) -> tuple[NDArray[numpy.uint8], ...]"))
       .def("bundles", &FlowRouter::bundles);
 }
 

@@ -32,4 +32,9 @@ inline std::uint32_t queue_pair_number(std::uint64_t flow) {
   return static_cast<std::uint32_t>(draw(0, Stream::kPathChoice, flow, 1, 0)) & 0xFFFFFFU;
 }
 
+/// The hash of a flow's queue pair that policies and detours see: 62 bits.
+inline std::int64_t queue_pair_hash(std::uint64_t seed, std::uint64_t flow) {
+  return static_cast<std::int64_t>(draw(seed, Stream::kQueuePair, flow, 0, 0) >> 2U);
+}
+
 }  // namespace weftwork

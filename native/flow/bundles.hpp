@@ -26,12 +26,21 @@ struct Bundle {
   PodId child;            // of the far end where that lies below, see Tiers; none: it lies above
   std::int32_t per_node;  // links of one switch
   std::int64_t rate_bps, delay_ps;
+  std::int8_t dimension;  // -1 where no route depends on it
+};
+
+/// What tells switches and links apart besides rates and delays; borrowed, empty where no route depends on it.
+struct BundleTraits {
+  IdSpan<PortId, const std::int8_t> dimension;    // of each port's link
+  IdSpan<NodeId, const std::int32_t> node_group;  // in which detours turn
 };
 
 class Bundles {
  public:
-  /// `alike`: whether flows split evenly wherever they go; else every link is a bundle.
-  void make(const FabricView& fabric, const Tiers& tiers, bool alike = true) {
+  /// `alike`: whether flows split evenly wherever they go; else every link is a bundle. `traits`: what routes depend on
+  /// besides the links.
+  void make(const FabricView& fabric, const Tiers& tiers, bool alike = true, BundleTraits traits = {}) {
+    traits_ = traits;
     if (alike) {
       refine(fabric, tiers);
     } else {
@@ -42,6 +51,7 @@ class Bundles {
   }
 
   [[nodiscard]] ColourId colour(SwitchId index) const { return colour_[index]; }
+  [[nodiscard]] std::size_t colours() const { return size_.size(); }
   /// Switches of a colour.
   [[nodiscard]] std::int32_t size(ColourId colour) const { return size_[colour]; }
   [[nodiscard]] std::span<const Bundle> of(ColourId colour) const {
@@ -76,6 +86,8 @@ class Bundles {
       const NodeId node = tiers.node_of(s);
       hash[s] = mix(static_cast<std::uint64_t>(tiers.attachment(node).value) + 1,
                     static_cast<std::uint64_t>(fabric.tier(node)), 1);
+      if (!traits_.node_group.empty())
+        hash[s] = mix(hash[s], static_cast<std::uint64_t>(traits_.node_group[node]) + 1, 3);
     }
     for (std::size_t colours = rename(hash), before = 0; colours != before;) {
       before = colours;
@@ -87,7 +99,8 @@ class Bundles {
           const NodeId next = fabric.next(p);
           if (!fabric.is_switch(next)) continue;
           const PortId far = fabric.peer(p);
-          const auto rate = static_cast<std::uint64_t>(fabric.port_rate_bps[p]);
+          const auto rate = static_cast<std::uint64_t>(fabric.port_rate_bps[p]) +
+                            (static_cast<std::uint64_t>(dimension(p) + 2) << 56U);
           const auto delays = static_cast<std::uint64_t>(fabric.port_delay_ps[p]) * 0x9E3779B97F4A7C15ULL +
                               static_cast<std::uint64_t>(fabric.port_delay_ps[far]);
           sum += mix(static_cast<std::uint64_t>(colour(tiers.switch_of(next)).value) + 3, rate, delays);
@@ -105,10 +118,17 @@ class Bundles {
     return number.size();
   }
 
-  using Key = std::tuple<ColourId, std::int64_t, std::int64_t>;  // colour at the far end, rate, delay
+  /// Of a port's link, or -1.
+  [[nodiscard]] std::int8_t dimension(PortId port) const {
+    return traits_.dimension.empty() ? std::int8_t{-1} : traits_.dimension[port];
+  }
+
+  using Key =
+      std::tuple<ColourId, std::int64_t, std::int64_t, std::int8_t>;  // colour at the far end, rate, delay, dimension
 
   [[nodiscard]] Key key_of(const FabricView& fabric, const Tiers& tiers, PortId port) const {
-    return {colour(tiers.switch_of(fabric.next(port))), fabric.port_rate_bps[port], fabric.port_delay_ps[port]};
+    return {colour(tiers.switch_of(fabric.next(port))), fabric.port_rate_bps[port], fabric.port_delay_ps[port],
+            dimension(port)};
   }
 
   void collect(const FabricView& fabric, const Tiers& tiers, bool alike) {
@@ -142,7 +162,8 @@ class Bundles {
                             below ? std::max(tiers.pod_of(next), PodId(0)) : PodId::none(),
                             static_cast<std::int32_t>(j - i),
                             std::get<1>(ports[i].first),
-                            std::get<2>(ports[i].first)};
+                            std::get<2>(ports[i].first),
+                            std::get<3>(ports[i].first)};
         placed.emplace_back(bundle, placed.size());
       }
       std::sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) {
@@ -153,7 +174,8 @@ class Bundles {
       own.reserve(placed.size());
       for (const auto& [bundle, number] : placed) own.push_back(bundle);
       for (const Bundle& bundle : own) {
-        found[c].emplace_back(Key{bundle.colour, bundle.rate_bps, bundle.delay_ps}, bundles_.next_id());
+        found[c].emplace_back(Key{bundle.colour, bundle.rate_bps, bundle.delay_ps, bundle.dimension},
+                              bundles_.next_id());
         bundles_.push_back(bundle);
       }
       std::sort(found[c].begin(), found[c].end());
@@ -174,6 +196,7 @@ class Bundles {
     }
   }
 
+  BundleTraits traits_;
   IdVector<SwitchId, ColourId> colour_;
   IdVector<ColourId, std::int32_t> size_;
   IdVector<BundleId, Bundle> bundles_;  // by colour: downwards by pod, then upwards

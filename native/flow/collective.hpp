@@ -233,7 +233,7 @@ class Collectives {
 
   void between(const Middle& middle, double weight) {
     path_.clear();
-    const std::int64_t latency_ps = finder_.router.path(middle.from, middle.to, 0, 0, path_);
+    const std::int64_t latency_ps = finder_.router.path(middle.from, middle.to, 0, 0, 0, path_);
     if (latency_ps < 0) {
       finder_.nowhere({middle.from, middle.to}, gather_);
       return;

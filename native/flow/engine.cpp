@@ -100,6 +100,7 @@ Paths find_paths(State& s, Wire wire) {
   const IdVector<LinkId, std::uint64_t> fate = fates(s);
   const LinkId nowhere = s.links.capacity.next_id();
   Schedule schedule = schedule_of(s.in.instants, s.in.fabric);
+  s.router->tell_stages(false);
   std::vector<std::int32_t> graph_of_rules;
   std::size_t table = 0;
   for (const PathRules& rules : schedule.rules) {
@@ -118,6 +119,7 @@ Paths find_paths(State& s, Wire wire) {
     count_bundles(s);
     paths.bundle_links.push_back(s.bundle_links);
   }
+  s.router->tell_stages(true);
   if (table != 0) s.router->use(s.in.live.first(ports));
   count_bundles(s);
   for (std::int32_t& begins : schedule.begins)
@@ -343,7 +345,7 @@ Engine::Engine(Input input) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.in = std::move(input);
   build_links(s);
-  s.router = std::make_unique<Router>(s.in.fabric, s.in.mode, s.in.layers, s.in.rule);
+  s.router = std::make_unique<Router>(s.in.fabric, s.in.mode, s.in.layers, s.in.rule, s.in.detours);
   count_bundles(s);
   build_network(s);
   begin_run(s, s.ground.folded == nullptr ? nullptr : &s.ground.folded->network);

@@ -24,16 +24,18 @@ enum class Blindness : std::uint8_t {
 
 /// `path` appends the hops from a NIC port to another, the sending port first and the port towards the receiver last,
 /// and returns its latency, or -1 without a path. `entropy` and `queue_pair` are the UDP source port and the queue pair
-/// number that switches hash. `rail_port(a, b)` is the port of a's node with the number that b has at its node, or
-/// none. `leaf` names the node at the other end of a NIC port, `entry` the link from there to it.
+/// number that switches hash, `queue_pair_hash` what a queue pair draws its detour by. `rail_port(a, b)` is the port of
+/// a's node with the number that b has at its node, or none. `leaf` names the node at the other end of a NIC port,
+/// `entry` the link from there to it.
 template <typename Router>
-concept PathFinder = requires(const Router& router, PortId port, std::uint32_t word, std::vector<Hop>& hops) {
-  { router.path(port, port, word, word, hops) } -> std::convertible_to<std::int64_t>;
-  { router.blindness() } -> std::same_as<Blindness>;
-  { router.rail_port(port, port) } -> std::same_as<PortId>;
-  { router.leaf(port) } -> std::same_as<NodeId>;
-  { router.entry(port) } -> std::same_as<PortId>;
-};
+concept PathFinder =
+    requires(const Router& router, PortId port, std::uint32_t word, std::int64_t hash, std::vector<Hop>& hops) {
+      { router.path(port, port, word, word, hash, hops) } -> std::convertible_to<std::int64_t>;
+      { router.blindness() } -> std::same_as<Blindness>;
+      { router.rail_port(port, port) } -> std::same_as<PortId>;
+      { router.leaf(port) } -> std::same_as<NodeId>;
+      { router.entry(port) } -> std::same_as<PortId>;
+    };
 
 /// Which NIC ports do not work, and what becomes of those that no path joins.
 struct Outage {
@@ -77,13 +79,15 @@ class HopFinder {
                       Gather& gather) {
     const auto [from, to] = ports;
     std::uint32_t entropy = 0, number = 0;
+    std::int64_t hash = 0;
     if (router.blindness() == Blindness::kFlow) {  // docs/models/packet-engine.md, "Entropy" and "Hash"
       const std::uint64_t flow = flow_identity(source.value, destination.value, channel);
       entropy = job.own_entropy(flow);
       number = queue_pair_number(flow);
+      hash = queue_pair_hash(job.seed, flow);
     }
     scratch_.clear();
-    const std::int64_t latency_ps = router.path(from, to, entropy, number, scratch_);
+    const std::int64_t latency_ps = router.path(from, to, entropy, number, hash, scratch_);
     if (latency_ps < 0) return nowhere({from, to}, gather);
     for (const Hop& hop : scratch_) gather.add(hop.link, weight * hop.weight * wire.link);
     if (links.has_host_interface(to)) gather.add(links.host_interface(to), weight * wire.host);

@@ -44,7 +44,8 @@ struct Input {
   IdSpan<DeviceId, const NicRow> nics;
   std::span<const std::uint8_t> live;  // by table of routes and port: the links that it knows to be up
   Layers layers;                       // of the same tables; empty: there are none
-  Rule rule = Rule::kShortest;         // of routes where layers leave it open
+  Rule rule;                           // of routes where layers leave it open
+  DetourRule detours;                  // empty: there are none
   std::span<const InstantRow> instants;
   std::int64_t tokens = 0;
   WireSizes wire{};

@@ -64,7 +64,7 @@ inline MessagePath fabric_path(const State& s, const Lane& lane) {
   MessagePath path;
   PathFacts facts;
   s.router->path(lane.source_port, lane.destination_port, s.in.job.own_entropy(flow), queue_pair_number(flow),
-                 path.hops, facts);
+                 queue_pair_hash(s.in.job.seed, flow), path.hops, facts);
   path.is_up = facts.reachable;
   std::pair<std::int32_t, std::int32_t> tiers{-1, -1};
   std::vector<double> back_ps;  // by stage: the delay of the other direction

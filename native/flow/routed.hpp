@@ -13,9 +13,9 @@ class Routed {
   explicit Routed(const Router& router) : router_(router), fabric_(router.fabric()) {}
 
   std::int64_t path(PortId from, PortId to, std::uint32_t entropy, std::uint32_t queue_pair,
-                    std::vector<Hop>& hops) const {
+                    std::int64_t queue_pair_hash, std::vector<Hop>& hops) const {
     PathFacts about;
-    router_.path(from, to, static_cast<std::uint16_t>(entropy), queue_pair, hops, about);
+    router_.path(from, to, static_cast<std::uint16_t>(entropy), queue_pair, queue_pair_hash, hops, about);
     return about.reachable ? about.latency_ps : -1;
   }
   [[nodiscard]] Blindness blindness() const {

@@ -3,13 +3,14 @@
 ///   hashed         one path: the ports that the packet engine's ECMP takes for the same flow
 ///   weighted       one path: the ports that the packet engine's WCMP takes for the same flow
 ///   deterministic  one path: the destination alone chooses, so that what goes to a host comes down one path
-/// Candidates are those of a rule: all shortest paths, or none that goes down and then up (flow/search.hpp).
+/// Candidates are those of a rule (flow/rule.hpp). With detours, a flow that is spread goes by all intermediates alike,
+/// and a flow of one path by the intermediate of its queue pair (flow/detours.hpp).
 /// Where the fabric has layers a flow keeps to the one of its entropy, or takes all ways of its two switches alike. The
 /// mode then says what it does where a layer leaves it to the shortest paths.
 ///
 /// Source: docs/models/packet-engine.md, "Route" and "Hash"; d-mod-k: Zahavi, J. Parallel Distrib. Comput. 2012,
 /// Fat-tree routing and node ordering; topology/digits.py does the same. Meaning: docs/models/flow-engine-paths.md.
-/// Leaves out: adaptive routing, unequal shares of one flow, layers by a packet's word, and what a packet queues for.
+/// Leaves out: unequal shares of one flow, layers by a packet's word, and what a packet queues for.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -23,9 +24,11 @@
 #include <vector>
 
 #include "flow/bundles.hpp"
+#include "flow/detours.hpp"
 #include "flow/hop.hpp"
 #include "flow/layers.hpp"
 #include "flow/search.hpp"
+#include "flow/spreading.hpp"
 #include "flow/tiers.hpp"
 #include "packet/hashing.hpp"
 
@@ -43,16 +46,21 @@ struct PathFacts {
       0;  // delays of its ports; of several paths the longest, since a message is there with its last byte
   double rate_bps = 0;  // that its links could carry for it alone
   std::vector<std::size_t>
-      stage_ends;  // by layers: where the hops of each link crossed end, counted from the first hop
+      stage_ends;  // where the hops of each link crossed end, counted from the first hop; empty: tiers tell it
 };
 
 /// Routes of a fabric over the links that are up. Not thread-safe: `path` keeps scratch. Both the constructor and `use`
 /// throw LimitError where a fabric without tiers is too large to be searched.
 class Router {
  public:
-  Router(const FabricView& fabric, Mode mode, Layers layers = {}, Rule rule = Rule::kShortest,
+  Router(const FabricView& fabric, Mode mode, Layers layers = {}, Rule rule = {}, const DetourRule& detours = {},
          std::int64_t most_steps = Search::kMostSteps)
-      : fabric_(fabric), mode_(mode), layers_(std::move(layers)), tiers_(fabric), search_(rule, most_steps) {
+      : fabric_(fabric),
+        mode_(mode),
+        layers_(std::move(layers)),
+        tiers_(fabric),
+        search_(rule, most_steps),
+        detours_(detours) {
     if (mode_ == Mode::kDeterministic) number_destinations();
     renew();
   }
@@ -67,9 +75,10 @@ class Router {
 
   /// Append the hops from one NIC port to another, two different ones: the sending port, links between switches, the
   /// port towards the destination. Routes decide alone whether a destination is reached: that the link of a NIC port
-  /// itself is down is for its capacity to say. Nothing is appended where there is no path.
+  /// itself is down is for its capacity to say. Nothing is appended where there is no path. `queue_pair_hash` draws the
+  /// intermediate of a flow of one path.
   void path(PortId source_port, PortId destination_port, std::uint16_t entropy, std::uint32_t destination_qp,
-            std::vector<Hop>& hops, PathFacts& about) const {
+            std::int64_t queue_pair_hash, std::vector<Hop>& hops, PathFacts& about) const {
     about = {true, 0, 0, std::numeric_limits<double>::infinity(), {}};
     const std::size_t begin = hops.size();
     const NodeId node = fabric_.next(source_port);
@@ -79,20 +88,26 @@ class Router {
     } else if (const NodeId goal = fabric_.next(destination_port); !fabric_.is_switch(goal)) {
       about.reachable = false;
     } else {
-      const Flow flow{source_port, destination_port, entropy, destination_qp};
+      const Flow flow{source_port, destination_port, entropy, destination_qp, queue_pair_hash};
       if (layers_.empty()) {
         about.reachable = by_mode(flow, Layers::kShortest, node, goal, hops, about);
+        for (std::size_t& end : about.stage_ends) end -= begin;
       } else {
-        about.stage_ends.push_back(1);
         about.reachable = by_layers(flow, node, goal, begin, hops, about);
       }
       if (about.reachable) add(fabric_.peer(destination_port), 1.0, hops, about);
-      if (!about.stage_ends.empty()) about.stage_ends.push_back(hops.size() - begin);
+      if (!about.stage_ends.empty()) {
+        about.stage_ends.insert(about.stage_ends.begin(), 1);
+        about.stage_ends.push_back(hops.size() - begin);
+      }
     }
     if (about.reachable) return;
     hops.resize(begin);
     about = {};
   }
+
+  /// Whether paths by detours tell stages; the graph of a job needs none, and has each link once then.
+  void tell_stages(bool tells_stages) { tells_stages_ = tells_stages; }
 
   [[nodiscard]] Mode mode() const { return mode_; }
   [[nodiscard]] const Layers& layers() const { return layers_; }
@@ -115,6 +130,7 @@ class Router {
     PortId source_port, destination_port;
     std::uint16_t entropy;
     std::uint32_t destination_qp;
+    std::int64_t queue_pair_hash;
   };
 
   /// What one of a flow's ways sends over a link, and which of the links between switches that it crosses that is.
@@ -124,18 +140,16 @@ class Router {
     double weight;
   };
 
-  /// What has come to the switches of a colour.
-  struct Spread {
-    ColourId colour;
-    NodeId node;
-    double fraction;
-    std::int64_t latency_ps;
-  };
-
   void renew() {
     search_.reset(fabric_, tiers_);
     capacity_bps_.clear();
-    if (mode_ == Mode::kSpray) bundles_.make(fabric_, tiers_, layers_.empty());
+    if (mode_ != Mode::kSpray) return;
+    bundles_.make(fabric_, tiers_, layers_.empty(), {search_.rule().dimension, detours_.rule().node_group});
+    spread_.reset(bundles_.colours());
+    next_.reset(bundles_.colours());
+    if (detours_.rule().empty()) return;
+    detours_.reset(fabric_, bundles_);
+    load_.assign(fabric_.port_node.size(), 0.0);
   }
 
   void add(PortId port, double weight, std::vector<Hop>& hops, PathFacts& about) const {
@@ -153,15 +167,23 @@ class Router {
     found_.clear();
     for (const PortId p : fabric_.ports_of(node))
       if (const NodeId next = fabric_.next(p);
-          tiers_.is_live(p) && fabric_.is_switch(next) && search_.leads(fabric_, tiers_, left, node, next))
+          tiers_.is_live(p) && fabric_.is_switch(next) && search_.leads(fabric_, tiers_, left, node, next, p))
         found_.push_back(p);
+    if (search_.rule().in_dimension_order && found_.size() > 1) keep_lowest();
     return found_;
+  }
+
+  /// Keep of the candidates those of the lowest dimension.
+  void keep_lowest() const {
+    const auto dimension = [&](PortId p) { return search_.rule().dimension[p]; };
+    const auto lowest = dimension(*std::ranges::min_element(found_, {}, dimension));
+    std::erase_if(found_, [&](PortId p) { return dimension(p) != lowest; });
   }
 
   bool by_mode(const Flow& flow, std::int32_t layer, NodeId node, NodeId goal, std::vector<Hop>& hops,
                PathFacts& about) const {
-    return mode_ == Mode::kSpray && layer == Layers::kShortest ? spread(node, goal, hops, about)
-                                                               : walk(flow, layer, goal, hops, about);
+    if (mode_ != Mode::kSpray || layer != Layers::kShortest) return walk(flow, layer, goal, hops, about);
+    return detours_.rule().empty() ? spread(node, goal, hops, about) : spread_by_detours(node, goal, hops, about);
   }
 
   /// The hops of all ways of a flow behind `hops[begin]`: those of the first links crossed, then of the second ones and
@@ -204,11 +226,15 @@ class Router {
     return true;
   }
 
-  bool walk(const Flow& flow, std::int32_t layer, NodeId goal, std::vector<Hop>& hops, PathFacts& about) const {
-    const AttachmentId attachment = tiers_.attachment(goal);
+  bool walk(const Flow& flow, std::int32_t layer, NodeId end, std::vector<Hop>& hops, PathFacts& about) const {
     hashed_device_ = DeviceId::none();
-    for (PortId ingress = fabric_.peer(flow.source_port); fabric_.owner(ingress) != goal;) {
+    NodeId via = intermediate(flow, layer, end);
+    for (PortId ingress = fabric_.peer(flow.source_port);;) {
       const NodeId node = fabric_.owner(ingress);
+      if (!via.is_none() && detours_.rule().turns(node, via)) via = NodeId::none();
+      const NodeId goal = via.is_none() ? end : via;
+      if (node == goal) break;
+      const AttachmentId attachment = tiers_.attachment(goal);
       PortId port = layers_.next_port(layer, node, goal);
       if (port.is_none()) {
         const Candidates ports = candidates(node, goal, attachment);
@@ -225,6 +251,15 @@ class Router {
       ingress = fabric_.peer(port);
     }
     return true;
+  }
+
+  /// The switch by which a flow of one path detours, or none.
+  [[nodiscard]] NodeId intermediate(const Flow& flow, std::int32_t layer, NodeId goal) const {
+    const NodeId from = fabric_.next(flow.source_port);
+    if (detours_.rule().empty() || layer != Layers::kShortest || from == goal) return NodeId::none();
+    const std::int64_t drawn =
+        detours_.rule().among.pick(tiers_.attachment(from).value, tiers_.attachment(goal).value, flow.queue_pair_hash);
+    return drawn < 0 ? NodeId::none() : tiers_.node_of(AttachmentId(drawn));
   }
 
   [[nodiscard]] std::size_t choice(const Flow& flow, NodeId node, PortId ingress, Candidates ports) const {
@@ -298,55 +333,45 @@ class Router {
   }
 
   bool spread(NodeId node, NodeId goal, std::vector<Hop>& hops, PathFacts& about) const {
-    const AttachmentId attachment = tiers_.attachment(goal);
-    const bool known = tiers_.knows(attachment);
-    const Search::HopsLeft* left = known ? nullptr : &search_.to(fabric_, tiers_, attachment, goal);
-    spread_.assign(1, {bundles_.colour(tiers_.switch_of(node)), node, 1.0, about.latency_ps});
-    while (spread_.front().node != goal) {
+    const Towards towards(fabric_, tiers_, bundles_, search_, goal, closer_);
+    const bool tells_stages = !layers_.empty() || towards.is_searched();  // else tiers tell links side by side
+    spread_.clear();
+    spread_.add({bundles_.colour(tiers_.switch_of(node)), node, 1.0, about.latency_ps});
+    while (spread_.begin()->node != goal) {
       next_.clear();
       for (const Spread& spread : spread_) {
-        std::span<const Bundle> bundles;
-        if (!known) {
-          bundles = closer(spread, *left);
-        } else if (tiers_.is_above(spread.node, attachment)) {
-          bundles = bundles_.down(spread.colour, tiers_.chain(attachment, fabric_.tier(spread.node) - 1));
-        } else {
-          bundles = bundles_.up(spread.colour);
-        }
-        std::int64_t links = 0;
-        for (const Bundle& bundle : bundles) links += bundle.per_node;
-        if (links == 0) return false;
-        const double weight =
-            spread.fraction / (static_cast<double>(bundles_.size(spread.colour)) * static_cast<double>(links));
-        for (const Bundle& bundle : bundles) {
+        const bool goes_on = towards.pass(spread, next_, [&](const Bundle& bundle, double weight) {
           hops.push_back({link_of(bundle.port), weight});
           about.rate_bps = std::min(about.rate_bps, static_cast<double>(bundle.rate_bps) / weight);
-          const double fraction = spread.fraction * static_cast<double>(bundle.per_node) / static_cast<double>(links);
-          const std::int64_t latency_ps = spread.latency_ps + bundle.delay_ps;
-          const auto same = std::find_if(next_.begin(), next_.end(),
-                                         [&](const Spread& other) { return other.colour == bundle.colour; });
-          if (same == next_.end()) {
-            next_.push_back({bundle.colour, bundle.node, fraction, latency_ps});
-          } else {
-            same->fraction += fraction;
-            same->latency_ps = std::max(same->latency_ps, latency_ps);
-          }
-        }
+        });
+        if (!goes_on) return false;
       }
       spread_.swap(next_);
       about.links += 1;
-      if (!layers_.empty()) about.stage_ends.push_back(hops.size());
+      if (tells_stages) about.stage_ends.push_back(hops.size());
     }
-    about.latency_ps = spread_.front().latency_ps;
+    about.latency_ps = spread_.begin()->latency_ps;
     return true;
   }
 
-  /// Bundles of a colour towards what is closer to the destination.
-  [[nodiscard]] std::span<const Bundle> closer(const Spread& spread, const Search::HopsLeft& left) const {
-    closer_.clear();
-    for (const Bundle& bundle : bundles_.of(spread.colour))
-      if (search_.leads(fabric_, tiers_, left, spread.node, bundle.node)) closer_.push_back(bundle);
-    return closer_;
+  /// The hops of a flow that is spread over its detours; those of its shortest paths where it has none.
+  bool spread_by_detours(NodeId node, NodeId goal, std::vector<Hop>& hops, PathFacts& about) const {
+    const DetourPath& path = detours_.between(fabric_, tiers_, bundles_, search_, node, goal, tells_stages_);
+    if (!path.is_detour) return spread(node, goal, hops, about);
+    if (!path.is_reachable) return false;
+    const std::size_t begin = hops.size();
+    hops.insert(hops.end(), path.hops.begin(), path.hops.end());
+    for (const std::size_t end : path.stage_ends) about.stage_ends.push_back(begin + end);
+    about.links += path.links;
+    about.latency_ps += path.latency_ps;
+    for (const Hop& hop : path.hops) load_[PortId(hop.link.value)] += hop.weight;
+    for (const Hop& hop : path.hops) {
+      const PortId port(hop.link.value);
+      if (load_[port] == 0.0) continue;
+      about.rate_bps = std::min(about.rate_bps, static_cast<double>(fabric_.port_rate_bps[port]) / load_[port]);
+      load_[port] = 0.0;
+    }
+    return true;
   }
 
   /// Count NIC ports leaf by leaf, and give each the number whose digits are the ports that lead to it, tier by tier:
@@ -403,9 +428,12 @@ class Router {
   IdVector<PortId, std::int64_t> number_;  // of NIC ports; deterministic only
   std::vector<std::int64_t> stride_;       // by tier
   mutable Search search_;
+  mutable DetourPaths detours_;
+  bool tells_stages_ = true;
   mutable std::vector<PortId> found_;
   mutable std::vector<Bundle> closer_;
-  mutable std::vector<Spread> spread_, next_;
+  mutable SpreadLevel spread_, next_;
+  mutable IdVector<PortId, double> load_;  // 0 between calls
   mutable std::vector<Hop> way_;
   mutable std::vector<Crossing> crossed_;
   mutable DeviceId hashed_device_;

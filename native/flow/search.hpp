@@ -1,22 +1,20 @@
 /// Hops over live links from every switch to one attachment, found by search and kept. They are for destinations that
 /// the tiers of a fabric do not know (a fabric without tiers, or destinations that a dead link hides).
-///   shortest  all paths of the least number of hops
-///   up-down   never down and then up: where anything leads down to the attachment, the shortest ways down; else up to
-///             where the fewest hops are left
 ///
 /// Source: topology/routing.py, `hops_left`. Leaves out: weights.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "flow/rule.hpp"
 #include "flow/tiers.hpp"
 #include "packet/state.hpp"
 
 namespace weftwork::flow {
-
-enum class Rule : std::uint8_t { kShortest, kUpDown };
 
 class Search {
  public:
@@ -24,7 +22,8 @@ class Search {
   static constexpr std::int64_t kMostSteps = 6'000'000'000;      // chosen: about a minute
   static constexpr std::int64_t kMostDistances = 1'000'000'000;  // chosen: 2 GB
 
-  /// Hops by switch; under `kUpDown` with the bit `kClimbs` where the next one goes up.
+  /// Hops by switch, or lengths where links between groups are long; under `kUpDown` with the bit `kClimbs` where the
+  /// next one goes up.
   using HopsLeft = IdVector<SwitchId, std::int16_t>;
 
   /// `most_steps`: links that all searches together may look at.
@@ -35,25 +34,28 @@ class Search {
     distance_.assign(tiers.attachment_count(), {});
     const auto ports = static_cast<std::int64_t>(fabric.port_node.size());
     const auto switches = static_cast<std::int64_t>(tiers.switch_count());
-    const std::int64_t passes = rule_ == Rule::kUpDown ? 2 : 1;
+    const std::int64_t passes = rule_.order == Order::kUpDown ? 2 : 1;
     if (tiers.unknown() * ports * passes > most_steps_ || tiers.unknown() * switches > kMostDistances)
       throw LimitError("the links of this fabric that are up do not form tiers, and it is too large to search " +
                        std::to_string(tiers.unknown()) +
                        " destinations one by one; let fewer links fail, or take a smaller fabric");
     from_top_.clear();
-    if (rule_ != Rule::kUpDown || tiers.unknown() == 0) return;
+    if (rule_.order != Order::kUpDown || tiers.unknown() == 0) return;
     for (const SwitchId s : tiers.switches()) from_top_.push_back(tiers.node_of(s));
     std::ranges::sort(from_top_, [&](NodeId a, NodeId b) {
       return fabric.tier(a) != fabric.tier(b) ? fabric.tier(a) > fabric.tier(b) : a.value < b.value;
     });
   }
 
-  /// Whether a link from one switch to another lies on a path to the attachment whose hops these are.
-  [[nodiscard]] bool leads(const FabricView& fabric, const Tiers& tiers, const HopsLeft& left, NodeId from,
-                           NodeId next) const {
+  [[nodiscard]] const Rule& rule() const { return rule_; }
+
+  /// Whether a link from one switch to another, that of a port, lies on a path to the attachment whose hops these are.
+  /// Dimension order takes some of these links alone.
+  [[nodiscard]] bool leads(const FabricView& fabric, const Tiers& tiers, const HopsLeft& left, NodeId from, NodeId next,
+                           PortId port) const {
     const std::int16_t own = left[tiers.switch_of(from)], rest = left[tiers.switch_of(next)];
     if (own == kNowhere || rest == kNowhere) return false;
-    if (rule_ == Rule::kShortest) return rest == own - 1;
+    if (rule_.order != Order::kUpDown) return rest == own - rule_.length(port);
     const bool climbs = (own & kClimbs) != 0;
     if (fabric.tier(next) < fabric.tier(from)) return !climbs && rest == own - 1;
     return fabric.tier(next) > fabric.tier(from) && climbs && hops(rest) == hops(own) - 1;
@@ -64,6 +66,10 @@ class Search {
     HopsLeft& distance = distance_[attachment];
     if (!distance.empty()) return distance;
     distance.assign(tiers.switch_count(), kNowhere);
+    if (rule_.order == Order::kFewestGlobalHops) {
+      lengths(fabric, tiers, node, distance);
+      return distance;
+    }
     frontier_.assign(1, node);
     distance[tiers.switch_of(node)] = 0;
     for (std::size_t at = 0; at < frontier_.size(); ++at) {
@@ -73,14 +79,15 @@ class Search {
         if (!tiers.is_live(p)) continue;
         const NodeId next = fabric.next(p);
         if (!fabric.is_switch(next)) continue;
-        if (rule_ == Rule::kUpDown && fabric.tier(next) <= fabric.tier(from)) continue;  // from there it would rise
+        if (rule_.order == Order::kUpDown && fabric.tier(next) <= fabric.tier(from))
+          continue;  // from there it would rise
         std::int16_t& known = distance[tiers.switch_of(next)];
         if (known != kNowhere) continue;
         known = hops;
         frontier_.push_back(next);
       }
     }
-    if (rule_ == Rule::kUpDown) climb(fabric, tiers, distance);
+    if (rule_.order == Order::kUpDown) climb(fabric, tiers, distance);
     return distance;
   }
 
@@ -89,6 +96,35 @@ class Search {
 
   [[nodiscard]] static std::int16_t hops(std::int16_t value) {
     return static_cast<std::int16_t>(value & (kClimbs - 1));
+  }
+
+  /// Lengths of the shortest paths, where links between groups are long: as Dijkstra's, with a bucket for each length
+  /// that is not settled yet.
+  void lengths(const FabricView& fabric, const Tiers& tiers, NodeId node, HopsLeft& distance) {
+    constexpr std::size_t kBuckets = Rule::kGlobalLength + 1;
+    std::array<std::vector<NodeId>, kBuckets> bucket;
+    bucket[0].push_back(node);
+    distance[tiers.switch_of(node)] = 0;
+    std::size_t waiting = 1;
+    for (std::size_t length = 0; waiting > 0; ++length) {
+      std::vector<NodeId>& settled = bucket[length % kBuckets];
+      for (std::size_t at = 0; at < settled.size(); ++at) {
+        const NodeId from = settled[at];
+        --waiting;
+        if (std::cmp_not_equal(distance[tiers.switch_of(from)], length)) continue;  // found again, nearer
+        for (const PortId p : fabric.ports_of(from)) {
+          const NodeId next = fabric.next(p);
+          if (!tiers.is_live(p) || !fabric.is_switch(next)) continue;
+          const auto further = static_cast<std::int16_t>(length + static_cast<std::size_t>(rule_.length(p)));
+          std::int16_t& known = distance[tiers.switch_of(next)];
+          if (known != kNowhere && known <= further) continue;
+          known = further;
+          bucket[static_cast<std::size_t>(further) % kBuckets].push_back(next);
+          ++waiting;
+        }
+      }
+      settled.clear();
+    }
   }
 
   /// Lead what has no way down up to where the fewest hops are left; what is above is known first.

@@ -66,6 +66,7 @@ class Tiers {
   [[nodiscard]] auto switches() const { return switch_node_.ids(); }
   [[nodiscard]] std::size_t switch_count() const { return switch_node_.size(); }
   [[nodiscard]] NodeId node_of(SwitchId index) const { return switch_node_[index]; }
+  [[nodiscard]] NodeId node_of(AttachmentId attachment) const { return attach_node_[attachment]; }
   [[nodiscard]] SwitchId switch_of(NodeId node) const { return switch_of_[node]; }
   /// Whether `candidates` knows this destination; else a search has to (it is not below its parents alone).
   [[nodiscard]] bool knows(AttachmentId attachment) const { return is_tiered_ && searched_[attachment] == 0; }

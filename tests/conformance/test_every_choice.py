@@ -58,7 +58,11 @@ FABRICS: dict[str, tuple[dict[str, Any], ...]] = {
         {"lifts": (2, 2), "network_ports": 3},
         {"radix": 9, "hosts": 9, "node": {"gpus": 4, "nic_ports": 4}, "seed": 7},
     ),
-    "bcube": ({"hosts_per_switch": 3}, {"radix": 8, "hosts": 9, "node": {"gpus": 3, "nic_ports": 3}}),
+    "bcube": (
+        {"hosts_per_switch": 3},
+        {"hosts_per_switch": 3, "levels": 3, "node": {"nic_ports": 3}, "hosts": 11},
+        {"hosts_per_switch": 5, "node": {"nic_ports": 1}},
+    ),
     "pgft": ({}, {"children": (2, 4, 2), "parents": (1, 2, 2), "cables": (1, 1, 2), "hosts": 9}),
 }
 TRAFFIC: dict[str, tuple[dict[str, Any], ...]] = {

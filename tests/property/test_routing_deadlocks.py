@@ -48,6 +48,9 @@ def network(draw: random.Random) -> Fabric:
         ("dragonfly", {"hosts_per_router": 1, "routers_per_group": 2, "global_ports": 2}),
         ("dragonfly-plus",
          {"hosts_per_leaf": 1, "leaves_per_group": 2, "spines_per_group": 2, "global_ports": draw.randint(1, 2)}),
+        ("leaf-spine", {"leaves": draw.randint(2, 4), "spines": 2, "hosts_per_leaf": draw.randint(1, 2)}),
+        ("slim-fly", {"q": 3, "hosts_per_switch": 1}),
+        ("jellyfish", {"switches": 8, "network_ports": 3, "hosts_per_switch": 1, "seed": draw.randrange(9)}),
         ("hyperx", {"sides": draw.choice([(5,), (3, 3), (2, 2, 2)]), "hosts_per_router": 1}),
     ]  # fmt: skip
     name, keys = draw.choice(shapes)

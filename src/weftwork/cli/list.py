@@ -51,6 +51,13 @@ class ListedPolicy(ListedNeeds):
     variants: tuple[str, ...]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedRouting(ListedChoice):
+    """A routing, and the virtual channels that it needs in words."""
+
+    channels: str
+
+
 def _policies(kind: str) -> Callable[[], list[ListedChoice]]:
     def found() -> list[ListedChoice]:
         from weftwork.policies.load import catalogue, load
@@ -128,6 +135,15 @@ def _topologies() -> list[ListedChoice]:
     words = described.kind.words if isinstance(described.kind, OfferKind) else {}
     others = [ListedChoice(name=name, text=text, source=described.source) for name, text in words.items()]
     return [*_offers("TOPOLOGIES")(), *others]
+
+
+def _routings() -> list[ListedChoice]:
+    from weftwork.policies.routings import ROUTINGS
+
+    return [
+        ListedRouting(name=name, text=row.text, source=row.source, channels=row.channels)
+        for name, row in ROUTINGS.items()
+    ]
 
 
 def _presets() -> list[ListedChoice]:
@@ -226,6 +242,7 @@ KINDS: Final[dict[str, Callable[[], list[ListedChoice]]]] = {
     "port_selection": _policies("port_selection"),
     "central_engineering": _schemes,
     "topology": _topologies,
+    "routing": _routings,
     "switch": _devices("SWITCHES"),
     "nic": _devices("NICS"),
     "node": _devices("SERVERS"),
@@ -285,6 +302,20 @@ def list_kind(kind: str | None, *, as_json: bool, with_sources: bool) -> None:
     if needing:
         console().print()
         console().print(_needs(needing))
+    routings = [choice for choice in found if isinstance(choice, ListedRouting)]
+    if routings:
+        console().print()
+        console().print(_channels(routings))
+
+
+def _channels(routings: Iterable[ListedRouting]) -> Table:
+    """The virtual channels of each routing, by network."""
+    table = _table(show_header=True)
+    table.add_column("name", no_wrap=True)
+    table.add_column("virtual channels of each priority")
+    for one in routings:
+        table.add_row(one.name, Text(one.channels))
+    return table
 
 
 def _needs(needing: Iterable[ListedNeeds]) -> Table:

@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.table import Table
 
 from weftwork.base.caveat import caveats_to_json
-from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, RATE, format_quantity
 from weftwork.cli.console import console
@@ -89,9 +88,6 @@ def topology(  # noqa: PLR0913 - the options of the command, all by name
         return
     asked = asked_loss(file, without, seeds=seeds, has_iteration=has_iteration)
     fabric = fabric_in(file, overrides, user_code=user_code)
-    if without and fabric.hosts_forward:
-        text = f"losses are judged by paths over switches alone, and hosts of '{fabric.name}' forward"
-        raise ConfigError(str(file), [Mistake(path="--without", text=text)])
     lost = find_lost(fabric, asked.certain)
     if export is not None:
         write_export(fabric, export)
@@ -182,6 +178,12 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
         "bisection", f"{format_quantity(RATE, flow.rate_bps)}, {share:.1%} of the sending rate of half of the hosts"
     )
     table.add_row("", f"({flow.method})")
+    if (cut := measures.cut) is not None:
+        where = f"across the middle of {cut.axis}" if cut.axis else "between the halves of the switches"
+        table.add_row("designed cut", f"{plural(cut.links, 'link')} {where}, {format_quantity(RATE, cut.rate_bps)}")
+    if (uniform := measures.uniform) is not None:
+        limit = f"{uniform.dimension} links are the fullest"
+        table.add_row("uniform traffic", f"{uniform.share:.1%} of the NIC rate over minimal paths: {limit}")
     hops = host_hops(fabric) if fabric.hosts_forward else None
     for label, text in [("diameter", plural(measures.diameter_hops, "hop"))] if hops is None else host_hop_rows(hops):
         table.add_row(label, text)

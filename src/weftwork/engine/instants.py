@@ -41,7 +41,8 @@ class Fault:
     ----------
     at_ps : when
     event : ``down``, ``up`` (undoes ``down``); from now on: ``degrade``, a link has ``rate_bps``; ``lossy``, a link
-        loses packets with probability ``loss``; ``slow``, a NIC port reaches its host at ``rate_bps``, 0 for at once
+        loses packets with probability ``loss``; ``slow``, a NIC port reaches its host at ``rate_bps``, 0 for at once;
+        ``dark``, a link has no circuit; ``lit``, it has one
     link : index of the link, or -1
     switch : node index of the switch, or -1
     nic : global port id of a NIC port, or -1
@@ -50,7 +51,7 @@ class Fault:
     """
 
     at_ps: int
-    event: Literal["down", "up", "degrade", "lossy", "slow"]
+    event: Literal["down", "up", "degrade", "lossy", "slow", "dark", "lit"]
     link: int = -1
     switch: int = -1
     nic: int = -1
@@ -96,8 +97,8 @@ def _event_mistake(fabric: Fabric, fault: Fault) -> str | None:
         return "only a NIC can be slow, and a NIC can only be slow; its link can be down, degraded or lossy"
     if fault.event == "slow" and fault.rate_bps < 0:
         return f"found {fault.rate_bps} b/s, wanted 0 or more"
-    if fault.event in {"degrade", "lossy"} and fault.link < 0:
-        words = {"degrade": "degraded", "lossy": "lossy"}[fault.event]
+    if fault.event in {"degrade", "lossy", "dark", "lit"} and fault.link < 0:
+        words = {"degrade": "degraded"}.get(fault.event, fault.event)
         return f"only a link can be {words}, a switch is up or down"
     if fault.event == "lossy" and not 0 <= fault.loss <= 1:
         return f"found a loss of {fault.loss:g}, wanted a probability from 0 to 1"
@@ -192,29 +193,43 @@ def link_states(fabric: Fabric, faults: Sequence[Fault]) -> list[LinkState]:
     faults : in any order; those of one instant happen in the order given
     """
     links = fabric.links
-    link_up = np.ones(len(links), np.bool_)
-    node_up = np.ones(len(fabric.node_names), np.bool_)
+    up = _Up(fabric)
     rate_bps = links["rate_bps"].astype(np.int64)
-    found = [LinkState(at_ps=0, works=link_up.copy(), rate_bps=rate_bps.copy())]
+    found = [LinkState(at_ps=0, works=up.works(), rate_bps=rate_bps.copy())]
     for at_ps in sorted({fault.at_ps for fault in faults}):
         for fault in faults:
             if fault.at_ps != at_ps:
                 continue
             if fault.event == "degrade":
                 rate_bps[fault.link] = fault.rate_bps
-            elif fault.event in {"up", "down"}:
-                _switch(fault, link_up, node_up)
-        works = link_up & node_up[links["a"]] & node_up[links["b"]]
-        found.append(LinkState(at_ps=at_ps, works=works, rate_bps=rate_bps.copy()))
+            else:
+                up.note(fault)
+        found.append(LinkState(at_ps=at_ps, works=up.works(), rate_bps=rate_bps.copy()))
     return found
 
 
-def _switch(fault: Fault, link_up: NDArray[np.bool_], node_up: NDArray[np.bool_]) -> None:
-    """Note that a link or a switch goes up or down."""
-    if fault.link >= 0:
-        link_up[fault.link] = fault.event == "up"
-    else:
-        node_up[fault.switch] = fault.event == "up"
+class _Up:
+    """Links and nodes that are up, and links that have a circuit."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._links = fabric.links
+        self._link = np.ones(len(fabric.links), np.bool_)
+        self._node = np.ones(len(fabric.node_names), np.bool_)
+        self._lit = fabric.links_at_start
+
+    def note(self, fault: Fault) -> None:
+        """Note that a link or a switch goes up or down, or that a circuit comes or goes."""
+        if fault.event in {"lit", "dark"}:
+            self._lit[fault.link] = fault.event == "lit"
+        elif fault.event in {"up", "down"} and fault.link >= 0:
+            self._link[fault.link] = fault.event == "up"
+        elif fault.event in {"up", "down"}:
+            self._node[fault.switch] = fault.event == "up"
+
+    def works(self) -> NDArray[np.bool_]:
+        """Links over which packets travel now, shape (links,)."""
+        found: NDArray[np.bool_] = self._lit & self._link & self._node[self._links["a"]] & self._node[self._links["b"]]
+        return found
 
 
 def lower_faults(
@@ -247,11 +262,10 @@ def lower_faults(
     ports = fabric.ports
     first_port = np.full(len(links), len(ports.link), np.int64)
     np.minimum.at(first_port, ports.link, np.arange(len(ports.link)))
-    link_up = np.ones(len(links), np.bool_)
-    node_up = np.ones(len(fabric.node_names), np.bool_)
-    works = np.ones(len(links), np.bool_)
+    up = _Up(fabric)
+    works = up.works()
     learned = [(0, works)]  # from when on routes know which links work
-    events: list[tuple[int, int, int, int]] = []
+    events = [(0, int(Instant.LINK_DOWN), port, 0) for port in np.sort(first_port[~works]).tolist()]
     is_edge = (fabric.node_kind[links["a"]] == HOST) | (fabric.node_kind[links["b"]] == HOST)
     failovers: set[int] = set()
     ordered = sorted(faults, key=lambda fault: fault.at_ps)
@@ -264,8 +278,8 @@ def lower_faults(
         elif fault.event == "slow":
             events.append((fault.at_ps, Instant.HOST_RATE, fault.nic, fault.rate_bps))
         else:
-            _switch(fault, link_up, node_up)
-        now = link_up & node_up[links["a"]] & node_up[links["b"]]
+            up.note(fault)
+        now = up.works()
         changed = np.flatnonzero(now != works)
         events += [
             (fault.at_ps, Instant.LINK_UP if now[link] else Instant.LINK_DOWN, int(first_port[link]), 0)

@@ -65,7 +65,7 @@ def first_unjoined(fabric: Fabric, job: Job) -> Unjoined | None:
     fabric : without faults
     job : placed on it; one that `weftwork.engine.programs.job_mistakes` finds nothing wrong with
     """
-    network = networks_of_links(fabric, np.ones(len(fabric.links), np.bool_))
+    network = networks_of_links(fabric, fabric.links_at_start)
     networks = int(network.max(initial=-1)) + 1
     if networks < 2:
         return None

@@ -332,7 +332,13 @@ def _told(one: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
         several = f", {count:,} times, one for each rail or plane" if count > 1 else ""
         found.append(f"Tree: {one['tree']}{several}.")
     share = one["least_bandwidth_share"]
-    if share is not None:
+    if share is not None and one.get("family"):
+        found.append(
+            "It carries uniform traffic at the full rate of the NICs."
+            if share > 1 - _NEAR
+            else f"It carries uniform traffic, and traffic across its middle, at {amount(share, 'share')}."
+        )
+    elif share is not None:
         found.append(
             "A server has its whole bandwidth to every other server."
             if share > 1 - _NEAR
@@ -368,6 +374,10 @@ def _bracket(one: Mapping[str, Any], forms: Mapping[str, float], *, is_run: bool
 
 
 def _tiers(one: Mapping[str, Any]) -> str:
+    if one.get("family"):
+        down, between = one["links"]
+        row = [f"{sum(one['switches']):,}", f"{down:,}", f"{between:,}"]
+        return table(("switches", "links to NICs", "links between switches"), [row])
     last = len(one["switches"]) - 1
     names = ["leaves", *(["spines"] if last == 1 else ["spines", *["core"] * (last - 1)] if last > 1 else [])]
     rows = [

@@ -118,6 +118,17 @@ class Fabric:
         index = np.zeros(len(self.hosts), np.int32) if self.node_server is None else self.node_server[self.hosts]
         return int(each[index].sum())
 
+    @property
+    def links_at_start(self) -> NDArray[np.bool_]:
+        """Links that exist when a run starts, shape (links,).
+
+        All but those whose circuits optical switches make later.
+        """
+        optical = None if self.direct is None else self.direct.optical
+        if optical is None or optical.link_lit is None:
+            return np.ones(len(self.links), np.bool_)
+        return optical.link_lit.copy()
+
     @cached_property
     def ports(self) -> Ports:
         """All ports, numbered per node in the order of the links."""

@@ -31,16 +31,19 @@ class OpticalSwitches:
     model : of the price book
     ports : of each; a circuit takes two of them
     link_switch : shape (links,), int32, the optical switch that a link goes through, -1: none
+    link_lit : shape (links,), whether a link's circuit exists at the start of a run; None: all circuits do
     """
 
     names: tuple[str, ...]
     model: str
     ports: int
     link_switch: NDArray[np.int32]
+    link_lit: NDArray[np.bool_] | None = None
 
     def without(self, kept: NDArray[np.bool_]) -> OpticalSwitches:
         """Only the circuits of some links; all optical switches stay."""
-        return replace(self, link_switch=self.link_switch[kept])
+        lit = None if self.link_lit is None else self.link_lit[kept]
+        return replace(self, link_switch=self.link_switch[kept], link_lit=lit)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,11 +58,10 @@ class DirectNetwork:
     link_wraps : shape (links,), bool, whether the link closes a ring of its dimension, so that it is the dateline
     axes : words for the coordinates, such as ``x``, ``y``, ``z`` or ``group``, ``router``
     sides : number of values of each coordinate
-    coordinates : shape (nodes, axes), int32; a host has those of its switch, or its own if hosts forward; -1: the node
-        has none
+    coordinates : shape (nodes, axes), int32; a host has those of its switch; -1: the node has none
     is_ordered : whether a shortest path exists that takes the dimensions one after the other, as dimension order does
     optical : optical switches, None: there are none
-    hosts_forward : whether hosts forward packets of others between their NIC ports, as in a BCube; no engine does that
+    hosts_forward : whether hosts forward packets of other hosts, as in BCube; no engine runs such a network
     """
 
     family: str

@@ -19,6 +19,7 @@ ChannelScheme = Literal[
     "global-hops",  # the next one behind each link between groups, and at a turn
     "dateline",  # two for each part of the way: the second one from the link on that closes a ring of the dimension
     "turns",  # the next one at a turn
+    "valleys",  # in a tree, the next one where a packet that has come down goes up again
 ]
 MOST_PATHS: Final = 64  # chosen: eight times what Singla et al. need, NSDI 2012, Jellyfish
 

@@ -281,10 +281,10 @@ def _server_mistakes(fabric: Fabric) -> list[Mistake]:
 def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
     """Mistakes of reachability: every two hosts must share connected switches.
 
-    Hosts do not forward, unless the fabric says so. Then links have to join all nodes.
+    Hosts do not forward, unless the network says so.
     """
-    if fabric.hosts_forward:
-        return _apart_mistakes(fabric)
+    if fabric.direct is not None and fabric.direct.hosts_forward:
+        return _forwarding_mistakes(fabric)
     count, links = len(fabric.node_names), fabric.links
     is_host = fabric.node_kind == HOST
     a, b = links["a"].astype(np.int64), links["b"].astype(np.int64)
@@ -319,15 +319,15 @@ def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
     return _few("nodes", found, len(idle))
 
 
-def _apart_mistakes(fabric: Fabric) -> list[Mistake]:
-    """Mistakes of a fabric in several parts, if hosts forward."""
-    ends, count = (fabric.links["a"], fabric.links["b"]), len(fabric.node_names)
-    graph = coo_array((np.ones(len(fabric.links), np.int8), ends), shape=(count, count))
-    parts, part = connected_components(graph, directed=False)
-    if parts == 1:
-        return []
-    names = [fabric.node_names[int(np.argmax(part == number))] for number in range(2)]
-    return [Mistake(path="links", text=f"the fabric is disconnected: no path from '{names[0]}' to '{names[1]}'")]
+def _forwarding_mistakes(fabric: Fabric) -> list[Mistake]:
+    """Mistakes of reachability where hosts forward: links must join all nodes."""
+    count, links = len(fabric.node_names), fabric.links
+    graph = coo_array((np.ones(len(links), np.int8), (links["a"], links["b"])), shape=(count, count))
+    _, part = connected_components(graph, directed=False)
+    apart = np.flatnonzero(part != part[0])
+    text = f"the fabric is disconnected: no path from '{fabric.node_names[0]}', even over hosts that forward"
+    found = ((f"nodes.{fabric.node_names[i]}", text) for i in apart[:SHOWN].tolist())
+    return _few("nodes", found, len(apart))
 
 
 def _one_of_each(host: NDArray[np.int64], island: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

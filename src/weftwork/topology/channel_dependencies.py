@@ -59,7 +59,7 @@ def dependency_cycle(
     -------
     the channels of one circle in order, each depending on the next and the last on the first; empty without a circle
     """
-    search = _Search(fabric, link_up, routing, channels, rethinks=rethinks)
+    search = _DependencySearch(fabric, link_up, routing, channels, rethinks=rethinks)
     edges = search.edges_of_layers() if routing.has_layers else search.edges()
     return search.cycle(edges)
 
@@ -72,7 +72,7 @@ def is_too_large(fabric: Fabric, routing: Routing, channels: int) -> bool:
 
 
 @dataclass(slots=True)
-class _Search:
+class _DependencySearch:
     """Bits of destinations that packets in each channel may have."""
 
     fabric: Fabric
@@ -83,6 +83,7 @@ class _Search:
     table: Routes = field(init=False)
     rule: NDArray[np.int8] = field(init=False)
     kind: NDArray[np.int64] = field(init=False)
+    arrival: NDArray[np.int64] = field(init=False)
     far: NDArray[np.int64] = field(init=False)
     sends: NDArray[np.bool_] = field(init=False)
 
@@ -90,6 +91,7 @@ class _Search:
         fabric, ports = self.fabric, self.fabric.ports
         kinds = link_kinds(fabric)
         self.kind = kinds.port_kind
+        self.arrival = kinds.port_kind[ports.peer]  # of the port at which a packet arrives
         self.rule = channel_rule(kinds, self.routing.scheme, self.channels)
         self.far = ports.node[ports.peer].astype(np.int64)
         self.sends = (self.kind >= 0) & self.link_up[ports.link]
@@ -135,7 +137,7 @@ class _Search:
             own = self._out(node)
             own = own[(lead[own] & outside[node]).any(axis=1)]
             tails.append(np.full(len(own), came * self.channels + channel))
-            heads.append(own * self.channels + self.rule[turn, self.kind[came] + 1, channel, self.kind[own]])
+            heads.append(own * self.channels + self.rule[turn, self.arrival[came] + 1, channel, self.kind[own]])
         empty = np.empty(0, np.int64)
         return np.concatenate([empty, *tails]), np.concatenate([empty, *heads])
 
@@ -192,7 +194,7 @@ class _Search:
         """Let packets to all targets set out: node, port they have come by (-1: a host), channel, turn."""
         for node, came, channel, turn in starts:
             own = self._out(node)
-            kind = -1 if came < 0 else int(self.kind[came])
+            kind = -1 if came < 0 else int(self.arrival[came])
             behind = self.rule[turn, kind + 1, channel, self.kind[own]]
             wanted = targets if targets.ndim == 1 else targets[node]
             held[own, behind] |= lead[own] & wanted
@@ -209,8 +211,8 @@ class _Search:
                 came, own = arrives.get(node), self._out(node)
                 if came is None or not len(own):
                     continue
-                for kind in np.unique(self.kind[came]).tolist():
-                    arrived = np.bitwise_or.reduce(held[came[self.kind[came] == kind]], axis=0)  # by channel
+                for kind in np.unique(self.arrival[came]).tolist():
+                    arrived = np.bitwise_or.reduce(held[came[self.arrival[came] == kind]], axis=0)  # by channel
                     if stops is not None:
                         arrived = arrived & stops[node]
                     for channel in np.flatnonzero(arrived.any(axis=1)).tolist():
@@ -225,6 +227,8 @@ class _Search:
     def _arriving(self) -> dict[int, NDArray[np.int64]]:
         """By node, the ports that send to it."""
         sending = np.flatnonzero(self.sends)
+        if not len(sending):
+            return {}
         order = sending[np.argsort(self.far[sending], kind="stable")]
         nodes, first = np.unique(self.far[order], return_index=True)
         return dict(zip(nodes.tolist(), np.split(order, first[1:]), strict=True))
@@ -268,7 +272,7 @@ class _Search:
                     continue
                 pairs = (arrived[:, None, :] & lead[own][None]).any(axis=2)
                 first, second = np.nonzero(pairs)
-                behind = self.rule[0, self.kind[came[first]] + 1, channel, self.kind[own[second]]]
+                behind = self.rule[0, self.arrival[came[first]] + 1, channel, self.kind[own[second]]]
                 tails.append(came[first] * self.channels + channel)
                 heads.append(own[second] * self.channels + behind)
 
@@ -291,7 +295,7 @@ class _Search:
         tails, heads = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         while len(node):
             port = layers.next_port[layer, node, goal].astype(np.int64)
-            kind = np.where(came < 0, -1, self.kind[came])
+            kind = np.where(came < 0, -1, self.arrival[came])
             behind = self.rule[0, kind + 1, channel, self.kind[port]].astype(np.int64)
             on = came >= 0
             ends = came[on] * self.channels + channel[on], (port * self.channels + behind)[on]

@@ -22,7 +22,7 @@ from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_direct import DirectNetwork
 
 __all__ = [
-    "DirectLimits", "DirectSize", "bcube", "direct_limits", "dragonfly", "dragonfly_plus", "hyperx", "is_prime_power",
+    "DirectLimits", "DirectSize", "direct_limits", "dragonfly", "dragonfly_plus", "hyperx", "is_prime_power",
     "slim_fly",
 ]  # fmt: skip
 
@@ -105,23 +105,6 @@ def dragonfly_plus(p: int, leaves: int, spines: int, h: int) -> DirectSize:
         switches=(leaves + spines) * groups,
         switch_links=groups * leaves * spines + groups * spines * h // 2,
         diameter_links=3,
-    )
-
-
-def bcube(ports: int, levels: int) -> DirectSize:
-    """The largest BCube of switches, whose servers forward; two servers are at most two links a level apart.
-
-    Examples
-    --------
-    >>> bcube(8, 4).endpoints // 4, bcube(8, 4).switches
-    (4096, 2048)
-    """
-    return DirectSize(
-        words=f"{plural(levels, 'level')} of {plural(ports ** (levels - 1), 'switch', 'switches')}",
-        endpoints=levels * ports**levels,
-        switches=levels * ports ** (levels - 1),
-        switch_links=0,
-        diameter_links=2 * levels - 2,
     )
 
 
@@ -266,9 +249,9 @@ def _dragonfly_plus(found: _Measured) -> DirectLimits:
 def _hyperx(found: _Measured) -> DirectLimits:
     dimensions, k = len(found.direct.sides), found.ports
     sizes = [size for more in (dimensions, dimensions + 1) if k and (size := hyperx(k, more)) is not None]
-    ends = f"The ports of a router end this fabric: a line of S routers takes S - 1 of them in each of {dimensions} "
-    return DirectLimits(family=found.direct.family, ports=k, ends=f"{ends}dimensions" if k else "",
-                        sizes=tuple(sizes))  # fmt: skip
+    ends = "The ports of a router end this fabric: a line of S routers takes S - 1 of them, times "
+    ends = f"{ends}{plural(dimensions, 'dimension')}" if k else ""
+    return DirectLimits(family=found.direct.family, ports=k, ends=ends, sizes=tuple(sizes))
 
 
 def _slim_fly(found: _Measured) -> DirectLimits:
@@ -276,19 +259,6 @@ def _slim_fly(found: _Measured) -> DirectLimits:
     ends = "The ports of a router end this fabric: a Slim Fly over q elements needs about 3q/2 of them for links"
     return DirectLimits(family=found.direct.family, ports=found.ports, ends=ends if found.ports else "",
                         sizes=() if size is None else (size,))  # fmt: skip
-
-
-def _bcube(found: _Measured) -> DirectLimits:
-    """Servers of L ports on switches of k ports: k^L, and a further level takes a further NIC port."""
-    levels, k = len(found.direct.sides), found.ports
-    if not k:
-        return DirectLimits(family=found.direct.family, ports=k, ends="")
-    ends = f"The {plural(k, 'port')} of a switch and the {plural(levels, 'NIC port')} of a server end this fabric: "
-    fact = f"With one more NIC port, servers have a further level of switches, and there can be {k:,} times as many."
-    return DirectLimits(
-        family=found.direct.family, ports=k, ends=f"{ends}{plural(k**levels, 'server')}", facts=(fact,),
-        sizes=(bcube(k, levels),),
-    )  # fmt: skip
 
 
 def _lattice(found: _Measured) -> DirectLimits:
@@ -317,6 +287,24 @@ def _random(found: _Measured) -> DirectLimits:
     far = f"Paths become longer: at most {degree:,} switches are 1 link from a switch, and {degree:,} x {degree - 1:,} "
     far += "are 2 links from it."
     return DirectLimits(family=found.direct.family, ports=found.ports, ends="", facts=(need, far))
+
+
+def _bcube(found: _Measured) -> DirectLimits:
+    """A BCube: one NIC port of a server for each level."""
+    levels, n = len(found.direct.sides), found.direct.sides[0]
+    k = found.ports or n
+    ends = f"The {plural(levels, 'NIC port')} of a server end this fabric, one for each level of switches"
+    size = DirectSize(
+        words=f"{plural(levels, 'level')} of switches that join {k:,} servers each",
+        endpoints=levels * k**levels,
+        switches=levels * k ** (levels - 1),
+        switch_links=0,
+        diameter_links=2 * (levels - 1),  # from server to server, each over one switch
+    )
+    far = f"Two servers are at most {plural(levels, 'hop')} apart, each over one switch and on to the next server. "
+    far += f"In a full BCube, {plural(levels, 'path')} between them share no server and no switch."
+    more = f"With one NIC port more for each server, {k:,} ports of a switch join {k ** (levels + 1):,} servers."
+    return DirectLimits(family=found.direct.family, ports=found.ports, ends=ends, facts=(far, more), sizes=(size,))
 
 
 def _cubes(found: _Measured) -> DirectLimits:
@@ -376,7 +364,6 @@ def _grown(sizes: list[DirectSize]) -> tuple[DirectSize, ...]:
 
 
 _FAMILIES: Final[dict[str, Callable[[_Measured], DirectLimits]]] = {
-    "bcube": _bcube,
     "dragonfly": _dragonfly,
     "dragonfly-plus": _dragonfly_plus,
     "hyperx": _hyperx,
@@ -387,4 +374,5 @@ _FAMILIES: Final[dict[str, Callable[[_Measured], DirectLimits]]] = {
     "mesh": _lattice,
     "jellyfish": _random,
     "xpander": _random,
+    "bcube": _bcube,
 }

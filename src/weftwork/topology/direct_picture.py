@@ -31,7 +31,7 @@ STUB, SLANT = 14.0, 10.0
 
 
 def sketch_of(fabric: Fabric, lost: Lost) -> Sketch | None:
-    """The picture of a direct network; None if the fabric is none, or hosts forward.
+    """The picture of a direct network; None if the fabric is none, or if its links all lead to hosts.
 
     Parameters
     ----------

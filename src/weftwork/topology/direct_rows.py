@@ -48,8 +48,8 @@ class _Direct(Record):
     axes: tuple[str, ...] = ()
     sides: tuple[int, ...] = ()
     is_ordered: bool = False
-    optical: _Optical | None = None
     hosts_forward: bool = False
+    optical: _Optical | None = None
 
 
 # Out

@@ -21,6 +21,8 @@ from weftwork.topology.build import overload_mistakes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
 __all__ = ["checked_fabric"]
 
 SOURCE = "fabric, given in Python"
@@ -136,7 +138,9 @@ def _direct_mistakes(fabric: Fabric) -> Iterator[Mistake]:
     for name, (column, shape) in shapes.items():
         if column.shape != shape:
             yield Mistake(path=f"direct.{name}", text=f"found the shape {column.shape}, wanted {shape}")
-    ranges = {"link_dimension": (direct.link_dimension, len(direct.dimensions))}
+    ranges: dict[str, tuple[NDArray[np.signedinteger], int]] = {
+        "link_dimension": (direct.link_dimension, len(direct.dimensions))
+    }
     if direct.optical is not None:
         ranges["optical.link_switch"] = (direct.optical.link_switch, len(direct.optical.names))
     for name, (values, count) in ranges.items():

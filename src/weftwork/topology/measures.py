@@ -18,14 +18,17 @@ from scipy.sparse.csgraph import maximum_flow
 
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST, Fabric
+from weftwork.topology.channel_loads import DesignedCut, UniformTraffic, designed_cut, uniform_traffic
 from weftwork.topology.oversubscription import oversubscription_by_tier
 from weftwork.topology.routing import attachments, search, switch_distances
 
 __all__ = [
     "Bisection",
+    "Counts",
     "Measures",
     "PathLength",
     "bisection",
+    "counts",
     "host_kinds",
     "measure",
     "path_sample",
@@ -33,6 +36,7 @@ __all__ = [
 ]
 
 WORK = 20_000_000  # chosen: port visits per level of the search over paths, about a second
+HOPS_OF_TREES = 6  # chosen: three tiers
 MOST = 2**31 - 1  # SciPy's max-flow counts in 32 bits
 
 
@@ -90,6 +94,7 @@ class Measures:
     diameter_hops : links between the two host ports that are farthest apart, of those that reach each other
     paths : by hops, ascending
     sample : how many of ``attachments`` destinations the paths were counted for, evenly spaced
+    uniform, cut : of a direct network: uniform traffic over shortest paths, and links between its halves; None: a tree
     """
 
     hosts: int
@@ -103,6 +108,8 @@ class Measures:
     paths: tuple[PathLength, ...]
     sample: int
     attachments: int
+    uniform: UniformTraffic | None = None
+    cut: DesignedCut | None = None
 
 
 def measure(fabric: Fabric) -> Measures:
@@ -113,40 +120,67 @@ def measure(fabric: Fabric) -> Measures:
     is_switch = fabric.node_kind != HOST
     a, b = fabric.links["a"], fabric.links["b"]
     between = is_switch[a] & is_switch[b]
-    tiers, counts = np.unique(fabric.node_tier[is_switch], return_counts=True)
+    tiers, numbers = np.unique(fabric.node_tier[is_switch], return_counts=True)
     attach_node = attachments(fabric)[0]
     width = len(attach_node)
-    sample = path_sample(fabric)
+    diameter = _diameter(fabric, attach_node)
+    sample = path_sample(fabric, hops=diameter)
     return Measures(
         hosts=len(fabric.hosts),
         switches=int(is_switch.sum()),
         host_links=int((~between).sum()),
         switch_links=int(between.sum()),
-        switches_by_tier=dict(zip(tiers.tolist(), counts.tolist(), strict=True)),
+        switches_by_tier=dict(zip(tiers.tolist(), numbers.tolist(), strict=True)),
         oversubscription_by_tier=oversubscription_by_tier(fabric),
         bisection=bisection(fabric),
-        diameter_hops=_diameter(fabric, attach_node),
+        diameter_hops=diameter,
         paths=paths(fabric, sample=sample),
         sample=sample,
         attachments=width,
+        uniform=uniform_traffic(fabric),
+        cut=designed_cut(fabric),
     )
 
 
-def path_sample(fabric: Fabric) -> int:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counts:
+    """Numbers of a fabric that need no count of paths; see `Measures`."""
+
+    switches: int
+    host_links: int
+    switch_links: int
+    diameter_hops: int
+
+
+def counts(fabric: Fabric) -> Counts:
+    """Numbers of switches and links, and the diameter."""
+    is_switch = fabric.node_kind != HOST
+    between = is_switch[fabric.links["a"]] & is_switch[fabric.links["b"]]
+    return Counts(
+        switches=int(is_switch.sum()), host_links=int((~between).sum()), switch_links=int(between.sum()),
+        diameter_hops=_diameter(fabric, attachments(fabric)[0]),
+    )  # fmt: skip
+
+
+def path_sample(fabric: Fabric, *, hops: int = 0) -> int:
     """Number of destinations (attachments) whose paths are counted.
 
-    It is all, or as many as take about a second.
+    It is all, or as many as take some seconds.
+
+    Parameters
+    ----------
+    fabric : whose destinations
+    hops : of its longest path, where it is known; beyond those of a tree, fewer destinations are counted
     """
     width = len(attachments(fabric)[0])
-    return int(min(width, max(1, WORK // max(len(fabric.ports.node), 1))))
+    work = WORK * HOPS_OF_TREES // max(hops, HOPS_OF_TREES)
+    return int(min(width, max(1, work // max(len(fabric.ports.node), 1))))
 
 
 def _diameter(fabric: Fabric, attach_node: NDArray[np.int32]) -> int:
     """Two host links plus switch links between the farthest attachments."""
     farthest = 0
-    for hops, (owners, reached) in enumerate(
-        search(fabric, np.ones(len(fabric.links), np.bool_), attach_node), start=1
-    ):
+    for hops, (owners, reached) in enumerate(search(fabric, fabric.links_at_start, attach_node), start=1):
         if reached[np.isin(owners, attach_node)].any():
             farthest = hops
     wires_only = bool((fabric.node_kind[attach_node] == HOST).all())
@@ -276,7 +310,7 @@ def paths(fabric: Fabric, *, sample: int | None = None) -> tuple[PathLength, ...
         return ()
     step = width if sample is None else min(sample, width)
     columns = np.arange(step) * width // step
-    distance = switch_distances(fabric, np.ones(len(fabric.links), np.bool_), attach_node[columns])
+    distance = switch_distances(fabric, fabric.links_at_start, attach_node[columns])
     count, quickest = _levels(fabric, attach_node[columns], distance)
     # the ends of a round trip: the host's link twice, and its NIC once
     ports = fabric.ports

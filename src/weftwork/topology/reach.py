@@ -73,7 +73,7 @@ def reach(fabric: Fabric, link_up: NDArray[np.bool_] | None = None) -> Reach:
     fabric : whose hosts and switches
     link_up : shape (links,); a lost node is one whose links are all down
     """
-    network = networks_of_links(fabric, np.ones(len(fabric.links), np.bool_) if link_up is None else link_up)
+    network = networks_of_links(fabric, fabric.links_at_start if link_up is None else link_up)
     ports = fabric.ports
     base, link = ports.base.tolist(), ports.link
     on_host = fabric.node_kind[ports.node] == HOST

@@ -20,9 +20,11 @@ from weftwork.spec.fabric_direct import GLOBAL
 from weftwork.spec.routing import USUAL_PATHS, ChannelScheme, Routing
 from weftwork.topology.layers import layers_of
 from weftwork.topology.routing import attachments, switch_distances
+from weftwork.topology.valleys import is_tiered
 
 if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
+    from weftwork.topology.layers import Layers
 
 __all__ = ["RoutingPlan", "has_groups", "planned_routing"]
 
@@ -94,14 +96,34 @@ def planned_routing(fabric: Fabric, name: str, *, paths: int | None = None) -> t
 
 def _diameter(fabric: Fabric) -> int:
     attach_node, _ = attachments(fabric)
-    hops = switch_distances(fabric, np.ones(len(fabric.links), np.bool_), attach_node)
+    hops = switch_distances(fabric, fabric.links_at_start, attach_node)
     return int(hops[attach_node].max(initial=0))
 
 
 def _k_shortest(fabric: Fabric, paths: int) -> RoutingPlan:
-    """A channel for each hop of the longest path; where shortest paths need one channel, as trees do, only one."""
-    if fabric.tree:
-        return RoutingPlan(routing=Routing(paths=paths), channels=1)
-    layers = layers_of(fabric, np.ones(len(fabric.links), np.bool_), Routing(paths=paths))
+    """A channel for each hop of the longest path; in a tree for each way up that a path takes."""
+    layers = layers_of(fabric, fabric.links_at_start, Routing(paths=paths))
     hops = 1 if layers is None else max(1, layers.most_switches - 1)
-    return RoutingPlan(routing=Routing(paths=paths, scheme="hops"), channels=hops)
+    if not is_tiered(fabric):
+        return RoutingPlan(routing=Routing(paths=paths, scheme="hops"), channels=hops)
+    climbs = 0 if layers is None else _most_climbs(fabric, layers)
+    return RoutingPlan(routing=Routing(paths=paths, scheme="valleys"), channels=max(1, climbs))
+
+
+def _most_climbs(fabric: Fabric, layers: Layers) -> int:
+    """How often a path begins to go up, of the path that does so most often."""
+    attach_node, _ = attachments(fabric)
+    attach, tier, ports = attach_node.astype(np.int64), fabric.node_tier, fabric.ports
+    source, goal, _ = np.nonzero(layers.layer_of >= 0)
+    layer = layers.layer_of[layers.layer_of >= 0].astype(np.int64)
+    node, rises, most = attach[source], np.zeros(len(source), np.bool_), 0
+    climbs = np.zeros(len(source), np.int64)
+    while len(node):
+        port = layers.next_port[layer, node, goal]
+        following = ports.node[ports.peer[port]].astype(np.int64)
+        up = tier[following] > tier[node]
+        climbs += up & ~rises
+        most = max(most, int(climbs.max()))
+        left = following != attach[goal]
+        node, rises, climbs, layer, goal = following[left], up[left], climbs[left], layer[left], goal[left]
+    return most

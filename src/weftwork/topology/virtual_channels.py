@@ -6,14 +6,14 @@ link by which a packet has come, the channel held, the kind of the next link, an
 Source: one channel for each hop: sst-elements, merlin, anytopo.cc; datelines: Dally and Seitz, IEEE Transactions on
 Computers C-36(5), 1987, doi:10.1109/TC.1987.1676939; channels of a dragonfly that rise at global hops: Kim et al., ISCA
 2008, doi:10.1109/ISCA.2008.19, section 4.1; one more for a second thought: Jiang, Kim and Dally, ISCA 2009,
-doi:10.1145/1555754.1555783.
+doi:10.1145/1555754.1555783; one more for each valley: Hu et al., Tagger, CoNEXT 2017, doi:10.1145/3143361.3143382.
 Leaves out: whether a network is free of deadlocks with them (`weftwork.topology.channel_dependencies`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -29,13 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["LinkKinds", "channel_rule", "link_kinds"]
 
 
+UP: Final = 0  # kind of a port to a higher tier; a packet that has come by it has come down
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkKinds:
     """Kinds of links between switches.
 
     Attributes
     ----------
-    port_kind : shape (ports,), int64, the kind of each port's link; -1: a link of a host
+    port_kind : shape (ports,), int64, the kind of each port; -1: of a link of a host
     dimension : shape (kinds,), dimension of each kind
     wraps : shape (kinds,), whether its links close rings
     is_global : shape (kinds,), whether its links join groups
@@ -48,12 +51,13 @@ class LinkKinds:
 
 
 def link_kinds(fabric: Fabric) -> LinkKinds:
-    """Kinds of links of a fabric; all are alike where it is no direct network."""
+    """Kinds of the ports of a fabric; where it is no direct network, they lead up or not."""
     ports, direct = fabric.ports, fabric.direct
     at_host = (fabric.node_kind[ports.node] == HOST) | (fabric.node_kind[ports.node[ports.peer]] == HOST)
     if direct is None:
-        kind = np.zeros(len(ports.link), np.int64)
-        dimension, wraps, is_global = np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros(1, np.bool_)
+        tier = fabric.node_tier
+        kind = np.where(tier[ports.node[ports.peer]] > tier[ports.node], UP, 1 - UP)
+        dimension, wraps, is_global = np.zeros(2, np.int64), np.zeros(2, np.bool_), np.zeros(2, np.bool_)
     else:
         kind = 2 * direct.link_dimension[ports.link].astype(np.int64) + direct.link_wraps[ports.link]
         dimension = np.repeat(np.arange(max(1, len(direct.dimensions))), 2)
@@ -86,6 +90,8 @@ def channel_rule(kinds: LinkKinds, scheme: ChannelScheme, channels: int) -> NDAr
         found = np.where(fresh, 0, held + 1) + 0 * (turn + out)
     elif scheme == "global-hops":
         found = np.where(fresh, 0, held + kinds.is_global[came] + turn) + 0 * out
+    elif scheme == "valleys":
+        found = held + ((came == UP) & (out == UP)) + 0 * turn
     elif scheme == "dateline":
         goes_on = ~fresh & (turn == 0) & (kinds.dimension[came] == kinds.dimension[out])
         found = held // 2 * 2 + 2 * turn + (kinds.wraps[out] | (goes_on & (held % 2 == 1)))

@@ -190,3 +190,46 @@ def test_a_mistake_is_told_and_nothing_runs(
 def test_sizes_that_are_too_many_are_refused() -> None:
     with pytest.raises(ConfigError, match="wanted at most 64"):
         parse_sizes(",".join(["1KiB"] * 65))
+
+
+TORUS = """
+schema: 2
+fabric: {topology: torus, shape: [4, 4], link_rate: 400Gbps, fabric_rate: 100Gbps, routing: dimension-order}
+transport: {congestion_control: fixed-window}
+"""
+
+
+def on_torus(tmp_path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, list[list[str]]]:
+    """The head and the rows of an all-reduce on a lossless torus, packet by packet."""
+    file = tmp_path / "torus.yaml"
+    file.write_text(TORUS)
+    assert run("all-reduce", "--fabric", str(file), "--set", "collective.protocol=none", *arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    return lines[0], [line.split() for line in lines if not line.startswith("#")]
+
+
+def test_algorithms_of_a_torus_use_all_of_its_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    busbw = {}
+    for name in ("ring", "bucket", "swing"):
+        _, [row] = on_torus(tmp_path, capsys, "--algorithm", name, "--sizes", "4MiB")
+        busbw[name] = float(row[7])
+    assert busbw["ring"] < 12.5  # GB/s: a ring has one link of 100 Gb/s in each direction
+    assert 40 < busbw["bucket"] < 50  # four links
+    assert 40 < busbw["swing"] < 50
+
+
+def test_auto_says_what_it_takes_on_a_torus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head, rows = on_torus(tmp_path, capsys, "--sizes", "4KiB,64KiB", "--set", "fabric.shape=[3,3]")
+    assert "all-reduce as auto chooses among 9 GPUs" in head
+    assert [row[-1] for row in rows] == ["bucket", "bucket"]
+    _, [row] = on_torus(tmp_path, capsys, "--sizes", "4KiB")
+    assert row[-1] == "swing"
+
+
+def test_gpus_that_fill_no_box_are_refused_with_the_missing_places(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "torus.yaml"
+    file.write_text(TORUS)
+    assert run("all-reduce", "--fabric", str(file), "--algorithm", "swing", "--gpus", "6", "--sizes", "4KiB") == 2
+    assert "2 places without a GPU, (2, 1), (3, 1)" in capsys.readouterr().err

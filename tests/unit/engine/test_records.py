@@ -15,7 +15,9 @@ from weftwork.engine.columns import column
 from weftwork.engine.flow import outcome as flow_outcome
 from weftwork.engine.flow import paths as flow_paths
 from weftwork.engine.flow import run as flow_run
+from weftwork.engine.flow.route_rule import route_rule
 from weftwork.policies import interface
+from weftwork.spec.routing import SHORTEST
 from weftwork.spec.transport import Transport
 
 MODULES: tuple[ModuleType, ...] = (packet_input, outcome, waits, flow_outcome, flow_paths, flow_run, interface)
@@ -81,6 +83,9 @@ def test_a_column_of_another_type_is_refused() -> None:
     arrays = {name: column(values) for name, values in flow_paths.fabric_arrays(_fabric()).items()}
     layers = flow_paths.raw_layers([], flow_paths.node_attachments(_fabric()), spreads_ways=False)
     arrays["node_attachment"] = layers.pop("node_attachment")
+    rule = route_rule(_fabric(), SHORTEST).raw()
+    arrays |= {name: rule.pop(name) for name in list(rule) if isinstance(rule[name], np.ndarray)}
+    layers |= rule
     arrays |= layers
     _native.FlowRouter(arrays, 0, 1_000)
     for name, values in arrays.items():

@@ -1,177 +1,158 @@
-"""BCube: counts, distances in host hops, disjoint paths, sizes that do not fit, and runs that are refused.
+"""BCube: counts, hops over servers, disjoint paths, partly filled levels, and sizes that do not fit.
 
-Source: Guo et al., BCube, SIGCOMM 2009, doi:10.1145/1592568.1592577.
+Source: Guo et al., SIGCOMM 2009, doi:10.1145/1592568.1592577: its theorems on the diameter and on parallel paths.
 """
 
 from __future__ import annotations
 
-from itertools import combinations
-from math import comb
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers.command import command_of
 from helpers.fabric_sizes import size_before, size_of
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import maximum_flow, shortest_path
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.fabric import Fabric
+from weftwork.topology.assemble import check
 from weftwork.topology.build import fabric_of
-from weftwork.topology.export import export
-from weftwork.topology.from_file import read_fabric
-from weftwork.topology.host_hops import host_hops
-from weftwork.topology.measures import bisection
+from weftwork.topology.largest import fabric_limits
 
 
-def bcube(levels: int, **keys: Any) -> Fabric:
-    return fabric_of(topology="bcube", node={"nic_ports": levels}, link_rate_bps=100_000_000_000, **keys)
+def bcube(ports: int = 2, **keys: Any) -> Fabric:
+    node = {"model": "plain", "nic_ports": ports}
+    return fabric_of(topology="bcube", node=node, link_rate_bps=100_000_000_000, **keys)
 
 
-def refusal(levels: int, **keys: Any) -> str:
+def refusal(ports: int, **keys: Any) -> str:
     with pytest.raises(ConfigError) as wrong:
-        bcube(levels, **keys)
+        bcube(ports, **keys)
     return str(wrong.value)
 
 
-@pytest.mark.parametrize(("n", "levels"), [(2, 1), (4, 2), (8, 2), (2, 5), (3, 4), (4, 3)])
-def test_counts_and_distances(n: int, levels: int) -> None:
-    """n^L servers, L n^(L-1) switches, L n^L links; C(L, d) (n - 1)^d servers are d host hops away."""
+def host_hops(fabric: Fabric) -> NDArray[np.int64]:
+    """Hops from host to host, each over one switch; hosts forward."""
+    count = len(fabric.node_names)
+    graph = coo_array(
+        (np.ones(len(fabric.links)), (fabric.links["a"], fabric.links["b"])), shape=(count, count)
+    ).tocsr()
+    links = shortest_path(graph, directed=False, unweighted=True, indices=fabric.hosts)[:, fabric.hosts]
+    return np.asarray(links / 2).astype(np.int64)
+
+
+def disjoint_paths(fabric: Fabric, source: int, target: int) -> int:
+    """Paths that share no host and no switch: the flow between two nodes where every other node carries 1."""
+    count = len(fabric.node_names)
+    a, b = fabric.links["a"].astype(np.int32), fabric.links["b"].astype(np.int32)
+    node = np.arange(count, dtype=np.int32)
+    rows, columns = np.concatenate([node, count + a, count + b]), np.concatenate([count + node, b, a])
+    graph = coo_array((np.ones(len(rows), np.int32), (rows, columns)), shape=(2 * count, 2 * count)).tocsr()
+    return int(maximum_flow(graph, count + source, target).flow_value)
+
+
+@pytest.mark.parametrize(("n", "levels"), [(2, 2), (4, 2), (3, 3), (2, 4), (8, 2)])
+def test_counts_hops_and_disjoint_paths(n: int, levels: int) -> None:
     fabric = bcube(levels, hosts_per_switch=n)
-    assert size_of(fabric) == size_before(topology="bcube", hosts_per_switch=n, node={"nic_ports": levels})
-    assert (len(fabric.hosts), len(fabric.node_names)) == (n**levels, n**levels + levels * n ** (levels - 1))
-    assert len(fabric.links) == levels * n**levels
-    found = host_hops(fabric)
-    assert found.sources == n**levels
-    assert found.pairs == tuple(n**levels * comb(levels, d) * (n - 1) ** d for d in range(1, levels + 1))
-    assert found.diameter == levels
-    assert found.disjoint_min == found.disjoint_max == levels
-    assert found.pairs_counted == comb(min(8, n**levels), 2)
+    hosts = n**levels
+    assert len(fabric.hosts) == hosts
+    assert np.bincount(fabric.node_tier).tolist() == [hosts] + [n ** (levels - 1)] * levels
+    assert len(fabric.links) == levels * hosts
+    assert (np.diff(fabric.ports.base)[hosts:] == n).all()
+    hops = host_hops(fabric)
+    assert hops.max() == levels
+    assert fabric.direct is not None
+    at = fabric.direct.coordinates[:hosts]
+    assert (hops == (at[:, None] != at[None]).sum(axis=2)).all()  # a hop corrects a digit
+    # hosts may lie on the same switch: then the paths through other levels are longer, but there are as many
+    for target in {1, hosts // n, hosts - 1}:
+        assert disjoint_paths(fabric, 0, target) == levels
 
 
-@given(n=st.integers(2, 5), levels=st.integers(1, 4), data=st.data())
-def test_a_switch_joins_servers_that_differ_in_its_digit(n: int, levels: int, data: st.DataObject) -> None:
-    hosts = data.draw(st.integers(2, min(n**levels, 80)))
-    keys = {"hosts_per_switch": n, "hosts": hosts}
+def test_limits_say_how_far_servers_are_apart() -> None:
+    ends = fabric_limits(bcube(hosts_per_switch=4, radix=8)).direct
+    assert ends is not None
+    assert ends.ends == "The 2 NIC ports of a server end this fabric, one for each level of switches"
+    text = " ".join(ends.facts)
+    assert "at most 2 hops apart" in text
+    assert "2 paths between them share no server and no switch" in text
+    assert "8 ports of a switch join 512 servers" in text
+    (size,) = ends.sizes
+    whole = bcube(radix=8)
+    assert (size.endpoints, size.switches) == (2 * len(whole.hosts), len(whole.node_names) - len(whole.hosts))
+    assert size.diameter_links + 2 == 2 * host_hops(whole).max()
+
+
+@given(n=st.integers(2, 5), levels=st.sampled_from([1, 2, 2, 3, 3]), data=st.data())
+def test_any_part_of_a_bcube(n: int, levels: int, data: st.DataObject) -> None:
+    hosts = data.draw(st.integers(2, n**levels))
+    keys: dict[str, Any] = {"hosts_per_switch": n, "hosts": hosts, "radix": n}
     fabric = bcube(levels, **keys)
-    assert size_of(fabric) == size_before(topology="bcube", node={"nic_ports": levels}, **keys)
-    assert fabric.direct is not None
-    digits = fabric.direct.coordinates[:hosts]
-    assert (digits @ n ** np.arange(levels) == np.arange(hosts)).all()
-    level = fabric.node_tier[fabric.links["b"]] - 1
-    assert (level.reshape(hosts, levels) == np.arange(levels)).all()  # NIC port i is on level i
-    on_switch: dict[int, list[int]] = {}
-    for host, switch in fabric.links[["a", "b"]].tolist():
-        on_switch.setdefault(switch, []).append(host)
-    for switch, members in on_switch.items():
-        digit = int(fabric.node_tier[switch]) - 1
-        for one, other in combinations(members, 2):
-            assert np.flatnonzero(digits[one] != digits[other]).tolist() == [digit]
-    together = sum(len(members) * (len(members) - 1) // 2 for members in on_switch.values())
-    apart = [(digits[one] != digits[other]).sum() for one, other in combinations(range(hosts), 2)]
-    assert together == apart.count(1)
-    found = host_hops(fabric)
-    assert found.pairs[0] == 2 * together
-    assert found.diameter <= levels
+    size = size_before(topology="bcube", node={"model": "plain", "nic_ports": levels}, levels=levels, **keys)
+    assert size == size_of(fabric)
+    assert len(fabric.hosts) == hosts
+    direct = fabric.direct
+    if levels == 1:  # a switch with all hosts, which any engine runs
+        assert direct is None
+        assert "fabric.topology" not in fabric.caveats
+        return
+    assert direct is not None
+    assert direct.hosts_forward
+    assert not direct.is_ordered
+    at, ports = direct.coordinates, fabric.ports
+    for switch in range(hosts, len(fabric.node_names)):
+        level = int(fabric.node_tier[switch]) - 1
+        on = ports.node[ports.peer[ports.base[switch] : ports.base[switch + 1]]]
+        assert len(on) >= 1
+        others = np.delete(at[on], levels - 1 - level, axis=1)
+        assert (others == others[0]).all()  # they differ in the digit of the level alone
+        assert len(set(at[on, levels - 1 - level].tolist())) == len(on)
+    first = ports.base[fabric.hosts]
+    for port in range(levels):  # NIC port i is on level i
+        assert (fabric.node_tier[ports.node[ports.peer[first + port]]] == port + 1).all()
 
 
-def test_servers_forward_across_the_middle() -> None:
-    """Halves by digit 0: n/2 of the n links of each switch of level 0 cross, whatever forwards."""
-    fabric = bcube(2, hosts_per_switch=4)
-    found = bisection(fabric)
-    assert (found.rate_bps, found.hosts_bps) == (800_000_000_000, 1_600_000_000_000)
-    some = bcube(2, hosts_per_switch=4, hosts=6)  # servers 0, 1, 2 and 3, 4, 5: 3 meets 0 to 2 on level 0
-    forwarded = bisection(some).rate_bps
-    assert fabric.hosts_forward
-    # 0-4 and 1-5 over level 1, and 2 to 3 over level 0; no server of a half has a further link to the other half
-    assert forwarded == 300_000_000_000
-
-
-@pytest.mark.parametrize("suffix", [".json", ".graphml"])
-def test_files_keep_that_servers_forward(tmp_path: Path, suffix: str) -> None:
-    fabric = bcube(2, hosts_per_switch=3)
-    export(fabric, tmp_path / f"bcube{suffix}")
-    again = read_fabric(tmp_path / f"bcube{suffix}")
-    assert again.hosts_forward
-    assert again.direct is not None
-    assert fabric.direct is not None
-    assert (again.direct.coordinates == fabric.direct.coordinates).all()
-    assert host_hops(again) == host_hops(fabric)
+def test_missing_keys_follow_from_hosts_or_ports() -> None:
+    assert bcube(hosts=26).name == "bcube, n = 6, 2 levels"
+    assert bcube(hosts=26, radix=8).name == "bcube, n = 6, 2 levels"
+    assert len(bcube(radix=8).hosts) == len(bcube(switch={"model": "plain", "radix": 8}).hosts) == 64
+    assert len(fabric_of(topology="bcube", hosts_per_switch=3, link_rate_bps=10**11).hosts) == 9  # two ports by default
+    assert bcube(hosts_per_switch=4).caveats["fabric.topology"].kind == "approximate"
 
 
 @pytest.mark.parametrize(
-    ("levels", "keys", "told"),
+    ("ports", "keys", "told"),
     [
-        (2, {}, "missing: give hosts_per_switch, or radix, or hosts"),
-        (2, {"hosts_per_switch": 9, "radix": 8}, "found 8 ports, but a switch needs 9: one for each of its servers"),
+        (2, {"hosts_per_switch": 4, "levels": 3}, "wanted one for each level: node: {model: plain, nic_ports: 3}"),
+        (2, {"hosts_per_switch": 4, "hosts": 17}, "found 17, wanted at most 16"),
+        (2, {"hosts_per_switch": 8, "radix": 4}, "found 4 ports, but a switch joins 8 servers"),
         (
             2,
-            {"hosts_per_switch": 4, "hosts": 17},
-            "found 17, wanted at most 16: 4 servers on a switch, to the power of 2",
+            {"hosts": 17, "radix": 4},
+            "found 4 ports, which join at most 16 servers on 2 levels; 17 servers need 5 ports",
         ),
-        (8, {"hosts_per_switch": 64}, "makes 281,474,976,710,656 servers: 64 to the power of the 8 NIC ports"),
-        (2, {"hosts": 65, "radix": 8}, "found 8 ports, but a switch needs 9"),
-        (2, {"switch": {"model": "plain", "radix": 4}, "hosts": 17}, "found 4 ports, but a switch needs 5"),
+        (2, {"switch": {"model": "plain", "radix": 4}, "hosts": 17}, "17 servers need 5 ports"),
+        (2, {"radix": 1}, "found 1 port, wanted at least 2"),
+        (4, {"hosts_per_switch": 64}, "makes 16,777,216 servers, wanted at most"),
+        (2, {}, "missing: give hosts_per_switch, hosts or radix"),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused(levels: int, keys: dict[str, Any], told: str) -> None:
-    assert told in refusal(levels, **keys)
+def test_sizes_that_do_not_fit_are_refused(ports: int, keys: dict[str, Any], told: str) -> None:
+    assert told in refusal(ports, **keys)
 
 
-def test_hosts_or_ports_choose_the_size() -> None:
-    assert len(bcube(2, radix=6).hosts) == 36
-    assert len(bcube(3, switch={"model": "plain", "radix": 4}).hosts) == 64
-    some = bcube(2, hosts=10)
-    assert some.name == "bcube, 2 levels of switches with 4 servers each"
-    assert len(some.node_names) - 10 == 3 + 4
-
-
-JOBS = {
-    "collective": "collective: {operation: all-reduce, size: 1MiB}",
-    "traffic": "traffic: {pattern: permutation, size: 1MiB}",
-    "training": "training: {model: llama-3-8b, gpu: h100, tensor: 8, global_batch: 64, sequence: 4096}",
-}
-
-
-@pytest.mark.parametrize("fidelity", ["packet", "flow"])
-@pytest.mark.parametrize("job", JOBS)
-def test_a_run_is_refused_with_the_reason(
-    job: str, fidelity: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    weftwork = command_of(capsys)
-    keys = "hosts: 8, node: {gpus: 8, nic_ports: 2}, link_rate: 400Gbps"
-    text = f"schema: 3\nfabric: {{topology: bcube, {keys}}}\n{JOBS[job]}\nengine: {{fidelity: {fidelity}}}\n"
-    (tmp_path / "run.yaml").write_text(text, encoding="utf-8")
-    for command in ("run", "plan") if job == "training" else ("run",):
-        done = weftwork(command, "run.yaml")
-        assert done.code == 2
-        assert "line 2  fabric.topology" in done.err
-        assert "servers do not forward in the engines" in done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["run.yaml"]
-
-
-def test_the_commands_that_need_no_run_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    weftwork = command_of(capsys)
-    text = "schema: 3\nfabric: {topology: bcube, hosts_per_switch: 4, radix: 8, link_rate: 100Gbps}\n"
-    (tmp_path / "bcube.yaml").write_text(text, encoding="utf-8")
-    (tmp_path / "job.yaml").write_text(text + JOBS["collective"], encoding="utf-8")
-    shown = weftwork("topology", "job.yaml", "--picture", "bcube.svg").out
-    assert "2 host hops; hosts in between forward" in shown
-    assert "2 between two hosts (28 pairs counted)" in shown
-    assert "No engine simulates hosts that forward" in shown
-    assert "switch7" in (tmp_path / "bcube.svg").read_text(encoding="utf-8")
-    limits = weftwork("topology", "job.yaml", "--limits").out
-    assert "end this fabric: 64 servers, 64 GPUs. It has 16 (25.0%)." in limits
-    assert weftwork("cost", "job.yaml").code == 0
-    lost = weftwork("topology", "job.yaml", "--without", "host0")
-    assert lost.code == 2
-    assert "losses are judged by paths over switches alone" in lost.err
-    timed = weftwork("collective", "all-reduce", "--fabric", "bcube.yaml")
-    assert timed.code == 2
-    assert "servers do not forward in the engines" in timed.err
+def test_links_must_join_all_nodes_of_a_network_whose_hosts_forward() -> None:
+    fabric = bcube(hosts_per_switch=2)  # hosts 0 to 3, switches 4 to 7: a ring of eight nodes
+    kept = np.ones(len(fabric.links), np.bool_)
+    kept[[0, 7]] = False  # the ring falls into two parts
+    assert fabric.direct is not None
+    cut = replace(
+        fabric, links=fabric.links[kept], link_names=tuple(np.array(fabric.link_names)[kept]),
+        direct=fabric.direct.without(kept), servers=(fabric.servers[0].model_copy(update={"nic_ports": 2}),),
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match="no path from 'host0', even over hosts that forward"):
+        check(cut)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weftwork.engine.flow.route_rule import RouteRule
 from weftwork.engine.packet_input import PIN_DTYPE
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class FlowInput:
     rank_factor : (R,), how many times longer a rank computes
     has_infinite_network : the job runs on a network that takes no time: no bytes, no latency of software
     attachment, routes : for ideal times of messages (`weftwork.study.results.ideal`); the engine does not read them
-    up_down : routes never go down and then up again, in place of all shortest paths
+    rule : of routes, and the detours
     layers : of the same tables as ``live``; empty where the routes hold
     node_attachment : (N,), index of the attachment that a node is, or -1; empty without layers
     spreads_ways : every flow takes all ways of its pair of attachments alike, and not one by its entropy
@@ -107,7 +108,7 @@ class FlowInput:
     attachment: NDArray[np.int32]
     routes: tuple[RouteTable, ...]
     has_infinite_network: bool = False
-    up_down: bool = False
+    rule: RouteRule = field(default_factory=RouteRule)
     layers: tuple[Layers, ...] = ()
     node_attachment: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     spreads_ways: bool = False

@@ -74,8 +74,8 @@ class FlowFolding:
             engine_input.layers,
             engine_input.node_attachment,
             spreads_ways=engine_input.spreads_ways,
-            up_down=engine_input.up_down,
         )
+        raw |= engine_input.rule.raw()
         self._core = _native.FlowFold(raw, FOLDINGS[folding], cell_limit, core_slots, core_few, list(link_fate))
 
     @property

@@ -16,6 +16,7 @@ from weftwork.base.grammar import plural
 from weftwork.engine.flow.flow_input import FOLDING, FlowInput, Mode
 from weftwork.engine.flow.host_processor import ProcessorRates
 from weftwork.engine.flow.paths import node_attachments
+from weftwork.engine.flow.route_rule import route_rule
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
 from weftwork.engine.lower import (
     gpu_rows,
@@ -29,6 +30,7 @@ from weftwork.engine.programs import flatten, job_mistakes, priorities_of
 from weftwork.policies.interface import PathSpread, PortSpread
 from weftwork.policies.spread import spread_contradiction
 from weftwork.spec.fabric import HOST
+from weftwork.spec.fabric_direct import TO_HOST
 from weftwork.topology.layers import layers_of
 from weftwork.topology.picture import tier_words
 from weftwork.topology.routing import routes
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from weftwork.policies.interface import PathSelection, PortSelection
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.fabric import Fabric
+    from weftwork.spec.fabric_direct import DirectNetwork
     from weftwork.spec.job import Job
     from weftwork.spec.transport import Transport
 
@@ -85,6 +88,8 @@ def lower_flow(
     has_layers = settings.routing.has_layers
     mode, undeclared = _mode(settings.path_selection, settings.port_selection, has_layers=has_layers)
     mistakes += undeclared + _unseen_mistakes(settings.port_selection, has_layers=has_layers)
+    mode, undetoured = _detouring(mode, settings)
+    mistakes += undetoured
     mistakes += routing_mistakes(fabric, None if misplaced else job, settings.routing)
     factor = np.ones(job.ranks) if compute_factor is None else np.asarray(compute_factor, np.float64)
     if factor.shape != (job.ranks,) or not (factor > 0).all() or not np.isfinite(factor).all():
@@ -111,7 +116,7 @@ def lower_flow(
     layers = tuple(each for _, each in tables if each is not None)
     ports = fabric.ports
     tier_names, tier_of_port = _tiers(fabric)
-    every = np.ones(len(fabric.links), np.bool_)
+    every = fabric.links_at_start
     found = routes(fabric, every) if with_ideal else None
     switches, node_device = switch_rows(fabric, used)
     processor = ProcessorRates(transport)
@@ -165,7 +170,7 @@ def lower_flow(
             if found
             else ()
         ),
-        up_down=settings.routing.up_down,
+        rule=route_rule(fabric, settings.routing),
         layers=layers,
         node_attachment=node_attachments(fabric) if layers else np.empty(0, np.int32),
         spreads_ways=_spreads_ways(settings.path_selection),
@@ -176,9 +181,12 @@ def lower_flow(
 def _tiers(fabric: Fabric) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """Tiers that each port's link joins.
 
-    They are in the order of a path from a host up and down again.
+    They are in the order of a path from a host up and down again. In a direct network, links between switches are told
+    by their dimension.
     """
     ports = fabric.ports
+    if fabric.direct is not None:
+        return _dimensions(fabric, fabric.direct)
     words = tier_words(fabric)
     low = fabric.node_tier[ports.node].astype(np.int64)
     high = fabric.node_tier[ports.node[ports.peer]].astype(np.int64)
@@ -190,6 +198,16 @@ def _tiers(fabric: Fabric) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     place[order] = np.arange(len(pairs), dtype=np.int32)
     names = [f"{words[a][0]}->{words[b][0]}" for a, b in pairs[order].tolist()]
     return (*names, "nvlink"), place[which.ravel()]
+
+
+def _dimensions(fabric: Fabric, direct: DirectNetwork) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """As `_tiers` by dimensions."""
+    ports = fabric.ports
+    dimension = direct.link_dimension[ports.link].astype(np.int32)
+    from_host = fabric.node_kind[ports.node] == HOST
+    last = len(direct.dimensions) + 1
+    which = np.where(dimension != TO_HOST, dimension + 1, np.where(from_host, 0, last))
+    return ("host->switch", *direct.dimensions, "switch->host", "nvlink"), which.astype(np.int32)
 
 
 def _away(low: int, high: int) -> tuple[int, int]:
@@ -268,6 +286,29 @@ def _mode(
         return Mode.SPRAY, mistakes
     by_port = {"destination": Mode.DETERMINISTIC, "weighted-hash": Mode.WEIGHTED}
     return by_port.get(port or "", Mode.HASHED), mistakes
+
+
+def _detouring(mode: Mode, settings: EngineSettings) -> tuple[Mode, list[Mistake]]:
+    """The mode under detours, or why flows cannot take them.
+
+    As in the packet engines, a routing with detours knows few port selections.
+    """
+    name = settings.port_selection.name
+    if settings.routing.detour == "never":
+        return mode, []
+    if settings.routing.detour == "adaptive":
+        text = "found detours by queues, but the flow engine has none; wanted minimal or valiant, or fidelity: packet"
+        return mode, [Mistake(path="fabric.routing", text=text, fix="minimal")]
+    evenly = _spreads_ways(settings.path_selection)
+    if mode == Mode.HASHED or (mode == Mode.SPRAY and (name != "least-loaded" or evenly)):
+        return mode, []
+    text = (
+        f"found '{name}', but in the flow engine a queue pair that keeps one intermediate takes one path; wanted spray,"
+        " where every packet draws its own, or ecmp"
+        if mode == Mode.SPRAY
+        else f"found '{name}', but routing with detours chooses ports itself; wanted ecmp or spray"
+    )
+    return mode, [Mistake(path="transport.port_selection", text=text, fix="spray")]
 
 
 def _undeclared(policy: LoadedPolicy, words: Sequence[str]) -> Mistake:

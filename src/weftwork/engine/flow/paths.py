@@ -16,6 +16,7 @@ import numpy as np
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.engine import _native
 from weftwork.engine.columns import column
+from weftwork.engine.flow.route_rule import route_rule
 from weftwork.engine.lower import port_delays_ps, switch_rows
 from weftwork.spec.routing import Routing
 from weftwork.topology.layers import layers_of
@@ -103,18 +104,17 @@ def node_attachments(fabric: Fabric) -> NDArray[np.int32]:
 
 
 def raw_layers(
-    layers: Sequence[Layers], node_attachment: NDArray[np.int32], *, spreads_ways: bool, up_down: bool = False
+    layers: Sequence[Layers], node_attachment: NDArray[np.int32], *, spreads_ways: bool
 ) -> dict[str, object]:
-    """Layers and the rule of routes, as the native core takes them.
+    """Layers of routes, as the native core takes them.
 
-    The rule holds where layers leave the route open; see flow/layers.hpp.
+    The rule of routes holds where layers leave the route open; see flow/layers.hpp.
 
     Parameters
     ----------
     layers : by table of routes; empty where the rule holds for all
     node_attachment : of `node_attachments`
     spreads_ways : every flow takes all ways of its pair of attachments alike
-    up_down : routes never go down and then up again; else they are all shortest paths
     """
     return {
         "layers": [
@@ -129,7 +129,6 @@ def raw_layers(
         "node_attachment": column(node_attachment),
         "attachments": int(node_attachment.max(initial=-1)) + 1,
         "spreads_ways": int(spreads_ways),
-        "up_down": int(up_down),
     }
 
 
@@ -168,7 +167,7 @@ class FlowPaths:
         self._spreads_ways = spreads_ways
         self._arrays: dict[str, object] = {name: column(values) for name, values in fabric_arrays(fabric).items()}
         try:
-            self._router = self._made(np.ones(len(fabric.links), np.bool_))
+            self._router = self._made(fabric.links_at_start)
         except _native.LimitError as refused:
             raise ConfigError("fabric", [Mistake(path="fabric", text=str(refused))]) from refused
 
@@ -176,8 +175,8 @@ class FlowPaths:
         """A router over all links, with layers over some links."""
         found = layers_of(self.fabric, link_up, self._routing)
         known = node_attachments(self.fabric) if found else np.empty(0, np.int32)
-        up_down = self._routing.up_down
-        raw = raw_layers([found] if found else [], known, spreads_ways=self._spreads_ways, up_down=up_down)
+        raw = raw_layers([found] if found else [], known, spreads_ways=self._spreads_ways)
+        raw |= route_rule(self.fabric, self._routing).raw()
         return _native.FlowRouter(self._arrays | raw, MODES[self.mode], self._most_steps)
 
     def use(self, link_up: NDArray[np.bool_]) -> None:
@@ -209,6 +208,7 @@ class FlowPaths:
         *,
         entropy: NDArray[np.integer] | int = 0,
         destination_qp: NDArray[np.integer] | int = 0,
+        queue_pair_hash: NDArray[np.integer] | int = 0,
     ) -> Paths:
         """Find the paths of flows.
 
@@ -216,13 +216,16 @@ class FlowPaths:
         ----------
         source_ports, destination_ports : shape (flows,), global ids of NIC ports, two different ones for each flow
         entropy, destination_qp : of each flow, what the switches' hash sees; only ``hashed`` reads them
+        queue_pair_hash : of each flow, what draws its detour; only flows of one path read it
 
         Raises
         ------
         UsageError : ports that do not belong to hosts, or a flow from a port to itself
         """
-        flows = np.empty((len(source_ports), 4), np.int32)
-        flows[:, 0], flows[:, 1], flows[:, 2], flows[:, 3] = source_ports, destination_ports, entropy, destination_qp
+        flows = np.empty((len(source_ports), 5), np.int64)
+        columns = (source_ports, destination_ports, entropy, destination_qp, queue_pair_hash)
+        for place, values in enumerate(columns):
+            flows[:, place] = values
         ends = flows[:, :2]
         if len(flows) and not (ends.min() >= 0 and ends.max() < len(self.fabric.ports.node)):
             raise UsageError(f"found ports {ends.min()} to {ends.max()}, wanted 0 to {len(self.fabric.ports.node) - 1}")

@@ -261,8 +261,8 @@ def _raw_input(engine_input: FlowInput) -> dict[str, Any]:
         engine_input.layers,
         engine_input.node_attachment,
         spreads_ways=engine_input.spreads_ways,
-        up_down=engine_input.up_down,
     )
+    raw |= engine_input.rule.raw()
     return raw
 
 

@@ -111,14 +111,16 @@ def fault_suspects(prepared: Prepared) -> Iterator[Suspect]:
     """
     places: dict[tuple[str, str], list[int]] = {}
     for index, fault in enumerate(prepared.scenario.faults):
-        kind, name = next((kind, name) for kind in _PLACES if (name := getattr(fault, kind)) is not None)
+        named = ((kind, name) for kind in _PLACES if (name := getattr(fault, kind)) is not None)
+        kind, name = next(named, ("event", "optical switches"))
         places.setdefault((kind, name), []).append(index)
     for (kind, name), indices in places.items():
         rest = tuple(fault for index, fault in enumerate(prepared.scenario.faults) if index not in indices)
         first = prepared.scenario.faults[indices[0]]
-        last_ps = [fault.at_ps for fault in prepared.faults if fault.where == name]
+        mine = _REWIRED if kind == "event" else ()
+        last_ps = [fault.at_ps for fault in prepared.faults if fault.where == name or fault.event in mine]
         yield Suspect(
-            kind=_PLACES[kind],
+            kind=_PLACES.get(kind, "fault"),
             name=name,
             key=f"faults.{indices[0]}",
             text=_happened(first, has_more=len(indices) > 1),
@@ -139,6 +141,9 @@ def _lasts_ps(prepared: Prepared, faults: Sequence[FaultSection]) -> int | None:
         turns = fault.times or 1
         if fault.for_ps is not None:
             total += turns * fault.for_ps
+        elif fault.event == "rewire":
+            total += (fault.switching_time_ps or 0) + (fault.bring_up_ps or 0)
+            total += prepared.scenario.fabric.reconvergence_delay_ps
         elif fault.event == "down":
             section = prepared.scenario.fabric
             total += turns * max(section.reconvergence_delay_ps, section.failover_delay_ps)
@@ -148,6 +153,7 @@ def _lasts_ps(prepared: Prepared, faults: Sequence[FaultSection]) -> int | None:
 
 
 _PLACES: Final[dict[str, CulpritKind]] = {"link": "link", "switch": "switch", "nic": "nic"}
+_REWIRED: Final = ("rewire", "rewire ends")
 
 
 def _happened(fault: FaultSection, *, has_more: bool) -> str:
@@ -160,6 +166,7 @@ def _happened(fault: FaultSection, *, has_more: bool) -> str:
         "up": "comes up",
         "degrade": f"has {left} of its rate",
         "lossy": f"loses {100 * (fault.loss or 0):g} % of its packets",
+        "rewire": "change circuits",
         "slow": f"has its PCIe at {left}{' of its rate' if fault.rate_bps is None else ''}",
     }[fault.event]
     if fault.times and fault.times > 1:

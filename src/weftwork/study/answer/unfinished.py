@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["who_stopped"]
 
-_GOES_DOWN: Final = ("down", "up ends")
-_COMES_UP: Final = ("up", "down ends")
+_GOES_DOWN: Final = ("down", "up ends", "rewire")
+_COMES_UP: Final = ("up", "down ends", "rewire ends")
 _LOST_AT_FAULTS: Final = ("drop_link_down", "drop_no_route")
 
 

@@ -1,4 +1,4 @@
-"""Build a candidate: its tree, bill and bandwidth by distance.
+"""Build a candidate: its tree or direct network, bill and bandwidth by distance.
 
 An infeasible candidate has a reason instead.
 
@@ -16,10 +16,11 @@ from typing import Final
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.price_rows import PriceBook, Range
 from weftwork.study.design.candidates import FabricCandidate
-from weftwork.study.design.profile import Profile, profile_of
+from weftwork.study.design.profile import Profile, direct_profile, direct_share, profile_of
 from weftwork.study.prepare.prepare import read_scenario
 from weftwork.topology.bill import KINDS, bill
 from weftwork.topology.build import fabric_of_section, tree_of_section
+from weftwork.topology.measures import counts
 from weftwork.topology.pgft import Pgft
 
 __all__ = ["Built", "FabricAsked", "build", "overrides_of"]
@@ -58,7 +59,9 @@ class Built:
     price_usd, power_w, money_by_kind : of the bill
     not_priced : items without a price
     unverified_money_share, unverified_power_share : of the totals
-    profile : bandwidth and hops by distance
+    profile : bandwidth and hops by distance; of a direct network the best of them
+    family : of a direct network; empty: a tree
+    least_share : share of a server's bandwidth to the farthest server; of a direct network under uniform traffic
     """
 
     candidate: FabricCandidate
@@ -75,6 +78,8 @@ class Built:
     unverified_money_share: float = 0.0
     unverified_power_share: float = 0.0
     profile: Profile | None = None
+    family: str = ""
+    least_share: float | None = None
 
 
 def overrides_of(candidate: FabricCandidate, settings: Mapping[str, str]) -> dict[str, str]:
@@ -93,19 +98,29 @@ def build(asked: FabricAsked) -> Built:
         found = bill(fabric, asked.book)
     except ConfigError as error:
         return Built(candidate=candidate, reason=_reason(error), detail=_detail(error))
+    profile, least_share = None if tree is None else profile_of(tree), None
+    switches, links = ((), ()) if tree is None else (tuple(tree.counts()), tuple(tree.links()))
+    if fabric.direct is not None:
+        size = counts(fabric)
+        profile, least_share = direct_profile(fabric, size.diameter_hops), direct_share(fabric)
+        switches, links = (size.switches,), (size.host_links, size.switch_links)
+    elif profile is not None:
+        least_share = profile.least_bps / profile.same_bps[0]
     return Built(
         candidate=candidate,
         name=fabric.name,
         tree=tree,
-        switches=() if tree is None else tuple(tree.counts()),
-        links=() if tree is None else tuple(tree.links()),
+        switches=switches,
+        links=links,
         price_usd=found.price_usd,
         power_w=found.power_w,
         money_by_kind={kind: found.price_of_kind_usd(kind) for kind in KINDS},
         not_priced=tuple(row.item for row in found.not_priced),
         unverified_money_share=found.unverified_money_share,
         unverified_power_share=found.unverified_power_share,
-        profile=None if tree is None else profile_of(tree),
+        profile=profile,
+        family="" if fabric.direct is None else fabric.direct.family,
+        least_share=least_share,
     )
 
 

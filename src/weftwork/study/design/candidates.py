@@ -1,6 +1,7 @@
 """Enumerate the fabrics for a number of GPUs.
 
-They are all combinations of topology, switch, ratios, planes and NIC rate.
+They are all combinations of topology, switch, ratios, planes and NIC rate. Direct networks have no ratios: the ports of
+the switch and the number of GPUs decide their shape.
 
 A candidate is keys of ``fabric`` as a scenario has them. Combinations that say the same are left out here: planes of a
 topology that has none, a ratio of a tier that a topology does not know.
@@ -21,6 +22,7 @@ from weftwork.base.nearest import nearest
 from weftwork.base.units import RATE, UnitError, format_quantity, parse_quantity
 from weftwork.hardware import catalogue
 from weftwork.hardware.price_rows import PriceBook
+from weftwork.study.design.direct_shapes import DIRECT, shape_for
 from weftwork.topology.oversubscription import ratio_of, ratio_text
 
 __all__ = ["DIMENSIONS", "Choices", "FabricCandidate", "candidates", "choices_of", "nic_for"]
@@ -29,6 +31,7 @@ RATIOS: Final = (1.0, 2.0, 4.0)  # chosen: of a tier; Meta's 7:1 and HPN's 15:1 
 PLANES: Final = (1, 2, 4)  # chosen: a port of 800G splits into at most four of 200G
 TOPOLOGIES: Final = (
     "rail-optimized", "rail-only", "multi-plane", "fat-tree", "leaf-spine", "three-tier", "superpod", "hpn",
+    *DIRECT,
 )  # fmt: skip
 SPLIT: Final = frozenset({"rail-optimized", "rail-only", "multi-plane", "hpn"})  # know planes
 LOWEST: Final = {"leaf-spine": "leaf", "rail-optimized": "leaf", "rail-only": "leaf", "three-tier": "access"}
@@ -206,10 +209,26 @@ def candidates(
                 **({"planes": planes} if planes > 1 and topology != "hpn" else {}),
                 **({"oversubscription": ratios} if ratios else {}),
             }
+            if topology in DIRECT:
+                shape = _direct_shape(topology, node, gpus, switch, rate_bps)
+                if shape is None:
+                    continue
+                fabric = {"routing": "minimal", **fabric, **shape}
             if topology == "hpn":
                 fabric["fabric_rate"] = format_quantity(RATE, rate_bps)
             yield FabricCandidate(number=number, fabric=fabric, rate_bps=rate_bps)
             number += 1
+
+
+def _direct_shape(topology: str, node: str, gpus: int, switch: str, rate_bps: int) -> dict[str, Any] | None:
+    """Keys of the shape of a direct network; None if the switch makes none for these servers."""
+    server = catalogue.node(node).server
+    each = max(1, server.nic_ports // server.gpus)
+    port_bps = rate_bps // each
+    if port_bps > int(catalogue.SWITCHES[switch].value("port_rate_bps")):
+        return None
+    radix = catalogue.ports_at(switch, port_bps)
+    return shape_for(topology, -(-gpus // server.gpus), each * server.gpus, radix)
 
 
 def _servers(node: str, fields: Mapping[str, Any], planes: int, rate_bps: int) -> dict[str, Any]:

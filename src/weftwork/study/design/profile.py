@@ -1,11 +1,12 @@
 """Bandwidth and hops of a server by the distance of its peer.
 
-They follow from the counts of the tree's tiers alone.
+They follow from the counts of the tree's tiers alone, or of a direct network from its measures.
 
 Below one leaf a server has the rate of its ports; beyond, what the ratios of the tiers on the way leave of it. Pairs of
 one rail and pairs of different rails differ: rails meet above the leaves, or nowhere but in servers.
 Leaves out: collisions of hashed flows, and where ranks sit; a fabric that is at least as good at every distance can
-still be slower in a run where its flows collide.
+still be slower in a run where its flows collide. A direct network has no bandwidth by distance, since it depends on the
+traffic: its profile is the best that any traffic gets.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+import numpy as np
+
+from weftwork.spec.fabric import HOST, Fabric
+from weftwork.topology.channel_loads import designed_cut, uniform_traffic
 from weftwork.topology.pgft import Pgft
 
-__all__ = ["Profile", "profile_of"]
+__all__ = ["Profile", "direct_profile", "direct_share", "profile_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,3 +101,44 @@ def profile_of(tree: Pgft) -> Profile:
     return Profile(
         reach=tuple(reach), same_bps=tuple(same), same_hops=hops, other_bps=other, port_bps=float(tree.host_rate_bps)
     )
+
+
+def direct_profile(fabric: Fabric, diameter_hops: int) -> Profile:
+    """The best bandwidth that a direct network gives a server, and its longest path.
+
+    Servers of one switch have the rate of their ports. Beyond, all links of the switch serve its servers.
+
+    Parameters
+    ----------
+    fabric : a direct network of one kind of servers
+    diameter_hops : links between the farthest NIC ports
+    """
+    links, kind = fabric.links, fabric.node_kind
+    down = (kind[links["a"]] == HOST) | (kind[links["b"]] == HOST)
+    count = len(fabric.node_names)
+    ends = np.concatenate([links["a"], links["b"]])
+    rate = np.concatenate([links["rate_bps"]] * 2).astype(np.float64)
+    is_down = np.concatenate([down, down])
+    to_hosts = np.bincount(ends[is_down], rate[is_down], minlength=count)
+    onwards = np.bincount(ends[~is_down], rate[~is_down], minlength=count)
+    homes = (kind != HOST) & (to_hosts > 0)
+    share = min(1.0, float((onwards[homes] / to_hosts[homes]).max()))
+    server = int(fabric.hosts[0])
+    whole_bps, port_bps = float(to_hosts[server]), float(links["rate_bps"][down].max())
+    near = max(1.0, float(to_hosts[homes].max()) // whole_bps)
+    return Profile(
+        reach=(near, inf), same_bps=(whole_bps, whole_bps * share), same_hops=(2, max(diameter_hops, 2)),
+        other_bps=(whole_bps, whole_bps * share), port_bps=port_bps,
+    )  # fmt: skip
+
+
+def direct_share(fabric: Fabric) -> float:
+    """Share of the bandwidth that a direct network carries: uniform traffic, or across the cut if that is less."""
+    shares = [1.0]
+    if (uniform := uniform_traffic(fabric)) is not None:
+        shares.append(uniform.share)
+    if (cut := designed_cut(fabric)) is not None:
+        kind, links = fabric.node_kind, fabric.links
+        down = (kind[links["a"]] == HOST) | (kind[links["b"]] == HOST)
+        shares.append(2 * cut.rate_bps / float(links["rate_bps"][down].sum()))
+    return min(shares)

@@ -3,7 +3,8 @@
 Pruned are infeasible ones, those over a limit, and those that another beats by closed forms.
 
 A candidate is bettered where another costs at most as much, draws at most as much and offers every server at least as
-much bandwidth over at most as many hops, whatever the distance (`weftwork.study.design.profile`).
+much bandwidth over at most as many hops, whatever the distance (`weftwork.study.design.profile`). Only a tree betters:
+the bandwidth of a direct network depends on the traffic. It is pruned where a tree is at least as good as its best.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def prune(built: Sequence[Built], limits: Limits) -> tuple[list[Built], list[Pru
     for one in built:
         found = _alone(one, limits)
         if found is None:
-            key = (one.tree, one.candidate.fabric["switch"], one.candidate.fabric["nic"], one.power_w, one.price_usd)
+            shape = one.tree if one.family == "" else one.name
+            key = (shape, one.candidate.fabric["switch"], one.candidate.fabric["nic"], one.power_w, one.price_usd)
             twin = seen.setdefault(key, one)
             found = None if twin is one else Pruned(built=one, reason=SAME, better=twin)
         if found is not None:
@@ -90,6 +92,7 @@ def _order(one: Built) -> tuple[float, float, float, int]:
 def _betters(one: Built, other: Built) -> bool:
     return (
         one.profile is not None
+        and not one.family
         and other.profile is not None
         and one.price_usd.typical <= other.price_usd.typical
         and one.power_w.typical <= other.power_w.typical

@@ -34,7 +34,7 @@ def closed_times(scenario: Scenario, built: Sequence[Built]) -> list[tuple[float
     Parameters
     ----------
     scenario : of the job with its plan, on any fabric of the same servers
-    built : candidates with a tree
+    built : candidates that are trees or direct networks
     """
     if scenario.training is None:
         return []
@@ -56,10 +56,10 @@ def closed_times(scenario: Scenario, built: Sequence[Built]) -> list[tuple[float
     whole_bps = own_bps * fabric.gpus / len(fabric.hosts)  # of a server, by the figures
     found = []
     for one in built:
-        if one.profile is None:
-            raise EngineError(f"{one.candidate.name} has no tree")
+        if one.least_share is None:
+            raise EngineError(f"{one.candidate.name} has no tree and is no direct network")
         share = one.candidate.rate_bps * fabric.gpus / len(fabric.hosts) / whole_bps
         rate_bps = round(own_bps * share)
-        thin_bps = max(1, round(rate_bps * one.profile.least_bps / one.profile.same_bps[0]))
+        thin_bps = max(1, round(rate_bps * one.least_share))
         found.append((at(rate_bps), at(thin_bps)))
     return found

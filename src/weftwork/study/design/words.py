@@ -101,7 +101,8 @@ def _parts(built: Built) -> dict[str, Any]:
         "money_by_kind_usd": {kind: _range(money) for kind, money in (built.money_by_kind or {}).items()},
         "unverified_money_share": built.unverified_money_share,
         "unverified_power_share": built.unverified_power_share,
-        "least_bandwidth_share": None if built.profile is None else built.profile.least_bps / built.profile.same_bps[0],
+        "family": built.family,
+        "least_bandwidth_share": built.least_share,
     }
 
 

@@ -25,7 +25,6 @@ from weftwork.study.plan.order import Counted, PlanOrder
 from weftwork.study.plan.space import SEARCHED, PossiblePlan, Space, candidates, parts
 from weftwork.study.pool.pool import workers_for
 from weftwork.study.pool.side_by_side import worker_processes
-from weftwork.study.prepare.forwarding_hosts import refuse_forwarding_hosts
 from weftwork.study.prepare.prepare import located, prepare
 from weftwork.study.prepare.training import training_setting
 from weftwork.study.results.results import results
@@ -173,7 +172,6 @@ def search(
     section = _section(scenario)
     fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     try:
-        refuse_forwarding_hosts(scenario, fabric)
         setting = training_setting(scenario, fabric, section)
     except ConfigError as error:
         raise located(scenario, error) from error

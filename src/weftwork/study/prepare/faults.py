@@ -2,13 +2,14 @@
 
 Names become indices, and repeated faults are written out.
 
-What lasts for a time is followed by its undoing. A NIC that goes down or comes up is its link.
+What lasts for a time is followed by its undoing. A NIC that goes down or comes up is its link. An optical switch is
+its circuits, and a cube of a TPU pod is its chips.
 Leaves out: which instants and routes follow (`weftwork.engine.instants`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -19,10 +20,12 @@ from weftwork.base.errors import Mistake
 from weftwork.base.nearest import nearest, turned_round
 from weftwork.engine.lower import Fault
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.topology.lost_names import cubes_in
 
 if TYPE_CHECKING:
     from weftwork.spec.scenario.faults import FaultSection
     from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.study.prepare.rewiring import Rewiring
 
 __all__ = ["NamedPlaces", "Occurrence", "named_mistake", "occurrences"]
 
@@ -79,7 +82,9 @@ class Occurrence:
         return self.faults[0].at_ps
 
 
-def occurrences(scenario: Scenario, fabric: Fabric) -> tuple[list[Occurrence], list[Mistake]]:
+def occurrences(
+    scenario: Scenario, fabric: Fabric, changes: Sequence[Rewiring] = ()
+) -> tuple[list[Occurrence], list[Mistake]]:
     """Write out all faults in the order of the scenario.
 
     A name that the fabric does not have is a mistake.
@@ -88,18 +93,46 @@ def occurrences(scenario: Scenario, fabric: Fabric) -> tuple[list[Occurrence], l
     ----------
     scenario : its faults
     fabric : whose links, switches and NICs
+    changes : rewirings of the optical switches
     """
+    rewired = {change.index: change for change in changes}
     names = {kind: NamedPlaces(fabric, kind) for kind in ("link", "switch", "nic")}
     found: list[Occurrence] = []
     mistakes: list[Mistake] = []
     for index, fault in enumerate(scenario.faults):
+        if fault.event == "rewire":
+            found += _rewired(rewired.get(index))
+            continue
         kind, name = next((key, getattr(fault, key)) for key in names if getattr(fault, key) is not None)
+        if kind == "switch" and (part := _of_pod(fabric, name)) is not None:
+            found += _written_out(fabric, fault, part[0], name, part[1])
+            continue
         places, wrong = named_mistake(fabric, kind, name, names[kind])
         if wrong is not None:
             mistakes.append(Mistake(path=f"faults.{index}.{kind}", text=wrong[0], fix=wrong[1]))
             continue
         found += _written_out(fabric, fault, kind, name, places)
     return found, mistakes
+
+
+def _rewired(change: Rewiring | None) -> Iterator[Occurrence]:
+    """Loss of the old circuits and arrival of the new ones."""
+    if change is not None:
+        yield Occurrence(event="rewire", where=change.where, faults=change.goes)
+        yield Occurrence(event="rewire ends", where=change.where, faults=change.comes)
+
+
+def _of_pod(fabric: Fabric, name: str) -> tuple[str, list[int]] | None:
+    """Circuits of an optical switch or chips of a cube, with their kind; None for another name."""
+    optical = None if fabric.direct is None else fabric.direct.optical
+    if optical is not None and name in optical.names:
+        circuits: list[int] = np.flatnonzero(optical.link_switch == optical.names.index(name)).tolist()
+        return ("link", circuits) if circuits else None
+    numbers = {f"cube{cube}": cube for cube in cubes_in(fabric)}
+    if fabric.node_pod is None or name not in numbers:
+        return None
+    chips = (fabric.node_pod == numbers[name]) & (fabric.node_kind == SWITCH)
+    return "switch", np.flatnonzero(chips).tolist()
 
 
 def named_mistake(

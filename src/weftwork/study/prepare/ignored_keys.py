@@ -42,6 +42,8 @@ FLOWS_LEAVE_OUT: Final[Mapping[str, str]] = {
     "fabric.switch.ecn.pmax": _NO_QUEUES,
     "fabric.switch.ecn.at": _NO_QUEUES,
     "fabric.switch.scheduling.weights": _NO_PRIORITIES,
+    "fabric.detour_bias": _NO_QUEUES,
+    "fabric.cycles": _NO_QUEUES,
     "fabric.switch.telemetry": "have no congestion control that would read it",
     "fabric.nic.receive_buffer": _NO_QUEUES,
     "fabric.nic.xoff": _NO_QUEUES,

@@ -36,13 +36,14 @@ from weftwork.study.prepare.engine_settings import policies_of, transport_of
 from weftwork.study.prepare.engineering import engineering_caveats, engineering_mistakes, planned_paths
 from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
-from weftwork.study.prepare.forwarding_hosts import refuse_forwarding_hosts
+from weftwork.study.prepare.forwarding import refuse_forwarding
 from weftwork.study.prepare.ignored_keys import ignored_fields, ignored_keys
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.queue_pairs import with_queue_pairs
 from weftwork.study.prepare.recording import recording
+from weftwork.study.prepare.rewiring import rewirings
 from weftwork.study.prepare.routing import pinned_mistakes, routing_of
 from weftwork.study.prepare.routing_steps import refuse_cycles, with_routing_step
 from weftwork.study.prepare.shared_parts import shared_fabric, shared_jobs
@@ -286,7 +287,8 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     if fabric is None:
         refuse_amounts(scenario, amounts_asked(scenario))
         fabric = shared_fabric(scenario)
-    refuse_forwarding_hosts(scenario, fabric)
+    refuse_forwarding(scenario, fabric)
+    fabric, changes, unwired = rewirings(scenario, fabric)
     transport = transport_of(scenario.transport)
     if scenario.collective is not None:
         transport = calibrated_transport(transport, network_efficiency(calibration_of(scenario)))
@@ -306,8 +308,9 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
         series, late = recording(scenario, fabric, job, policies)
     mistakes += [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
-    faults, wrong = occurrences(scenario, fabric)
+    faults, wrong = occurrences(scenario, fabric, changes)
     mistakes += [
+        *unwired,
         *wrong,
         *unmet,
         *pinned_mistakes(scenario, fabric, job),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["refuse_cycles", "with_routing_step"]
 
 _ADAPTIVE = ("ugal", "par")
+_CHANGES_ROUTES = ("down", "up", "dark", "lit")
 _SHOWN = 8  # chosen: channels of a circle in a message
 
 
@@ -142,7 +143,7 @@ def refuse_cycles(
     def search(link_up: NDArray[np.bool_]) -> tuple[Channel, ...]:
         return dependency_cycle(fabric, link_up, routing, plugin.virtual_channels, rethinks=name == "par")
 
-    found = search(np.ones(len(fabric.links), np.bool_))
+    found = search(fabric.links_at_start)
     if found and scenario.fabric.cycles == "refuse":
         text = (
             f"found {name}, under which buffers can wait for each other in a circle: {_words(fabric, found)}; wanted"
@@ -152,7 +153,7 @@ def refuse_cycles(
     if found:
         text = f"buffers can wait for each other in a circle: {_words(fabric, found)}"
         return caveats_by_subject([Caveat(subject="fabric.routing", kind="note", text=text)])
-    single = [fault for occurrence in faults for fault in occurrence.faults if fault.event in {"down", "up"}]
+    single = [fault for occurrence in faults for fault in occurrence.faults if fault.event in _CHANGES_ROUTES]
     if not single:
         return {}
 

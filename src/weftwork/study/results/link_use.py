@@ -48,22 +48,26 @@ def rate_steps(prepared: Prepared, end_ps: int) -> dict[int, list[tuple[int, int
     changes: dict[int, list[tuple[int, str, int]]] = {}
     for occurrence in prepared.faults:
         for fault in occurrence.faults:
-            if fault.event not in {"up", "down", "degrade"} or fault.at_ps > end_ps:
+            if fault.event not in {"up", "down", "degrade", "lit", "dark"} or fault.at_ps > end_ps:
                 continue
             affected = [] if fault.link < 0 else [fault.link]
             if fault.switch >= 0:
                 affected = np.flatnonzero((links["a"] == fault.switch) | (links["b"] == fault.switch)).tolist()
             for link in affected:
                 changes.setdefault(link, []).append((fault.at_ps, fault.event, fault.rate_bps or 0))
+    at_start = prepared.fabric.links_at_start
+    for link in np.flatnonzero(~at_start).tolist():
+        changes.setdefault(link, [])
     steps: dict[int, list[tuple[int, int]]] = {}
     for link, happened in changes.items():
         nominal_bps = rate_bps = int(links["rate_bps"][link])
-        is_up = True
-        steps[link] = [(0, nominal_bps)]
+        is_up, is_lit = True, bool(at_start[link])
+        steps[link] = [(0, nominal_bps if is_lit else 0)]
         for at_ps, event, new_bps in sorted(happened, key=lambda one: one[0]):
             is_up = event != "down" if event in {"up", "down"} else is_up
+            is_lit = event != "dark" if event in {"lit", "dark"} else is_lit
             rate_bps = new_bps or nominal_bps if event == "degrade" else rate_bps
-            steps[link].append((at_ps, rate_bps if is_up else 0))
+            steps[link].append((at_ps, rate_bps if is_up and is_lit else 0))
     return steps
 
 

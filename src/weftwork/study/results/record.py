@@ -118,9 +118,9 @@ def port_names(fabric: Fabric, chosen: NDArray[np.int64] | None = None) -> list[
 def about(prepared: Prepared) -> dict[str, str]:
     """Description of a run in words."""
     scenario, fabric = prepared.scenario, prepared.fabric
-    switches = len(fabric.node_names) - len(fabric.hosts)
+    switches, links = len(fabric.node_names) - len(fabric.hosts), int(fabric.links_at_start.sum())
     parts = (f"{fabric.name}: {_hosts(fabric)}", plural(switches, "switch", "switches"),
-             plural(len(fabric.links), "link"), oversubscription_text(fabric), _routing(prepared))  # fmt: skip
+             plural(links, "link"), oversubscription_text(fabric), _routing(prepared))  # fmt: skip
     return {
         "name": scenario.name,
         "workload": _workload(prepared),

@@ -1,11 +1,10 @@
-"""BCube: servers that forward, each with a port on a switch of every level.
+"""BCube: servers with a port on each of several levels of switches, and no link between switches.
 
-A server has L NIC ports, and there are L levels of switches of n ports: BCube(n, L - 1) of the paper. The number of a
-server has L digits to the base n. A switch of level i joins the servers whose numbers differ in digit i alone. So two
-servers are at most L switches apart, and servers in between forward.
-Fewer servers than n^L are the first ones; switches without a server are left out.
+A server has L digits in base n, and so has BCube(n, L - 1) n^L servers. A switch of level i joins the n servers that
+differ in digit i alone. Servers forward packets for each other: each hop corrects a digit, so any order of the digits
+is a path, and L paths share no server.
 Source: Guo et al., BCube, SIGCOMM 2009, doi:10.1145/1592568.1592577.
-Leaves out: runs. Servers do not forward in the engines, so that only counts, limits, pictures and cost are computed.
+Leaves out: runs, because servers forward in no engine; a partial BCube's extra switches without a server.
 """
 
 from __future__ import annotations
@@ -14,190 +13,185 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from weftwork.base.caveat import Caveat
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_direct import TO_HOST, DirectNetwork
-from weftwork.spec.fabric_names import NodeNames
-from weftwork.spec.limits import MAX_HOSTS
-from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
+from weftwork.spec.plug_in import MAX_HOSTS, FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
 from weftwork.topology.assemble import assemble, links_between
-from weftwork.topology.direct_fabric import sound_shape
+from weftwork.topology.direct_fabric import hosts_that_fit, sound_shape
 
 __all__ = ["TOPOLOGY"]
 
-MOST_NUMBERS: Final = 2**62  # numbers of servers that are not built are computed in 64 bits
-SOURCE: Final = "Guo et al., BCube, SIGCOMM 2009, doi:10.1145/1592568.1592577"
+SOURCE: Final = "Guo et al., SIGCOMM 2009, doi:10.1145/1592568.1592577"
 
 
 class Keys(Record):
     """The keys of a BCube."""
 
+    levels: int | None = row(
+        "levels",
+        Whole(low=1, high=16, unit="levels"),
+        absent="the NIC ports of a server",
+        text="Levels of switches (l + 1 of BCube(n, l)); a server has a NIC port for each.",
+        source=SOURCE,
+    )
     hosts_per_switch: int | None = row(
         "hosts_per_switch",
-        Whole(low=2, high=4_096, unit="ports"),
+        Whole(low=2, high=1_024, unit="servers"),
         absent="the fewest for the hosts; without hosts, the ports of the switch",
-        text="Servers of a switch (n), each on one of its ports.",
+        text="Servers that a switch joins (n).",
         source=SOURCE,
     )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BCubeShape:
-    """Counts of a BCube.
+class BcubeShape:
+    """Counts of a full BCube."""
 
-    Attributes
-    ----------
-    hosts_per_switch : n
-    levels : of switches
-    """
-
-    hosts_per_switch: int
+    per_switch: int
     levels: int
 
     @property
     def servers(self) -> int:
-        """Servers of the full network."""
-        return int(self.hosts_per_switch**self.levels)
+        return int(self.per_switch**self.levels)
 
     @property
     def places(self) -> int:
         """Places for NIC ports."""
         return self.servers * self.levels
 
-    def switches(self, hosts: int) -> tuple[int, ...]:
-        """Switches of every level that have a server.
-
-        Parameters
-        ----------
-        hosts : servers, the first of the network
-
-        Examples
-        --------
-        >>> BCubeShape(hosts_per_switch=4, levels=2).switches(16)
-        (4, 4)
-        >>> BCubeShape(hosts_per_switch=4, levels=2).switches(5)
-        (2, 4)
-        """
-        widths = [self.hosts_per_switch**level for level in range(self.levels)]
-        full = [divmod(hosts, width * self.hosts_per_switch) for width in widths]
-        return tuple(blocks * width + min(rest, width) for (blocks, rest), width in zip(full, widths, strict=True))
+    def switches(self, hosts: int) -> list[int]:
+        """Switches of every level that join the first hosts."""
+        counts = []
+        for level in range(self.levels):
+            wide, whole = self.per_switch**level, self.per_switch ** (level + 1)
+            counts.append(hosts // whole * wide + min(hosts % whole, wide))
+        return counts
 
 
-def _shape(
-    keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str, levels: int
-) -> BCubeShape | None:
+def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> BcubeShape | None:
     """Counts of the shape, given or derived.
 
     Parameters
     ----------
-    keys : given
+    keys : given, with the number of levels
     ports : of a switch; 0: any number
     endpoints : NIC ports of the hosts; None where nobody says
     found : notes counts that do not fit
     blamed : key that gives the number of ports
-    levels : of switches, one for each NIC port of a server
     """
-    n = keys.hosts_per_switch
-    if n is None and endpoints is not None:
-        n = 2
-        while n**levels * levels < endpoints:
-            n += 1
-    elif n is None and ports:
-        n = ports
-    elif n is None:
-        found.wrong("hosts_per_switch", "missing: give hosts_per_switch, or radix, or hosts")
+    levels = keys.levels or 1
+    per_switch = keys.hosts_per_switch
+    if per_switch is None and endpoints is not None:
+        per_switch = 2
+        while per_switch**levels * levels < endpoints:
+            per_switch += 1
+        if ports and per_switch > ports:
+            most = ports**levels
+            text = f"found {plural(ports, 'port')}, which join at most {most:,} servers on {plural(levels, 'level')}"
+            found.wrong(blamed, f"{text}; {plural(endpoints // levels, 'server')} need {per_switch:,} ports")
+            return None
+    if per_switch is None:
+        per_switch = ports
+    if per_switch < 2:
+        what = (
+            f"found {plural(ports, 'port')}, wanted at least 2" if ports else "missing: give hosts_per_switch, hosts or"
+        )
+        found.wrong(blamed if ports else "hosts_per_switch", what if ports else f"{what} radix")
         return None
-    shape = BCubeShape(hosts_per_switch=n, levels=levels)
-    if ports and n > ports:
-        found.wrong(blamed, f"found {plural(ports, 'port')}, but a switch needs {n:,}: one for each of its servers")
-    most = MAX_HOSTS if endpoints is None else MOST_NUMBERS
-    if shape.servers > most:
-        text = f"makes {shape.servers:,} servers: {n:,} to the power of the {plural(levels, 'NIC port')} of a server; "
-        found.wrong("hosts_per_switch" if keys.hosts_per_switch else blamed, f"{text}wanted at most {most:,}")
+    if ports and per_switch > ports:
+        found.wrong(blamed, f"found {plural(ports, 'port')}, but a switch joins {plural(per_switch, 'server')}")
+        return None
+    shape = BcubeShape(per_switch=per_switch, levels=levels)
+    if shape.servers > MAX_HOSTS and endpoints is None:
+        near = int(MAX_HOSTS ** (1 / levels))
+        text = f"makes {shape.servers:,} servers, wanted at most {MAX_HOSTS:,}"
+        found.wrong("hosts_per_switch", text, str(near) if near > 1 else None)
+        return None
     return shape
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
-    server = ground.server
-    if not found.is_sound("radix", "hosts", "gpus", "node") or server is None:
+    if not found.is_sound("radix", "hosts", "gpus") or ground.server is None:
         return keys, ground.hosts
-    if ground.has_ports and not ground.radix and keys.hosts_per_switch is None and ground.hosts is None:
+    ports = ground.server.nic_ports
+    if keys.levels is not None and keys.levels != ports:
+        name = ground.server.name
+        text = f"found {keys.levels}, but '{name}' has {plural(ports, 'NIC port')}, wanted one for each level:"
+        found.wrong("levels", f"{text} node: {{model: {name}, nic_ports: {keys.levels}}}")
+        return keys, ground.hosts
+    keys = keys.model_copy(update={"levels": ports})
+    if ground.has_ports and not ground.radix and keys.hosts_per_switch is None:
         return keys, ground.hosts  # the ports of the catalogue's switch decide
-    endpoints = None if ground.hosts is None else ground.hosts * server.nic_ports
-    shape = _shape(keys, ground.radix or 0, endpoints, found, "radix", server.nic_ports)
+    endpoints = None if ground.hosts is None else ground.hosts * ports
+    shape = _shape(keys, ground.radix or 0, endpoints, found, "radix")
     if shape is None:
         return keys, ground.hosts
-    filled = keys.model_copy(update={"hosts_per_switch": shape.hosts_per_switch})
-    if ground.hosts is not None and ground.hosts > shape.servers:
-        text = f"found {ground.hosts:,}, wanted at most {shape.servers:,}: {plural(shape.hosts_per_switch, 'server')} "
-        text += f"on a switch, to the power of {plural(shape.levels, 'NIC port')}"
-        found.wrong(found.which("hosts", "gpus"), text)
-    return filled, shape.servers if ground.hosts is None else ground.hosts
-
-
-def _sound(keys: Keys, parts: Parts) -> BCubeShape:
-    levels = parts.server.nic_ports
-
-    def shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> BCubeShape | None:
-        return _shape(keys, ports, endpoints, found, blamed, levels)
-
-    return sound_shape(shape, keys, parts)
+    filled = keys.model_copy(update={"hosts_per_switch": shape.per_switch})
+    return filled, hosts_that_fit(shape.places, "hosts_per_switch", ground, found)
 
 
 def _size(keys: Keys, parts: Parts) -> FabricSize:
-    shape = _sound(keys, parts)
+    shape = sound_shape(_shape, keys, parts)
     hosts = parts.hosts or shape.servers
     switches = sum(shape.switches(hosts))
     return FabricSize(hosts=hosts, switches=switches, links=hosts * shape.levels, leaves=switches)
 
 
+def digits(numbers: NDArray[np.int64], shape: BcubeShape) -> NDArray[np.int32]:
+    """Digits of servers, shape (servers, levels), the highest first."""
+    place = shape.per_switch ** np.arange(shape.levels - 1, -1, -1)
+    return (numbers[:, None] // place % shape.per_switch).astype(np.int32)
+
+
+def _told(shape: BcubeShape) -> dict[str, Caveat]:
+    """What a reader of its measures should know."""
+    if shape.levels == 1:
+        return {}
+    text = "paths, bisection and losses are counted over switches alone; servers of a BCube forward, but in no engine"
+    return {"fabric.topology": Caveat(subject="fabric.topology", kind="approximate", text=text)}
+
+
 def _build(keys: Keys, parts: Parts) -> Fabric:
-    shape = _sound(keys, parts)
-    n, levels = shape.hosts_per_switch, shape.levels
-    hosts = parts.hosts or shape.servers
+    """NIC port i of a server leads to its switch of level i."""
+    shape = sound_shape(_shape, keys, parts)
+    n, hosts = shape.per_switch, parts.hosts or shape.servers
     counts = shape.switches(hosts)
-    first = np.concatenate([[0], np.cumsum(counts)])
-    host = np.arange(hosts)[:, None]
-    width = n ** np.arange(levels)
-    # the number of a switch in its level has the digits of its servers without the digit of the level
-    switch = first[:-1] + host // (width * n) * width + host % width
+    first = hosts + np.cumsum([0, *counts])
+    host = np.arange(hosts)
+    # a switch of level i is numbered by the digits of its servers without digit i: the higher ones, then the lower ones
+    far = np.stack([first[i] + host // n ** (i + 1) * n**i + host % n**i for i in range(shape.levels)], axis=1)
+    links = links_between(
+        np.repeat(host, shape.levels), far.ravel(), rate_bps=parts.host_rate_bps, delay_ps=parts.host_delay_ps,
+        loss=parts.loss, corruption=parts.corruption,
+    )  # fmt: skip
+    names = [f"host{number}" for number in range(hosts)]
+    names += [f"level{level}.{number}" for level, count in enumerate(counts) for number in range(count)]
+    direct = DirectNetwork(
+        family="bcube",
+        dimensions=(),
+        link_dimension=np.full(len(links), TO_HOST, np.int8),
+        link_wraps=np.zeros(len(links), np.bool_),
+        axes=tuple(f"digit{level}" for level in range(shape.levels - 1, -1, -1)),
+        sides=(n,) * shape.levels,
+        coordinates=np.concatenate([digits(host, shape), np.full((sum(counts), shape.levels), -1, np.int32)]),
+        hosts_forward=True,
+    )
     return assemble(
-        name=f"bcube, {plural(levels, 'level')} of switches with {plural(n, 'server')} each",
-        node_names=NodeNames([("host", hosts), ("switch", int(first[-1]))]),
-        node_kind=np.repeat([HOST, SWITCH], [hosts, first[-1]]),
-        node_tier=np.concatenate(
-            [np.zeros(hosts, np.int8), np.repeat(np.arange(1, levels + 1, dtype=np.int8), counts)]
-        ),
-        links=links_between(
-            np.repeat(np.arange(hosts), levels),
-            hosts + switch.ravel(),
-            rate_bps=parts.host_rate_bps,
-            delay_ps=parts.host_delay_ps,
-            loss=parts.loss,
-            corruption=parts.corruption,
-        ),
+        name=f"bcube, n = {n}, {plural(shape.levels, 'level')}",
+        node_names=names,
+        node_kind=np.repeat([HOST, SWITCH], [hosts, sum(counts)]),
+        node_tier=np.repeat(np.arange(shape.levels + 1), [hosts, *counts]),
+        links=links,
         switches=(parts.switch,),
         nics=(parts.nic,),
         servers=(parts.server,),
-        direct=_network(n, levels, hosts, int(first[-1])),
-        caveats=parts.caveats,
+        caveats={**parts.caveats, **_told(shape)},
+        direct=None if shape.levels == 1 else direct,  # a single switch is no direct network
         source="fabric",
-    )
-
-
-def _network(n: int, levels: int, hosts: int, switches: int) -> DirectNetwork:
-    """Digits of the servers; all links lead to hosts, and switches have no digits of their own."""
-    digits = np.arange(hosts)[:, None] // n ** np.arange(levels) % n
-    return DirectNetwork(
-        family="bcube",
-        dimensions=(),
-        link_dimension=np.full(hosts * levels, TO_HOST, np.int8),
-        link_wraps=np.zeros(hosts * levels, np.bool_),
-        axes=tuple(f"digit{level}" for level in range(levels)),
-        sides=(n,) * levels,
-        coordinates=np.concatenate([digits, np.full((switches, levels), -1)]).astype(np.int32),
-        hosts_forward=True,
     )
 
 

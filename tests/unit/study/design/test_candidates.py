@@ -43,7 +43,12 @@ def test_each_is_built_or_refused_with_a_reason_that_others_share(file: Path, gp
     found = [build(FabricAsked(candidate=one, file=file, settings={}, book=BOOK)) for one in of(gpus)[::13]]
     assert {one.candidate.fabric["topology"] for one in found} >= {"rail-optimized", "rail-only", "multi-plane"}
     for one in found:
-        if one.reason:
+        if one.family:
+            assert one.tree is None
+            assert len(one.switches) == 1
+            assert one.least_share is not None
+            assert 0 < one.least_share <= 1
+        elif one.reason:
             assert one.tree is None
             assert one.detail.startswith("fabric.") or "--set fabric." in one.detail, one.detail
             assert not one.reason.startswith("--set"), one.reason
@@ -131,3 +136,25 @@ def test_a_server_keeps_its_nic_where_that_is_fast_enough() -> None:
     assert nic_for("dgx-h100", 200 * GBPS, BOOK) == "connectx-7"
     assert nic_for("dgx-h100", 800 * GBPS, BOOK) not in {"connectx-7", None}
     assert nic_for("dgx-h100", 10**15, BOOK) is None
+
+
+@pytest.mark.parametrize("topology", ["dragonfly", "dragonfly-plus", "hyperx", "slim-fly", "torus"])
+@pytest.mark.parametrize("gpus", [256, 2_048])
+def test_direct_networks_have_a_shape_with_few_places_left(file: Path, topology: str, gpus: int) -> None:
+    (candidate,) = of(gpus, topology=[topology], switch=["tomahawk-5"], link_rate=["400Gbps"], planes=["1"])
+    assert candidate.fabric["routing"] == "minimal"
+    found = build(FabricAsked(candidate=candidate, file=file, settings={}, book=BOOK))
+    assert not found.reason, found.detail
+    assert found.family == topology
+    assert found.profile is not None
+    assert found.profile.same_bps[0] == 8 * 400 * GBPS
+    down, _ = found.links
+    assert down == gpus
+
+
+def test_a_user_leaves_direct_networks_out_and_keeps_the_routing_of_the_file() -> None:
+    trees = of(1_024, topology=["fat-tree", "rail-only"])
+    assert {one.fabric["topology"] for one in trees} == {"fat-tree", "rail-only"}
+    only = choices_of("dgx-h100", BOOK, {"topology": ["dragonfly"]})
+    found = list(candidates("dgx-h100", 1_024, only, BOOK, {"routing": "shortest"}, {}))
+    assert {one.fabric["routing"] for one in found} == {"shortest"}

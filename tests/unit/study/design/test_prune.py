@@ -144,3 +144,19 @@ def test_pruning_takes_nothing_from_the_front_of_closed_forms(built: list[Built]
         assert all(mine <= its for mine, its in zip(closed(it.better), closed(it.built), strict=True))
         if it.reason == WORSE:
             assert it.better.candidate.number in numbers
+
+
+def test_a_tree_betters_a_direct_network_and_never_the_reverse() -> None:
+    best = Profile(
+        reach=(4.0, inf), same_bps=(400.0, 400.0), same_hops=(2, 5), other_bps=(400.0, 400.0), port_bps=100.0
+    )
+    direct = one(0, money=101, tree=None, family="dragonfly", least_share=0.5, profile=best)
+    assert reasons([direct, one(1)])[0].startswith("another candidate costs")
+    cheap = one(0, money=10, tree=None, family="dragonfly", least_share=0.5, profile=best)
+    assert reasons([cheap, one(1)]) == {0: "", 1: ""}
+
+
+def test_two_direct_networks_are_never_the_same_tree() -> None:
+    fabric = {"topology": "hyperx", "switch": "s", "nic": "n"}
+    built = [one(number, tree=None, family="hyperx", least_share=0.5, fabric=fabric) for number in range(2)]
+    assert reasons(built) == {0: "", 1: ""}

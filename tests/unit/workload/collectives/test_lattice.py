@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.both import both
 from helpers.lattice_fabrics import grid_fabric, scenario_on, took_ps
 
 from weftwork.base.errors import ConfigError
@@ -215,3 +216,17 @@ def test_groups_that_there_are_not_are_refused() -> None:
         assert "not whole groups of switches" in found["collective.level"]
     two = replace(call, operation="all-to-all", group=8, domain=4)
     assert "all-to-all has two levels" in mistakes("hierarchical", two)["collective.level"]
+
+
+@pytest.mark.parametrize("keys", [{"algorithm": "bucket"}, {"algorithm": "swing"}, {"algorithm": "auto"}])
+def test_both_packet_engines_agree_on_a_lossless_torus(keys: dict[str, Any]) -> None:
+    scenario = {
+        "schema": 2,
+        "fabric": {"topology": "torus", "shape": [4, 2], "link_rate": "400Gbps", "fabric_rate": "100Gbps",
+                   "routing": "dimension-order"},
+        "transport": {"congestion_control": "fixed-window"},
+        "collective": {"size": "40KiB", "protocol": "none", **keys},
+    }  # fmt: skip
+    outcome = both(prepare(scenario).engine_input)
+    assert outcome.complete
+    assert outcome.counters["packet_hops"] > 8 * 14  # every GPU sends in each step

@@ -1,0 +1,93 @@
+"""The rule of routes and the detours of the flow engine, as plain arrays.
+
+Source: `weftwork.topology.routing` has the rules; `weftwork.engine.lower.detour_groups` has the intermediates.
+Leaves out: paths in layers (`weftwork.engine.flow.paths`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weftwork.engine.columns import column
+from weftwork.engine.lower import detour_groups
+from weftwork.spec.fabric_direct import GLOBAL
+from weftwork.topology.routing import attachments
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.routing import Routing
+
+__all__ = ["RouteRule", "route_rule"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RouteRule:
+    """The rule of routes of a run.
+
+    Shapes: N nodes, P ports, A attachments. Arrays are empty where no route depends on them.
+
+    Attributes
+    ----------
+    up_down, dimension_order, fewest_global_hops : as of `weftwork.spec.routing.Routing`
+    port_dimension : (P,), int8, dimension of each port's link
+    global_dimension : the dimension of links between groups; -2: there are none
+    detour_order, detour_base, detour_group, detour_by_group : as of `weftwork.engine.packet_input.PacketInput`; empty
+        where no flow detours
+    node_group : (N,), int32, group of each switch, where detours turn at the first switch of a group
+    """
+
+    up_down: bool = False
+    dimension_order: bool = False
+    fewest_global_hops: bool = False
+    port_dimension: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))
+    global_dimension: int = -2
+    detour_order: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    detour_base: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    detour_group: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    detour_by_group: bool = False
+    node_group: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+
+    def raw(self) -> dict[str, object]:
+        """As the native core takes it; see native/flow/rule.hpp and native/flow/detours.hpp."""
+        flags = ("up_down", "dimension_order", "fewest_global_hops", "detour_by_group")
+        arrays = ("port_dimension", "detour_order", "detour_base", "detour_group", "node_group")
+        found: dict[str, object] = {name: int(getattr(self, name)) for name in flags}
+        found |= {name: column(getattr(self, name)) for name in arrays}
+        found["global_dimension"] = self.global_dimension
+        return found
+
+
+def route_rule(fabric: Fabric, routing: Routing) -> RouteRule:
+    """The rule of a routing on a fabric.
+
+    Parameters
+    ----------
+    fabric : a direct network, where the routing asks for dimensions or groups
+    routing : whose rule and detours
+    """
+    direct, ports = fabric.direct, fabric.ports
+    dimension, global_dimension = np.empty(0, np.int8), -2
+    if direct is not None and (routing.dimension_order or routing.fewest_global_hops):
+        dimension = np.ascontiguousarray(direct.link_dimension[ports.link], np.int8)
+        if GLOBAL in direct.dimensions:
+            global_dimension = direct.dimensions.index(GLOBAL)
+    rule: dict[str, Any] = {
+        "up_down": routing.up_down,
+        "dimension_order": routing.dimension_order,
+        "fewest_global_hops": routing.fewest_global_hops,
+        "port_dimension": dimension,
+        "global_dimension": global_dimension,
+    }
+    if routing.detour == "never":
+        return RouteRule(**rule)
+    attach_node, _ = attachments(fabric)
+    groups = detour_groups(fabric, attach_node, by_group=routing.detour_by_group)
+    node_group = np.empty(0, np.int32)
+    if routing.detour_by_group and fabric.node_pod is not None:
+        node_group = np.ascontiguousarray(fabric.node_pod, np.int32)
+    return RouteRule(**rule, **groups, detour_by_group=routing.detour_by_group, node_group=node_group)

@@ -22,6 +22,7 @@ from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, RATE, format_quantity
 from weftwork.cli.console import console
 from weftwork.cli.limits_of_switches import limits_of_switches
+from weftwork.cli.topology_host_hops import host_hop_notes, host_hop_rows, host_hops_table
 from weftwork.cli.topology_limits import limits_record, print_limits, refuse_options
 from weftwork.cli.topology_without import asked_loss, tell_loss
 from weftwork.spec.device import Server
@@ -30,11 +31,12 @@ from weftwork.topology.build import fabric_of
 from weftwork.topology.draw import draw
 from weftwork.topology.export import export as write_export
 from weftwork.topology.from_file import FABRIC_FILES
+from weftwork.topology.host_hops import host_hops
 from weftwork.topology.largest import fabric_limits
 from weftwork.topology.measures import Measures, measure
 from weftwork.topology.oversubscription import ratio_text
 from weftwork.topology.picture import tier_words
-from weftwork.topology.reach import Reach, rails_of, reach
+from weftwork.topology.reach import rails_of, reach
 from weftwork.topology.without import find_lost
 
 __all__ = ["fabric_in", "print_measures", "record", "topology"]
@@ -131,6 +133,7 @@ def fabric_in(file: Path, overrides: Mapping[str, str] | None = None, *, user_co
 
 def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:
     """The measures and unverified values as JSON values."""
+    hops = {"host_hops": asdict(host_hops(fabric))} if fabric.hosts_forward else {}
     return {
         "name": fabric.name,
         "tree": fabric.tree,
@@ -140,6 +143,7 @@ def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:
         "rails": [group.tolist() for group in rails_of(fabric)],
         **asdict(reach(fabric)),
         **asdict(measures),
+        **hops,
         "link_rates_bps": np.unique(fabric.links["rate_bps"]).tolist(),
         "link_delays_ps": np.unique(fabric.links["delay_ps"]).tolist(),
         "caveats": caveats_to_json(fabric.caveats),
@@ -162,14 +166,14 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
         table.add_row("tree", fabric.tree)
     table.add_row("hosts", f"{measures.hosts:,}")
     if (servers := _servers(fabric)) and any(server != Server() for server, _ in servers):
-        found = reach(fabric)
-        for label, text in _server_lines(fabric, servers, found):
+        for label, text in _server_lines(fabric, servers):
             table.add_row(label, text)
     table.add_row("switches", f"{measures.switches:,}" + (f" ({tiers})" if tiers else ""))
     table.add_row("links", f"{measures.host_links:,} to hosts, {measures.switch_links:,} between switches")
     table.add_row("link rates", ", ".join(format_quantity(RATE, rate) for rate in _span(fabric.links["rate_bps"])))
     table.add_row("link delays", ", ".join(format_quantity(DURATION, ps) for ps in _span(fabric.links["delay_ps"])))
-    table.add_row("oversubscription", ratios or "none: no tier above another")
+    if not fabric.hosts_forward:  # the levels of a BCube are no tiers above another
+        table.add_row("oversubscription", ratios or "none: no tier above another")
     table.add_row(
         "bisection", f"{format_quantity(RATE, flow.rate_bps)}, {share:.1%} of the sending rate of half of the hosts"
     )
@@ -180,18 +184,14 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     if (uniform := measures.uniform) is not None:
         limit = f"{uniform.dimension} links are the fullest"
         table.add_row("uniform traffic", f"{uniform.share:.1%} of the NIC rate over minimal paths: {limit}")
-    table.add_row("diameter", plural(measures.diameter_hops, "hop"))
+    hops = host_hops(fabric) if fabric.hosts_forward else None
+    for label, text in [("diameter", plural(measures.diameter_hops, "hop"))] if hops is None else host_hop_rows(hops):
+        table.add_row(label, text)
     out.print(table)
     out.print()
-    out.print(_paths_table(measures))
-    if measures.sample < measures.attachments:
-        out.print(
-            f"Paths to {measures.sample:,} of {plural(measures.attachments, 'leaf', 'leaves')}, evenly spaced.",
-            soft_wrap=True,
-        )
-    out.print(
-        "RTT: propagation, forwarding and receive latency there and back; no serialisation, no queue.", soft_wrap=True
-    )
+    out.print(_paths_table(measures) if hops is None else host_hops_table(hops))
+    for text in _notes(measures) if hops is None else host_hop_notes(hops, measures.hosts):
+        out.print(text, soft_wrap=True)
     for heading, are_notes in (("Not verified", False), ("Notes", True)):
         told = [caveat for caveat in fabric.caveats.values() if (caveat.kind == "note") == are_notes]
         if told:
@@ -211,7 +211,7 @@ def _pods(fabric: Fabric) -> int:
     return 0 if fabric.node_pod is None else len(np.unique(fabric.node_pod[fabric.node_pod >= 0]))
 
 
-def _server_lines(fabric: Fabric, servers: Sequence[tuple[Server, int]], found: Reach) -> list[tuple[str, str]]:
+def _server_lines(fabric: Fabric, servers: Sequence[tuple[Server, int]]) -> list[tuple[str, str]]:
     """Rows about servers, GPUs, rails, pods and reachability."""
     lines = []
     for server, count in servers:
@@ -224,6 +224,9 @@ def _server_lines(fabric: Fabric, servers: Sequence[tuple[Server, int]], found: 
         parts.append(plural(server.nic_ports, "NIC port"))
         lines.append(("servers", f"{count:,} x {server.name}: {', '.join(parts)}"))
     lines.append(("GPUs", f"{fabric.gpus:,}"))
+    if fabric.hosts_forward:  # rails and networks are about paths over switches alone
+        return lines
+    found = reach(fabric)
     if len(rails := rails_of(fabric)) > 1:
         lines.append(("rails", f"{len(rails):,}: groups of NIC ports that share a leaf in every server"))
     if fabric.node_pod is not None:
@@ -248,6 +251,15 @@ def _paths_table(measures: Measures) -> Table:
             format_quantity(DURATION, row.rtt_min_ps) + slowest,
         )  # fmt: skip
     return table
+
+
+def _notes(measures: Measures) -> list[str]:
+    """Lines below the table of paths."""
+    lines = ["RTT: propagation, forwarding and receive latency there and back; no serialisation, no queue."]
+    if measures.sample < measures.attachments:
+        leaves = plural(measures.attachments, "leaf", "leaves")
+        lines.insert(0, f"Paths to {measures.sample:,} of {leaves}, evenly spaced.")
+    return lines
 
 
 def _span(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:

@@ -102,6 +102,11 @@ class Fabric:
         """Node indices of the hosts, in order."""
         return np.flatnonzero(self.node_kind == HOST)
 
+    @property
+    def hosts_forward(self) -> bool:
+        """Whether hosts forward packets of others, which no engine simulates."""
+        return self.direct is not None and self.direct.hosts_forward
+
     def server(self, node: int) -> Server:
         """The server at the node index of a host."""
         return self.servers[0 if self.node_server is None else int(self.node_server[node])]

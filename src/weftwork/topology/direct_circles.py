@@ -16,10 +16,10 @@ from weftwork.base.grammar import plural
 from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.fabric_direct import DirectNetwork, OpticalSwitches
 from weftwork.topology.direct_sketch import (
-    Line,
     Mark,
     Panel,
     Sketch,
+    SketchLine,
     counts_of,
     host_counts,
     joined,
@@ -60,7 +60,7 @@ def _join(fabric: Fabric, sketch: Sketch, marks: Sequence[Mark]) -> None:
     """Add marks, and one line for all links of a dimension between two of them."""
     for (one, other, _), links in joined(fabric, owners(fabric, marks)).items():
         is_faint = marks[one].is_gap or marks[other].is_gap
-        sketch.lines.append(Line(path=_straight(marks[one], marks[other]), links=links, is_faint=is_faint))
+        sketch.lines.append(SketchLine(path=_straight(marks[one], marks[other]), links=links, is_faint=is_faint))
     sketch.marks += marks
 
 
@@ -278,7 +278,7 @@ def cubes_sketch(fabric: Fabric, direct: DirectNetwork, optical: OpticalSwitches
             if cube >= 0 and links:
                 low = cubes[cube]
                 path = f"M{low.x:.1f} {low.y - low.height / 2:.1f}L{top.x:.1f} {top.y + top.height / 2:.1f}"
-                sketch.lines.append(Line(path=path, links=links, is_faint=low.is_gap or top.is_gap))
+                sketch.lines.append(SketchLine(path=path, links=links, is_faint=low.is_gap or top.is_gap))
     sketch.marks = [*(mark for _, mark in tops), *cubes]
     sketch.width, sketch.height = wide, cube_y + 30
     copper = int((direct.link_dimension >= 0).sum()) - int(used.sum())

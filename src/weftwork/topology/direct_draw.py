@@ -12,7 +12,7 @@ import numpy as np
 from weftwork.base.grammar import plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.spec.fabric import Fabric
-from weftwork.topology.direct_sketch import Line, Mark, Panel, Sketch
+from weftwork.topology.direct_sketch import Mark, Panel, Sketch, SketchLine
 from weftwork.topology.ink import RATE_DASHES, Lost, opening, state_of, text_at
 
 __all__ = ["direct_svg"]
@@ -90,14 +90,14 @@ def _panel(panel: Panel) -> list[str]:
     ]
 
 
-def _lines(fabric: Fabric, lines: Sequence[Line], lost: Lost) -> list[str]:
+def _lines(fabric: Fabric, lines: Sequence[SketchLine], lost: Lost) -> list[str]:
     """Faint lines first, so that no grey line crosses a coloured one."""
     ordered = sorted(lines, key=lambda line: not line.is_faint)
     is_crowded = len(lines) > CROWDED and not any(line.dot for line in lines)
     return [part for line in ordered for part in _line(fabric, line, lost, is_crowded=is_crowded)]
 
 
-def _line(fabric: Fabric, line: Line, lost: Lost, *, is_crowded: bool) -> list[str]:
+def _line(fabric: Fabric, line: SketchLine, lost: Lost, *, is_crowded: bool) -> list[str]:
     links = np.array(line.links)
     direct = fabric.direct
     dimension = 0 if direct is None else max(int(direct.link_dimension[links[0]]), 0)

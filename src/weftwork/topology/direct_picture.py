@@ -18,7 +18,7 @@ from weftwork.base.grammar import plural
 from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.fabric_direct import DirectNetwork
 from weftwork.topology.direct_circles import circle_sketch, cubes_sketch, groups_sketch
-from weftwork.topology.direct_sketch import Line, Mark, Panel, Sketch, counts_of, owners, shown
+from weftwork.topology.direct_sketch import Mark, Panel, Sketch, SketchLine, counts_of, owners, shown
 from weftwork.topology.ink import Lost
 
 __all__ = ["sketch_of"]
@@ -169,7 +169,7 @@ def _strokes(
                                   is_faint=is_faint and axis < 2, links=found))  # fmt: skip
 
 
-def _inside(one: Mark, other: Mark, axis: int, links: list[int]) -> Line:
+def _inside(one: Mark, other: Mark, axis: int, links: list[int]) -> SketchLine:
     """A line between two marks of a row or column: straight between neighbours, else an arc."""
     first, last = sorted((one, other), key=lambda mark: (mark.x, mark.y))
     span = abs(other.x - one.x) / (one.width * 1.4) if axis == 0 else abs(other.y - one.y) / (one.height * 2.2)
@@ -190,10 +190,10 @@ def _inside(one: Mark, other: Mark, axis: int, links: list[int]) -> Line:
         bulge = (12 if axis == 0 else 9) * span * first.height / BOX[1]
         bend = ((start[0] + end[0]) / 2, start[1] - bulge) if axis == 0 else (start[0] + bulge, (start[1] + end[1]) / 2)
         path = f"M{start[0]:.1f} {start[1]:.1f}Q{bend[0]:.1f} {bend[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
-    return Line(path=path, links=tuple(links))
+    return SketchLine(path=path, links=tuple(links))
 
 
-def _stub(mark: Mark, axis: int, *, outward: bool, wraps: bool, is_faint: bool, links: list[int]) -> Line:
+def _stub(mark: Mark, axis: int, *, outward: bool, wraps: bool, is_faint: bool, links: list[int]) -> SketchLine:
     """A short line that leaves a mark: to the right or down if ``outward``, slanted to another layer."""
     sign = 1 if outward else -1
     if axis == 0:
@@ -205,4 +205,4 @@ def _stub(mark: Mark, axis: int, *, outward: bool, wraps: bool, is_faint: bool, 
         step = (sign * SLANT, -sign * SLANT)
     end = (start[0] + step[0], start[1] + step[1])
     path = f"M{start[0]:.1f} {start[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"
-    return Line(path=path, links=tuple(links), is_faint=is_faint, dot=end if wraps else None)
+    return SketchLine(path=path, links=tuple(links), is_faint=is_faint, dot=end if wraps else None)

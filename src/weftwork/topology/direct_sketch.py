@@ -16,7 +16,18 @@ from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.topology.picture import runs, tier_words
 
-__all__ = ["Line", "Mark", "Panel", "Sketch", "counts_of", "host_counts", "joined", "owners", "shown", "span_words"]
+__all__ = [
+    "Mark",
+    "Panel",
+    "Sketch",
+    "SketchLine",
+    "counts_of",
+    "host_counts",
+    "joined",
+    "owners",
+    "shown",
+    "span_words",
+]
 
 MOST_MARKED = 3  # chosen: losses that stay visible in an abridged row
 
@@ -62,7 +73,7 @@ class Panel:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class SketchLine:
     """One stroke for some links.
 
     Attributes
@@ -85,7 +96,7 @@ class Sketch:
 
     marks: list[Mark] = field(default_factory=list)
     panels: list[Panel] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[SketchLine] = field(default_factory=list)
     texts: list[tuple[float, float, int, str]] = field(default_factory=list)  # x, y, size, text
     notes: list[str] = field(default_factory=list)
     width: float = 0.0

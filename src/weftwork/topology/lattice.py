@@ -21,11 +21,11 @@ from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric
 if TYPE_CHECKING:
     from weftwork.spec.plug_in import Findings, Parts
 
-__all__ = ["Lattice", "lattice_fabric"]
+__all__ = ["RouterLattice", "lattice_fabric"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lattice:
+class RouterLattice:
     """Counts of a lattice whose lines are completely linked.
 
     Attributes
@@ -69,7 +69,7 @@ class Lattice:
 
         Examples
         --------
-        >>> Lattice(sides=(4, 8), cables=(2, 1), hosts_per_router=4).relative_bisection()
+        >>> RouterLattice(sides=(4, 8), cables=(2, 1), hosts_per_router=4).relative_bisection()
         (Fraction(1, 1), Fraction(1, 1))
         """
         pairs = zip(self.cables, self.sides, strict=True)
@@ -91,7 +91,7 @@ class Lattice:
             found.wrong(blamed, text + f"{self.degree:,} to other routers")
 
 
-def lattice_fabric(shape: Lattice, parts: Parts, *, name: str, family: str) -> Fabric:
+def lattice_fabric(shape: RouterLattice, parts: Parts, *, name: str, family: str) -> Fabric:
     """Build the fabric of a lattice.
 
     Parameters

@@ -196,7 +196,8 @@ def bisection(fabric: Fabric) -> Bisection:
 
     Notes
     -----
-    Hosts do not forward: those of the first half only send, those of the second half only receive.
+    Hosts do not forward: those of the first half only send, those of the second half only receive. If the fabric says
+    that hosts forward, they also pass on flows of others.
     """
     hosts, ports, links = fabric.hosts, fabric.ports, fabric.links
     if not len(links):
@@ -208,7 +209,7 @@ def bisection(fabric: Fabric) -> Bisection:
     label = _node_kinds(ports.node, ports.node[ports.peer], rate, side)
     kinds = int(label.max()) + 1
     tail, head = ports.node, ports.node[ports.peer]
-    kept = (side[head] != 1) & (side[tail] != 2)
+    kept = ((side[head] != 1) & (side[tail] != 2)) | fabric.hosts_forward
     source, sink = kinds, kinds + 1
     sends, receives = side[tail] == 1, side[head] == 2
     edges = np.concatenate([

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from weftwork.base.errors import ConfigError
 from weftwork.spec.fabric import Fabric
 from weftwork.topology.build import fabric_of
-from weftwork.topology.lattice import Lattice
+from weftwork.topology.lattice import RouterLattice
 
 
 def built(topology: str, **keys: Any) -> Fabric:
@@ -63,7 +63,7 @@ def test_any_hyperx_has_its_closed_forms(shape: list[tuple[int, int]], per_route
 def test_relative_bisection_is_the_cut_of_the_middle() -> None:
     """K S / (2 T), against links counted between the lower and the upper half of a dimension."""
     fabric = built("hyperx", sides=[4, 6], links_per_dimension=[3, 1], hosts_per_router=5)
-    shape = Lattice(sides=(4, 6), cables=(3, 1), hosts_per_router=5)
+    shape = RouterLattice(sides=(4, 6), cables=(3, 1), hosts_per_router=5)
     assert fabric.direct is not None
     at = fabric.direct.coordinates[len(fabric.hosts) :]
     low, high = switch_ends(fabric)

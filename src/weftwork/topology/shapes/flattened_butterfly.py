@@ -14,7 +14,7 @@ from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
 from weftwork.topology.direct_fabric import direct_size, hosts_that_fit, sound_shape
-from weftwork.topology.lattice import Lattice, lattice_fabric
+from weftwork.topology.lattice import RouterLattice, lattice_fabric
 
 __all__ = ["TOPOLOGY"]
 
@@ -40,7 +40,7 @@ class Keys(Record):
     )
 
 
-def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> Lattice | None:
+def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> RouterLattice | None:
     """Counts of the shape, given or derived; see `weftwork.topology.shapes.hyperx`."""
     k = keys.ary
     if k is None and endpoints is not None:
@@ -57,7 +57,7 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
         found.wrong("ary", "missing: give ary, or radix, or hosts")
         return None
     sides = (k,) * (keys.stages - 1)
-    shape = Lattice(sides=sides, cables=(1,) * len(sides), hosts_per_router=k)
+    shape = RouterLattice(sides=sides, cables=(1,) * len(sides), hosts_per_router=k)
     shape.judge_ports(ports, found, blamed)
     return shape
 

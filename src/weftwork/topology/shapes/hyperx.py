@@ -14,7 +14,7 @@ from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Listing, Parts, Record, Topology, Whole, row
 from weftwork.topology.direct_fabric import direct_size, hosts_that_fit, sound_shape
-from weftwork.topology.lattice import Lattice, lattice_fabric
+from weftwork.topology.lattice import RouterLattice, lattice_fabric
 
 __all__ = ["TOPOLOGY"]
 
@@ -49,7 +49,7 @@ class Keys(Record):
     )
 
 
-def _fewest_routers(ports: int, endpoints: int, per_router: int | None) -> Lattice | None:
+def _fewest_routers(ports: int, endpoints: int, per_router: int | None) -> RouterLattice | None:
     """Regular lattice of the fewest routers whose relative bisection is 1/2 or more; None where the ports allow none.
 
     Parameters
@@ -58,20 +58,20 @@ def _fewest_routers(ports: int, endpoints: int, per_router: int | None) -> Latti
     endpoints : NIC ports of the hosts
     per_router : places for NIC ports on each router; None: as many as follow
     """
-    best: Lattice | None = None
+    best: RouterLattice | None = None
     for dimensions in range(1, MOST_DIMENSIONS + 1):
         for side in range(2, (ports - 1) // dimensions + 2):
             places = -(-endpoints // side**dimensions) if per_router is None else per_router
             is_enough = places * side**dimensions >= endpoints and places <= min(side, ports - dimensions * (side - 1))
             if is_enough:
-                found = Lattice(sides=(side,) * dimensions, cables=(1,) * dimensions, hosts_per_router=places)
+                found = RouterLattice(sides=(side,) * dimensions, cables=(1,) * dimensions, hosts_per_router=places)
                 if best is None or found.routers < best.routers:
                     best = found
                 break
     return best
 
 
-def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> Lattice | None:
+def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blamed: str) -> RouterLattice | None:
     """Counts of the shape, given or derived.
 
     Parameters
@@ -104,7 +104,7 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
         text = f"found {plural(len(cables), 'number')}, wanted {len(keys.sides)}, one for each side"
         found.wrong("links_per_dimension", text)
         return None
-    bare = Lattice(sides=keys.sides, cables=cables, hosts_per_router=0)
+    bare = RouterLattice(sides=keys.sides, cables=cables, hosts_per_router=0)
     if bare.routers > MOST_ROUTERS:
         found.wrong("sides", f"makes {bare.routers:,} routers, wanted at most {MOST_ROUTERS:,}")
         return None
@@ -112,7 +112,7 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
     if places is None:
         places = min(cable * side for cable, side in zip(cables, keys.sides, strict=True))
         places = max(1, min(places, ports - bare.degree) if ports else places)
-    shape = Lattice(sides=keys.sides, cables=cables, hosts_per_router=places)
+    shape = RouterLattice(sides=keys.sides, cables=cables, hosts_per_router=places)
     shape.judge_ports(ports, found, blamed)
     return shape
 

@@ -217,7 +217,7 @@ class FabricSection(Record):
     detour_bias_bytes: int | None = row(
         "detour_bias",
         Measure(quantity=SIZE, low=0, high=1_000_000_000_000),
-        default=0,
+        default="0B",
         only=("routing", ("ugal", "par")),
         text="Bytes of queue, times hops, by which a detour has to be better than the shortest path.",
         source="chosen: none, as Kim et al., ISCA 2008, doi:10.1109/ISCA.2008.19",

@@ -98,8 +98,11 @@ def test_listing_a_folder_imports_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", program + more], capture_output=True, text=True, check=True)
     names, imported = done.stdout.splitlines()
     assert (
-        names == "('fat-tree', 'hpn', 'leaf-spine', 'meta-24k', 'multi-plane', 'pgft', 'rail-only', 'rail-optimized',"
-        " 'superpod', 'three-tier') ('all-to-all', 'incast', 'mixed', 'permutation', 'poisson')"
+        names
+        == "('bcube', 'dragonfly', 'dragonfly-plus', 'fat-tree', 'flattened-butterfly', 'hpn', 'hyperx', 'jellyfish',"
+        " 'leaf-spine', 'mesh', 'meta-24k', 'multi-plane', 'pgft', 'rail-only', 'rail-optimized', 'slim-fly', "
+        "'superpod', 'three-tier', 'torus', 'tpu-pod', 'twisted-torus', 'xpander') ('all-to-all', 'incast', "
+        "'mixed', 'permutation', 'poisson', 'shift')"
     )
     assert imported == "[]"
 

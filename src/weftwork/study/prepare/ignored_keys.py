@@ -43,6 +43,7 @@ FLOWS_LEAVE_OUT: Final[Mapping[str, str]] = {
     "fabric.switch.ecn.at": _NO_QUEUES,
     "fabric.switch.scheduling.weights": _NO_PRIORITIES,
     "fabric.switch.telemetry": "have no congestion control that would read it",
+    "fabric.detour_bias": _NO_QUEUES,
     "fabric.nic.receive_buffer": _NO_QUEUES,
     "fabric.nic.xoff": _NO_QUEUES,
     "fabric.nic.xon": _NO_QUEUES,

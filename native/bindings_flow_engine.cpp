@@ -28,6 +28,7 @@ weftwork::flow::Input input_of(nb::dict input) {
   in.layers = layers_of(input);
   in.rule = rule_of(input);
   in.detours = detours_of(input);
+  in.adapts = number<std::int64_t>(input, "adapts") != 0;
   in.instants = rows<weftwork::InstantRow>(input, "instants");
   in.tokens = number<std::int64_t>(input, "tokens");
   in.wire = weftwork::python::named<weftwork::flow::WireSizes>(input["wire"]);

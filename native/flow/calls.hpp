@@ -72,9 +72,11 @@ inline void begin_call(State& s, CommunicatorCell communicator) {
   call.left = s.is_ideal ? 0 : operation.activities;
   const std::int64_t activity = std::int64_t{communicator.value} << 1 | kOfCall;
   if (!s.is_ideal)
-    for (const ActivityCell i : waited_for(operation))
+    for (const ActivityCell i : waited_for(operation)) {
+      if (s.in.adapts) adapt(s, i);
       s.fluid->start(s.variable_of_activity[i], activity, static_cast<double>(collect.amount_bytes),
                      static_cast<double>(s.now_ps));
+    }
   if (!s.is_ideal) start_companions(s, operation, static_cast<double>(collect.amount_bytes));
   if (call.left == 0) s.push(s.now_ps, Event::kCallEnds, communicator);
 }
@@ -85,6 +87,8 @@ inline void end_part(State& s, CommunicatorCell communicator) {
   CollectiveCall& call = at.calls[at.head];
   if (--call.left > 0) return;
   const Operation& operation = s.network->operations[call.operation];
+  if (s.in.adapts)
+    for (const ActivityCell i : waited_for(operation)) let_go(s, i);
   record_call_flow(s, communicator, call);
   Ps latency_ps = 0;
   for (const ActivityCell i : waited_for(operation)) latency_ps = std::max(latency_ps, s.latency_ps(i));

@@ -73,6 +73,7 @@ IdVector<LinkId, std::uint64_t> fates(const State& s) {
 /// The graphs of a job by epoch, and what its links go through.
 struct Paths {
   std::vector<Graph> graphs;                           // those that differ
+  std::vector<Graph> detours;                          // of the same epochs; under adaptive routing alone
   std::vector<IdVector<PortId, double>> bundle_links;  // as State::bundle_links, by graph
   IdVector<LinkId, std::uint64_t> fate;                // of the copies of links, by graph; empty: none changes
 };
@@ -108,14 +109,22 @@ Paths find_paths(State& s, Wire wire) {
     table = rules.table;
     const bool is_first = paths.graphs.empty();  // what has no path before any fault is refused
     const Outage outage{IdSpan<PortId, const char>(rules.down.items()), is_first ? LinkId::none() : nowhere};
+    s.router->take_detours(!s.in.adapts);
     Graph graph = build_graph(s.in.job, s.links, Routed(*s.router), wire, outage);
-    const auto same = std::find_if(paths.graphs.begin(), paths.graphs.end(),
-                                   [&](const Graph& known) { return have_same_paths(known, graph); });
+    s.router->take_detours(true);
+    Graph detour;
+    if (s.in.adapts) detour = build_graph(s.in.job, s.links, Routed(*s.router), wire, outage);
+    const auto same = std::find_if(paths.graphs.begin(), paths.graphs.end(), [&](const Graph& known) {
+      return have_same_paths(known, graph) &&
+             (!s.in.adapts ||
+              have_same_paths(paths.detours[static_cast<std::size_t>(&known - paths.graphs.data())], detour));
+    });
     const auto number = static_cast<std::int32_t>(same - paths.graphs.begin());
     graph_of_rules.push_back(number);
     add_fates(s, fate, number, paths);
     if (same != paths.graphs.end()) continue;
     paths.graphs.push_back(std::move(graph));
+    if (s.in.adapts) paths.detours.push_back(std::move(detour));
     count_bundles(s);
     paths.bundle_links.push_back(s.bundle_links);
   }
@@ -193,17 +202,34 @@ void tell_epochs(State& s, const Paths& paths) {
   s.bundle_links = paths.bundle_links.front();
 }
 
+/// Bytes by tier of the detours.
+void tell_detours(State& s, const Paths& paths) {
+  std::vector<Hop> hops;
+  for (std::size_t epoch = 0; s.in.tiers > 0 && epoch < paths.detours.size(); ++epoch) {
+    const Graph& graph = paths.detours[epoch];
+    s.bundle_links = paths.bundle_links[epoch];
+    for (const ActivityId a : graph.activities()) {
+      hops.clear();
+      for (const GraphHop& hop : graph.hops_of(a)) hops.push_back({hop.link, graph.weights[hop.weight]});
+      s.ground.epochs[epoch].detour_tier_weight.push_back(tier_weight(s, hops));
+    }
+  }
+  s.bundle_links = paths.bundle_links.front();
+}
+
 /// Cells of the job's graph, or the graph as it is; nothing where every message is posted by itself.
 void build_network(State& s) {
   if (s.in.job.collects.empty() && s.in.folding == Folding::kNever) return;
-  if (s.in.job.collects.empty() && slots_of(s.in.job).has_later) return;
+  if (s.in.job.collects.empty() && (s.in.adapts || slots_of(s.in.job).has_later)) return;
   FoldOptions options;
-  options.folding = s.in.folding;
+  options.folding = s.in.adapts ? Folding::kNever : s.in.folding;  // what adapts is alike at no time
   options.wire = {s.in.wire.factor(), s.in.wire.host_factor()};
   s.ground.copy = static_cast<std::int32_t>(s.links.capacity.size()) + 1;
   Paths paths = find_paths(s, options.wire);
   s.ground.folded = std::make_unique<Folded>(fold_all(s, paths, options));
   tell_epochs(s, paths);
+  tell_detours(s, paths);
+  s.ground.detours = std::move(paths.detours);
 }
 
 void build_fluid(State& s) {
@@ -332,6 +358,11 @@ void handle_instant(State& s) {
 void begin_run(State& s, const Network* network) {
   s.network = network;
   build_fluid(s);
+  if (s.in.adapts) {
+    s.offered.assign(s.links.capacity.size() + 1, 0.0);
+    s.choice_of_link.assign(s.links.capacity.size() + 1, -1);
+    s.adapted.assign(network == nullptr ? 0 : network->latency_ps.size(), {});
+  }
   build_streams(s);
   s.tier_bytes = Bins(static_cast<std::size_t>(s.in.tier_bins), static_cast<std::size_t>(s.in.tiers));
   s.tier_flows = s.tier_bytes;

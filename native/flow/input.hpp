@@ -46,6 +46,7 @@ struct Input {
   Layers layers;                       // of the same tables; empty: there are none
   Rule rule;                           // of routes where layers leave it open
   DetourRule detours;                  // empty: there are none
+  bool adapts = false;                 // flows divide themselves between shortest paths and detours
   std::span<const InstantRow> instants;
   std::int64_t tokens = 0;
   WireSizes wire{};

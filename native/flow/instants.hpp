@@ -62,9 +62,18 @@ inline void settle_carried(State& s) {
 /// The activities of the network take the paths of another epoch, with what they still have to get.
 inline void begin_epoch(State& s, std::int32_t epoch) {
   if (epoch == s.epoch) return;
+  for (const ActivityCell activity : s.adapted.ids())
+    if (s.adapted[activity].rate > 0.0) {
+      let_go(s, activity);
+      s.adapted[activity].rate = -1.0;  // it goes on
+    }
   s.epoch = epoch;
   std::vector<ConstraintHop> hops;
   for (const ActivityCell activity : s.network->activities()) {
+    if (!s.adapted.empty() && s.adapted[activity].rate < 0.0) {
+      adapt(s, activity);
+      continue;
+    }
     s.hops_now(activity, hops);
     s.fluid->set_hops(s.variable_of_activity[activity], hops, static_cast<double>(s.now_ps));
   }

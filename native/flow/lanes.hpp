@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/flow_identity.hpp"
+#include "flow/adaptive.hpp"
 #include "flow/server_links.hpp"
 #include "flow/state.hpp"
 
@@ -120,7 +121,45 @@ inline PathId path_of(State& s, const Lane& lane) {
   shared.path = std::move(path);
   shared.variable = s.fluid->add_variable(constraint_hops(shared.path.hops));
   shared.tier_weight = tier_weight(s, shared.path.hops);
+  if (s.in.adapts) shared.hops = constraint_hops(shared.path.hops);
   return index;
+}
+
+/// The paths of a lane by the routes that hold now.
+inline void take_paths(State& s, Lane& lane) {
+  if (!s.in.adapts || lane.inside) {
+    lane.path = path_of(s, lane);
+    return;
+  }
+  s.router->take_detours(false);
+  lane.path = path_of(s, lane);
+  s.router->take_detours(true);
+  const PathId detour = path_of(s, lane);
+  lane.detour = detour == lane.path || !s.paths[detour].path.is_up ? PathId::none() : detour;
+}
+
+/// The variable by which the head of a lane flows from now on.
+inline VariableId variable_now(State& s, Lane& lane) {
+  const SharedPath& minimal = s.paths[lane.path];
+  if (!s.in.adapts || lane.inside || !minimal.path.is_up) return minimal.variable;
+  std::span<const ConstraintHop> detour;
+  if (!lane.detour.is_none()) detour = s.paths[lane.detour].hops;
+  lane.adapted = offer(s, minimal.hops, detour);
+  if (lane.adapted.share == 0.0) return minimal.variable;
+  const std::vector<ConstraintHop> hops = mixed_hops(minimal.hops, detour, lane.adapted.share);
+  if (lane.variable.is_none())
+    lane.variable = s.fluid->add_variable(hops);
+  else
+    s.fluid->set_hops(lane.variable, hops, static_cast<double>(s.now_ps));
+  return lane.variable;
+}
+
+/// The head of a lane flows no more.
+inline void withdraw(State& s, Lane& lane) {
+  if (lane.adapted.rate == 0.0) return;
+  std::span<const ConstraintHop> detour;
+  if (!lane.detour.is_none()) detour = s.paths[lane.detour].hops;
+  withdraw(s, s.paths[lane.path].hops, detour, lane.adapted);
 }
 
 /// NIC ports of a lane by one column of the ranks' ports.
@@ -166,7 +205,7 @@ inline void give_path(State& s, Lane& lane, const OpRow& op) {
     lane.destination_port = ports.destination;
     if (!s.down_at_failover.empty()) take_working_ports(s, lane);
   }
-  lane.path = path_of(s, lane);
+  take_paths(s, lane);
 }
 
 /// Activities for which nobody waits start again, those that have ended.
@@ -187,7 +226,7 @@ inline std::int64_t activity_of(MessageId message) {
 
 /// The head of a lane begins to flow.
 inline void begin(State& s, LaneId index) {
-  Lane const& lane = s.lanes[index];
+  Lane& lane = s.lanes[index];
   Message& message = s.messages[lane.head];
   const std::int64_t activity = activity_of(lane.head);
   const auto now = static_cast<double>(s.now_ps);
@@ -199,13 +238,16 @@ inline void begin(State& s, LaneId index) {
   }
   if (lane.folded.is_none()) {
     message.left = 1;
-    s.fluid->start(s.paths[lane.path].variable, activity, amount_of(s, lane, message.size_bytes), now);
+    const VariableId variable = variable_now(s, lane);
+    s.fluid->start(variable, activity, amount_of(s, lane, message.size_bytes), now);
     return;
   }
   const Connection& connection = s.network->connections[lane.folded];
   message.left = connection.activities;
-  for (const ActivityCell i : waited_for(connection))
+  for (const ActivityCell i : waited_for(connection)) {
+    if (s.in.adapts) adapt(s, i);
     s.fluid->start(s.variable_of_activity[i], activity, amount_of(s, lane, message.size_bytes), now);
+  }
   start_companions(s, connection, amount_of(s, lane, message.size_bytes));
 }
 
@@ -256,7 +298,7 @@ inline Rest rest_of(State& s, const Lane& lane, std::int64_t size_bytes) {
     for (const ActivityCell i : waited_for(connection)) latency = std::max(latency, s.latency_ps(i));
     return {latency, lane.inside ? 0 : latency};
   }
-  const MessagePath& path = s.paths[lane.path].path;
+  const MessagePath& path = s.paths[lane.adapted.share > 0.0 ? lane.detour : lane.path].path;
   // What the fluid took for it, had it been alone. Both are of the rates of the path as it was found: after a fault one
   // of today and one of then would leave no time for the delays.
   const double flowing = path.flow_ps_per_byte * amount_of(s, lane, size_bytes);
@@ -270,6 +312,10 @@ inline void end_flow(State& s, MessageId number) {
   if (--message.left > 0) return;
   const LaneId index = message.lane;
   Lane& lane = s.lanes[index];
+  if (s.in.adapts && !lane.folded.is_none())
+    for (const ActivityCell i : waited_for(s.network->connections[lane.folded])) let_go(s, i);
+  else
+    withdraw(s, lane);
   record_flow(s, lane, message);
   s.push(s.now_ps + rest_of(s, lane, message.size_bytes).delivery_ps, Event::kDelivery, number);
   lane.head = message.next;
@@ -326,14 +372,17 @@ inline void reroute(State& s, bool chooses_columns) {
   for (Lane& lane : s.lanes) {
     if (lane.inside || lane.path.is_none()) continue;  // the network has its own path of it
     if (chooses_columns) take_working_ports(s, lane);
-    const PathId before = lane.path;
-    const PathId after = path_of(s, lane);
-    lane.path = after;
-    if (after == before || lane.head.is_none()) continue;
+    const PathId before = lane.path, detour_before = lane.detour;
+    const bool flows = !lane.head.is_none(), has_detoured = lane.adapted.share > 0.0;
+    const bool is_offered = lane.adapted.rate > 0.0;
+    withdraw(s, lane);
+    take_paths(s, lane);
+    if (!flows || (lane.path == before && lane.detour == detour_before && !is_offered)) continue;
     const auto now = static_cast<double>(s.now_ps);
     const std::int64_t activity = activity_of(lane.head);
-    const double rest = s.fluid->stop(s.paths[before].variable, activity, now);
-    s.fluid->start(s.paths[after].variable, activity, rest, now);
+    const double rest = s.fluid->stop(has_detoured ? lane.variable : s.paths[before].variable, activity, now);
+    const VariableId variable = variable_now(s, lane);
+    s.fluid->start(variable, activity, rest, now);
   }
 }
 

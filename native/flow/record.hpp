@@ -111,15 +111,21 @@ inline void record_flow(State& s, Lane& lane, const Message& message) {
                  message.began_at_ps, s.now_ps);
     return;
   }
-  SharedPath& shared = s.paths[lane.path];
   lane.packets += lane.inside ? 0 : s.in.wire.packets(message.size_bytes);
-  if (!lane.inside) shared.packets += static_cast<double>(s.in.wire.packets(message.size_bytes));
-  record_tiers(s, shared.tier_weight, amount, 1.0, message.began_at_ps, s.now_ps);
-  if (!s.port_bytes.is_on()) return;
-  s.port_bytes.each(message.began_at_ps, s.now_ps, [&](std::size_t bin, double share) {
-    for (const Hop& hop : shared.path.hops)
-      if (s.links.is_port(hop.link)) s.port_bytes.add(bin, hop.link.index(), hop.weight * amount * share);
-  });
+  std::vector<double> weight = s.paths[lane.path].tier_weight;
+  const double detoured = lane.adapted.share;
+  if (detoured > 0.0) s.mix_tiers(weight, s.paths[lane.detour].tier_weight, detoured);
+  record_tiers(s, weight, amount, 1.0, message.began_at_ps, s.now_ps);
+  const auto record_part = [&](SharedPath& shared, double part) {
+    if (!lane.inside) shared.packets += part * static_cast<double>(s.in.wire.packets(message.size_bytes));
+    if (!s.port_bytes.is_on()) return;
+    s.port_bytes.each(message.began_at_ps, s.now_ps, [&](std::size_t bin, double share) {
+      for (const Hop& hop : shared.path.hops)
+        if (s.links.is_port(hop.link)) s.port_bytes.add(bin, hop.link.index(), hop.weight * amount * part * share);
+    });
+  };
+  if (detoured < 1.0) record_part(s.paths[lane.path], 1.0 - detoured);
+  if (detoured > 0.0) record_part(s.paths[lane.detour], detoured);
 }
 
 /// A call of a communicator has flowed.

@@ -109,6 +109,9 @@ class Router {
   /// Whether paths by detours tell stages; the graph of a job needs none, and has each link once then.
   void tell_stages(bool tells_stages) { tells_stages_ = tells_stages; }
 
+  /// Whether flows that are spread detour, where detours are made at all.
+  void take_detours(bool takes_detours) { takes_detours_ = takes_detours; }
+
   [[nodiscard]] Mode mode() const { return mode_; }
   [[nodiscard]] const Layers& layers() const { return layers_; }
   /// Whether a flow may take several paths at once.
@@ -183,7 +186,8 @@ class Router {
   bool by_mode(const Flow& flow, std::int32_t layer, NodeId node, NodeId goal, std::vector<Hop>& hops,
                PathFacts& about) const {
     if (mode_ != Mode::kSpray || layer != Layers::kShortest) return walk(flow, layer, goal, hops, about);
-    return detours_.rule().empty() ? spread(node, goal, hops, about) : spread_by_detours(node, goal, hops, about);
+    return detours_.rule().empty() || !takes_detours_ ? spread(node, goal, hops, about)
+                                                      : spread_by_detours(node, goal, hops, about);
   }
 
   /// The hops of all ways of a flow behind `hops[begin]`: those of the first links crossed, then of the second ones and
@@ -429,7 +433,7 @@ class Router {
   std::vector<std::int64_t> stride_;       // by tier
   mutable Search search_;
   mutable DetourPaths detours_;
-  bool tells_stages_ = true;
+  bool tells_stages_ = true, takes_detours_ = true;
   mutable std::vector<PortId> found_;
   mutable std::vector<Bundle> closer_;
   mutable SpreadLevel spread_, next_;

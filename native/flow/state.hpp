@@ -46,8 +46,17 @@ struct Message {
   std::int32_t op = 0;  // that posted it
 };
 
+/// How a flow in progress divides itself under adaptive routing.
+struct Adapted {
+  double rate = 0.0;   // bytes per ps that it offers to its path; 0: it has ended
+  double share = 0.0;  // that detours
+};
+
 /// Messages of one (source, destination, channel), one after the other.
 struct Lane {
+  PathId detour;                     // of adaptive routing; none: there is no other way
+  Adapted adapted;                   // of the head
+  VariableId variable;               // of both ways
   RankId source{0}, destination{0};  // or representatives of actors
   std::int64_t channel = 0;
   std::int32_t column = 0;
@@ -69,6 +78,7 @@ struct SharedPath {
   VariableId variable;
   double packets = 0;  // that went over it whole
   std::vector<double> tier_weight;
+  std::vector<ConstraintHop> hops;  // each link once; under adaptive routing alone
 };
 
 /// A rank's port inside its server: lanes in the order in which they were opened, and whose turn it is.
@@ -123,6 +133,7 @@ struct AgendaRow {
 struct Epoch {
   IdVector<ActivityCell, Ps> latency_ps;                    // empty: there is one epoch, and the network tells it
   IdVector<ActivityCell, std::vector<double>> tier_weight;  // bytes by tier for each unit of amount; see done_of
+  IdVector<ActivityCell, std::vector<double>> detour_tier_weight;  // under adaptive routing, of detours
 };
 
 /// What a run is made on; a second run of the same input takes it over.
@@ -130,6 +141,7 @@ struct Ground {
   std::unique_ptr<Folded> folded;           // where the job is run by cells, or has whole collectives
   IdVector<LinkCell, LinkId> link_of_cell;  // where no links are folded
   std::vector<Epoch> epochs;                // of the network
+  std::vector<Graph> detours;               // by epoch, of the same activities by their detours; adaptive routing alone
   std::vector<std::int32_t> epoch_begins;   // by instant: the epoch that it begins, or -1
   std::int32_t copy = 0;                    // links of an epoch: how far its copies are from those of the one before
   IdVector<LinkCell, std::int32_t> epoch_of_cell;  // where there are several
@@ -147,6 +159,9 @@ struct State {
   std::unique_ptr<Fluid> fluid;
   IdVector<ActivityCell, VariableId> variable_of_activity;
   IdVector<ActivityCell, char> is_companion_busy;
+  IdVector<ActivityCell, Adapted> adapted;        // of the network, under adaptive routing
+  IdVector<LinkId, double> offered;               // bytes per ps, by flows in progress; adaptive routing alone
+  IdVector<LinkId, std::int32_t> choice_of_link;  // scratch of flow/adaptive.hpp, -1 between calls
 
   IdVector<StreamId, StreamState> streams;
   IdVector<ActorId, StreamId> first_stream;  // (A + 1)
@@ -191,12 +206,23 @@ struct State {
   }
   /// Of an activity of the network now.
   [[nodiscard]] Ps latency_ps(ActivityCell activity) const {
+    if (!adapted.empty() && adapted[activity].share > 0.0)
+      return ground.detours[static_cast<std::size_t>(epoch)].latency_ps[ActivityId(activity.value)];
     const Epoch& now = ground.epochs[static_cast<std::size_t>(epoch)];
     return now.latency_ps.empty() ? network->latency_ps[activity] : now.latency_ps[activity];
   }
   /// Of what `done_of` names, now.
-  [[nodiscard]] std::span<const double> tier_weight_of(ActivityCell done_cell) const {
-    return ground.epochs[static_cast<std::size_t>(epoch)].tier_weight[done_cell];
+  [[nodiscard]] std::vector<double> tier_weight_of(ActivityCell done_cell) const {
+    const Epoch& now = ground.epochs[static_cast<std::size_t>(epoch)];
+    const double share = adapted.empty() ? 0.0 : adapted[done_cell].share;
+    std::vector<double> weight = now.tier_weight[done_cell];
+    if (share > 0.0) mix_tiers(weight, now.detour_tier_weight[done_cell], share);
+    return weight;
+  }
+  /// Let a share of what `weight` tells go by detours.
+  static void mix_tiers(std::vector<double>& weight, std::span<const double> detour, double share) {
+    for (std::size_t tier = 0; tier < weight.size(); ++tier)
+      weight[tier] = (1.0 - share) * weight[tier] + share * detour[tier];
   }
   /// Hops of an activity of the network now, as the fluid has them.
   void hops_now(ActivityCell activity, std::vector<ConstraintHop>& hops) const {

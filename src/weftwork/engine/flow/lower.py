@@ -100,6 +100,9 @@ def lower_flow(
         mistakes.append(Mistake(path="stragglers", text=text))
     if fold not in FOLDING:
         mistakes.append(Mistake(path="engine.fold", text=f"found '{fold}', wanted one of {', '.join(FOLDING)}"))
+    elif settings.routing.detour == "adaptive" and fold in ("exact", "core"):
+        text = f"found '{fold}', but flows under adaptive routing are alike at no time; wanted auto or never"
+        mistakes.append(Mistake(path="engine.fold", text=text, fix="never"))
     if mistakes:
         raise ConfigError(settings.source, mistakes)
     used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
@@ -297,8 +300,10 @@ def _detouring(mode: Mode, settings: EngineSettings) -> tuple[Mode, list[Mistake
     if settings.routing.detour == "never":
         return mode, []
     if settings.routing.detour == "adaptive":
-        text = "found detours by queues, but the flow engine has none; wanted minimal or valiant, or fidelity: packet"
-        return mode, [Mistake(path="fabric.routing", text=text, fix="minimal")]
+        if name == "ecmp":
+            return Mode.SPRAY, []
+        text = f"found '{name}', but adaptive routing chooses ports itself; wanted ecmp"
+        return mode, [Mistake(path="transport.port_selection", text=text, fix="ecmp")]
     evenly = _spreads_ways(settings.path_selection)
     if mode == Mode.HASHED or (mode == Mode.SPRAY and (name != "least-loaded" or evenly)):
         return mode, []

@@ -38,6 +38,7 @@ class RouteRule:
     global_dimension : the dimension of links between groups; -2: there are none
     detour_order, detour_base, detour_group, detour_by_group : as of `weftwork.engine.packet_input.PacketInput`; empty
         where no flow detours
+    adapts : flows divide themselves between shortest paths and detours, in place of detouring whole
     node_group : (N,), int32, group of each switch, where detours turn at the first switch of a group
     """
 
@@ -50,16 +51,16 @@ class RouteRule:
     detour_base: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     detour_group: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     detour_by_group: bool = False
+    adapts: bool = False
     node_group: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
     def raw(self) -> dict[str, object]:
         """As the native core takes it; see native/flow/rule.hpp and native/flow/detours.hpp."""
-        flags = ("up_down", "dimension_order", "fewest_global_hops", "detour_by_group")
+        flags = ("up_down", "dimension_order", "fewest_global_hops", "detour_by_group", "adapts")
         arrays = ("port_dimension", "detour_order", "detour_base", "detour_group", "node_group")
         found: dict[str, object] = {name: int(getattr(self, name)) for name in flags}
         found |= {name: column(getattr(self, name)) for name in arrays}
-        found["global_dimension"] = self.global_dimension
-        return found
+        return found | {"global_dimension": self.global_dimension}
 
 
 def route_rule(fabric: Fabric, routing: Routing) -> RouteRule:
@@ -90,4 +91,5 @@ def route_rule(fabric: Fabric, routing: Routing) -> RouteRule:
     node_group = np.empty(0, np.int32)
     if routing.detour_by_group and fabric.node_pod is not None:
         node_group = np.ascontiguousarray(fabric.node_pod, np.int32)
-    return RouteRule(**rule, **groups, detour_by_group=routing.detour_by_group, node_group=node_group)
+    adapts = routing.detour == "adaptive"
+    return RouteRule(**rule, **groups, detour_by_group=routing.detour_by_group, adapts=adapts, node_group=node_group)

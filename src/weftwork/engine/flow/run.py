@@ -169,7 +169,7 @@ def _outcome(engine_input: FlowInput, engine: _native.FlowEngine, *, interrupted
         timeline=timeline,
         timeline_bin_ps=timeline_bin_ps,
         paths=_paths(engine, messages),
-        caveats=_not_simulated(events, solves) | _folding(engine),
+        caveats=_not_simulated(events, solves) | _folding(engine_input, engine) | _adaptive(engine_input),
         waits=in_order(engine.waits().view(WAIT_DTYPE)),
     )
     return FlowOutcome(
@@ -223,8 +223,11 @@ def _timeline(engine_input: FlowInput, engine: _native.FlowEngine, end_ps: int) 
     return found, bin_ps
 
 
-def _folding(engine: _native.FlowEngine) -> dict[str, Caveat]:
+def _folding(engine_input: FlowInput, engine: _native.FlowEngine) -> dict[str, Caveat]:
     """Folded items and their cells, if anything was folded."""
+    if engine_input.rule.adapts and engine_input.fold != "never":
+        text = "every rank ran by itself: flows under adaptive routing are alike at no time, so that nothing folds"
+        return caveats_by_subject([Caveat(subject="engine.folding", kind="note", text=text)])
     ranks, actors, activities, cells, _, link_cells, kept, rounds = engine.folding()
     if ranks == 0:
         return {}
@@ -237,6 +240,17 @@ def _folding(engine: _native.FlowEngine) -> dict[str, Caveat]:
         )
     kind: CaveatKind = "approximate" if engine.is_approximate() else "note"
     return caveats_by_subject([Caveat(subject="engine.folding", kind=kind, text=text)])
+
+
+def _adaptive(engine_input: FlowInput) -> dict[str, Caveat]:
+    """How adaptive routing was approximated, if it was."""
+    if not engine_input.rule.adapts:
+        return {}
+    text = (
+        "adaptive routing is approximated: a flow that begins divides itself between its shortest paths and its"
+        " detours by what flows in progress offer to their links, and keeps the shares"
+    )
+    return caveats_by_subject([Caveat(subject="engine.routing", kind="approximate", text=text)])
 
 
 def _not_simulated(events: int, solves: int) -> dict[str, Caveat]:

@@ -63,7 +63,11 @@ def planned_routing(fabric: Fabric, name: str, *, paths: int | None = None) -> t
     """
     direct, row = fabric.direct, ROUTINGS[name]
     if name == "up-down":
-        return RoutingPlan(routing=Routing(up_down=True), channels=1), []
+        plan = RoutingPlan(routing=Routing(up_down=True), channels=1)
+        if direct is None:
+            return plan, []
+        text = f"found up-down, but '{fabric.name}' is a direct network, whose links lead neither up nor down"
+        return plan, [Mistake(path="fabric.routing", text=f"{text}; wanted minimal", fix="minimal")]
     if name == "k-shortest":
         return _k_shortest(fabric, paths or USUAL_PATHS), []
     simple = RoutingPlan(routing=Routing(), channels=1)

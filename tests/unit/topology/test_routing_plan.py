@@ -21,7 +21,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "slim-fly": {"q": 5},
 }
 CHANNELS: dict[str, dict[str, int]] = {
-    "leaf-spine": {"minimal": 1, "k-shortest": 1},
+    "leaf-spine": {"minimal": 1, "k-shortest": 2},  # a valley over the second spine
     "dragonfly": {"minimal": 2, "valiant": 3, "ugal": 3, "par": 4},
     "torus": {"minimal": 3, "dimension-order": 2, "valiant": 4, "ugal": 4},  # minimal: the diameter, 2 + 1
     "mesh": {"minimal": 5, "dimension-order": 1, "valiant": 2, "ugal": 2},

@@ -22,6 +22,7 @@ from weftwork.topology.build import fabric_of
 from weftwork.topology.candidate_paths import candidate_paths
 from weftwork.topology.lost_names import find_lost
 from weftwork.topology.routing import UNREACHABLE, Routes, hops_left, routes
+from weftwork.topology.tree_topology import TreeTopology
 from weftwork.topology.valleys import leaves_below, leaves_left, valleys
 from weftwork.topology.weights import weighted
 
@@ -111,7 +112,10 @@ def test_a_pair_without_such_a_route_is_unreachable() -> None:
     assert len(candidate_paths(fabric, ~lost, [(0, 1)], paths=0, most=8)[0, 1]) == 1
 
 
-@pytest.mark.parametrize(("name", "keys"), [(n, keys) for n in TOPOLOGIES for keys in FABRICS.get(n, USUAL)])
+TREES = [name for name in TOPOLOGIES if isinstance(TOPOLOGIES.load(name), TreeTopology)]
+
+
+@pytest.mark.parametrize(("name", "keys"), [(n, keys) for n in TREES for keys in FABRICS.get(n, USUAL)])
 def test_on_whole_trees_of_the_catalogue_they_are_the_shortest_paths(name: str, keys: dict[str, Any]) -> None:
     """Tables, weights, hops and candidates are equal number by number, and so is all that engines make of them."""
     fabric = fabric_of(topology=name, **keys)

@@ -46,7 +46,7 @@ def said(*words):
     return out.getvalue()
 
 kinds = ("topology", "traffic", "collective", "transport")
-keys = ("fabric.switches", "traffic.distance", "collective.pieces", "transport.tunnel")
+keys = ("fabric.switches", "traffic.stride", "collective.pieces", "transport.tunnel")
 print(json.dumps({
     "list": {kind: said("list", kind) for kind in kinds},
     "explain": {key: said("explain", key) for key in keys},
@@ -54,14 +54,14 @@ print(json.dumps({
     "page": page(),
     "run": said("run", "all.yaml", "-o", "run"),
     "kits": [
-        check_topology("ring-of-switches", {}), check_pattern("shift", {"size": "1KB"}), check_transport("tunnel"),
+        check_topology("ring-of-switches", {}), check_pattern("stride", {"size": "1KB"}), check_transport("tunnel"),
     ],
 }))
 """
 ALL = """schema: 1
-fabric: {topology: ring-of-switches, switches: 5, link_rate: 100Gbps}
+fabric: {topology: ring-of-switches, switches: 5, link_rate: 100Gbps, routing: minimal}
 transport: {protocol: tunnel, tunnel: 20B, congestion_control: fixed-window}
-traffic: {pattern: shift, distance: 3, size: 10KB}
+traffic: {pattern: stride, stride: 3, size: 10KB}
 """
 
 
@@ -139,14 +139,14 @@ def test_the_schema_lets_the_keys_of_a_users_file_pass_and_no_others(section: st
 def test_provenance_keeps_the_hash_of_a_users_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (step,) = (step for step in steps("own-traffic.md") if step.argument.endswith(".py"))
-    (tmp_path / "shift.py").write_text(step.content, encoding="utf-8")
-    text = "{schema: 1, fabric: {radix: 4, tiers: 2}, traffic: {pattern: ./shift.py, size: 10KB}}"
+    (tmp_path / "stride.py").write_text(step.content, encoding="utf-8")
+    text = "{schema: 1, fabric: {radix: 4, tiers: 2}, traffic: {pattern: ./stride.py, size: 10KB}}"
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     first = weftwork.run("a.yaml", out="first").provenance["files"]
     assert list(first) == ["traffic.pattern"]
-    (tmp_path / "shift.py").write_text(step.content + "\n# changed\n", encoding="utf-8")
+    (tmp_path / "stride.py").write_text(step.content + "\n# changed\n", encoding="utf-8")
     second = weftwork.run("a.yaml", out="second").provenance["files"]
-    assert first["traffic.pattern"]["file"] == second["traffic.pattern"]["file"] == str(tmp_path / "shift.py")
+    assert first["traffic.pattern"]["file"] == second["traffic.pattern"]["file"] == str(tmp_path / "stride.py")
     assert first["traffic.pattern"]["hash"] != second["traffic.pattern"]["hash"]
     assert weftwork.run("a.yaml", out="third", overrides={"traffic.pattern": "permutation"}).provenance["files"] == {}
 

@@ -92,7 +92,7 @@ ROUTINGS: Final[Mapping[str, RoutingName]] = {
         text="The shortest `fabric.paths` of all simple paths, longer ones too; the packet's entropy chooses.",
         source="Singla et al., NSDI 2012, Jellyfish, section 5",
         step="direct",
-        channels="one for each hop of the longest path; trees: one",
+        channels="one for each hop of the longest path; in a tree for each way up",
     ),
 }
 

@@ -196,6 +196,18 @@ def _of_random_graph(cases: dict) -> None:
     assert all(case.low_us > (4_096 + 98) * 1_024 * 8 / 100e9 * 1e6 for case in cases.values())
 
 
+def _of_dragonfly_two_jobs(cases: dict) -> None:
+    minimal, ugal = cases["minimal"], cases["ugal"]
+    assert minimal.both_us["shift"] / ugal.both_us["shift"] == pytest.approx(2.59, abs=0.05)
+    assert minimal.both_us["random"] / ugal.both_us["random"] == pytest.approx(2.63, abs=0.05)
+    # four hosts send 2 MiB each over the one link of 100 Gb/s from their group to the next, headers left out
+    least_us = 4 * 2 * 2**20 * 8 / 100e9 * 1e6
+    assert least_us < minimal.alone_us["shift"] < 1.05 * least_us
+    assert ugal.alone_us["shift"] < least_us / 3
+    assert cases["par"].both_us["random"] / ugal.both_us["random"] == pytest.approx(1, abs=0.05)
+    assert min(cases["valiant"].both_us.values()) > max(minimal.both_us.values())
+
+
 def _of_planned_paths(cases: dict) -> None:
     best, sprayed = cases["planned, placement"], cases["sprayed by the switches"]
     assert best.completion_us / sprayed.completion_us == pytest.approx(0.91, abs=0.01)
@@ -518,6 +530,7 @@ NUMBERS = {
     "nscc_and_swift": _of_nscc_and_swift,
     "ecmp_large_flows": _of_ecmp_large_flows,
     "random_graph": _of_random_graph,
+    "dragonfly_two_jobs": _of_dragonfly_two_jobs,
     "equal_hashes": _of_equal_hashes,
     "planned_paths": _of_planned_paths,
     "link_dies": _of_link_dies,

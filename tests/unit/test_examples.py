@@ -196,6 +196,31 @@ def _of_random_graph(cases: dict) -> None:
     assert all(case.low_us > (4_096 + 98) * 1_024 * 8 / 100e9 * 1e6 for case in cases.values())
 
 
+def _of_dragonfly_two_jobs(cases: dict) -> None:
+    minimal, ugal = cases["minimal"], cases["ugal"]
+    assert minimal.both_us["shift"] / ugal.both_us["shift"] == pytest.approx(2.59, abs=0.05)
+    assert minimal.both_us["random"] / ugal.both_us["random"] == pytest.approx(2.63, abs=0.05)
+    # four hosts send 2 MiB each over the one link of 100 Gb/s from their group to the next, headers left out
+    least_us = 4 * 2 * 2**20 * 8 / 100e9 * 1e6
+    assert least_us < minimal.alone_us["shift"] < 1.05 * least_us
+    assert ugal.alone_us["shift"] < least_us / 3
+    assert cases["par"].both_us["random"] / ugal.both_us["random"] == pytest.approx(1, abs=0.05)
+    assert min(cases["valiant"].both_us.values()) > max(minimal.both_us.values())
+
+
+def _of_torus_or_fat_tree(cases: dict) -> None:
+    torus, tree = cases["torus, links of 200 Gb/s"], cases["fat tree, 400 Gb/s"]
+    assert tree.price_usd / torus.price_usd == pytest.approx(1.033, abs=0.002)
+    assert torus.took_ms["pipeline"] / tree.took_ms["pipeline"] == pytest.approx(2, abs=0.01)
+    for kind in ("data", "experts"):
+        assert torus.took_ms[kind] / tree.took_ms[kind] == pytest.approx(1, abs=0.02)
+    # 2 x 63/64 of 1 GiB by one port of 400 Gb/s, headers left out
+    assert torus.took_ms["data"] > 2 * 63 / 64 * 2**30 * 8 / 400e9 * 1e3
+    faster, dearer = cases["leaf-spine, 800 Gb/s"], cases["torus, links of 400 Gb/s"]
+    assert faster.price_usd / dearer.price_usd == pytest.approx(0.913, abs=0.002)
+    assert all(faster.took_ms[kind] < 0.52 * dearer.took_ms[kind] for kind in dearer.took_ms)
+
+
 def _of_planned_paths(cases: dict) -> None:
     best, sprayed = cases["planned, placement"], cases["sprayed by the switches"]
     assert best.completion_us / sprayed.completion_us == pytest.approx(0.91, abs=0.01)
@@ -518,6 +543,8 @@ NUMBERS = {
     "nscc_and_swift": _of_nscc_and_swift,
     "ecmp_large_flows": _of_ecmp_large_flows,
     "random_graph": _of_random_graph,
+    "dragonfly_two_jobs": _of_dragonfly_two_jobs,
+    "torus_or_fat_tree": _of_torus_or_fat_tree,
     "equal_hashes": _of_equal_hashes,
     "planned_paths": _of_planned_paths,
     "link_dies": _of_link_dies,

@@ -96,21 +96,24 @@ inline PortId choose_by_hash(const State& s, const SwitchView& view, const PortQ
 /// paths.
 [[gnu::noinline]] inline Egress steer(State& s, const SwitchView& view, Packet* packet, TrafficClass klass, Ps at_ps) {
   const std::int64_t layer = layer_of(s, packet);
+  bool gives_up = false;  // no way leads to the packet's `via`, and the step may not set it again
   for (std::int64_t via_changes = 0;;) {
     const AttachmentId target = target_of(s, view, packet);
     FoundWays found = ways_to(s, view, packet->destination_port, target, layer);
     PortQuestion& question = found.question;
     if (question.count == 0 && found.down.is_none() && s.wide && !wide(packet).via.is_none()) {
-      wide(packet).via = AttachmentId::none();  // no way leads there
+      wide(packet).via = AttachmentId::none();
+      gives_up = true;
       continue;
     }
     if (question.count == 0) return {found.down, klass};
     const bool asks = question.delivered ? s.in.port.at_delivery : question.count > 1 || s.in.port.always;
     if (!asks && via_changes == 0) return {view.first + LocalPort(question.candidates[0].port), klass};
     if (s.in.port.plain_ecmp) return {choose_by_hash(s, view, question, packet), klass};
-    question.via_changes = via_changes;
+    question.via_changes = gives_up ? 0 : via_changes;
     const AttachmentId via = s.wide ? wide(packet).via : AttachmentId::none();
     const Egress egress = call_port_selection(s, view, question, packet, klass, at_ps);
+    if (gives_up) wide(packet).via = AttachmentId::none();  // whatever the step has written
     if (!s.wide || wide(packet).via == via) return egress;
     klass = egress.klass;
     ++via_changes;

@@ -131,7 +131,7 @@ def test_what_the_search_accepts_never_deadlocks(saw: Saw) -> None:
         if channels == plan.channels:
             assert not circle, label
     assert told["none"] >= PLANS // 3, told
-    assert told["a circle, and a deadlock"] >= 1, told
+    assert told["a circle, and a deadlock"] >= PLANS // 100, told
 
 
 @pytest.mark.parametrize("flow_control", ["pfc", "credits"])

@@ -160,13 +160,13 @@ class PortChoice:
         """
         packet.via = self._ahead(packet.via)
         layer = self._layer_of(packet) if self.routes.has_layers else SHORTEST
-        via_changes = 0
+        via_changes, gives_up = 0, False
         while True:
             target = self.routes.edge_of_nic(packet.destination) if packet.via == OFF else packet.via
             is_delivered = target == self.edge
             ways = [self.routes.delivery(packet.destination)] if is_delivered else self._next_hops(target, layer)
             if not ways and packet.via != OFF:
-                packet.via = OFF  # no way leads there
+                packet.via, gives_up = OFF, True  # no way leads there
                 continue
             if not ways:
                 return None
@@ -179,7 +179,10 @@ class PortChoice:
             if via_changes == 0 and not is_asked:
                 return self._port_of[candidates[0].port]
             via = packet.via
-            choice = self._ask(in_port, packet, target, candidates, is_delivered=is_delivered, via_changes=via_changes)
+            changes = 0 if gives_up else via_changes
+            choice = self._ask(in_port, packet, target, candidates, is_delivered=is_delivered, via_changes=changes)
+            if gives_up:
+                packet.via = OFF  # whatever the step has written
             if packet.via == via:
                 return self._port_of[candidates[choice].port]
             via_changes += 1

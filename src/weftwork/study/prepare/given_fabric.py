@@ -8,23 +8,26 @@ says what ran.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from weftwork.spec.scenario.yaml_tree import Mapping as YamlMapping
+from weftwork.spec.scenario.yaml_tree import Scalar, read_tree
 from weftwork.study.prepare.prepare import read_scenario
 from weftwork.topology.export import to_json
 from weftwork.topology.given import checked_fabric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.scenario.scenario import Scenario
 
 __all__ = ["FILE", "GivenFabric", "with_fabric"]
 
 FILE: Final = "fabric.json"
+
+KEPT: Final = ("routing", "paths", "detour_bias", "cycles", "reconvergence_delay", "failover_delay")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +47,7 @@ def with_fabric(
 ) -> tuple[Scenario, GivenFabric]:
     """Read a scenario with a fabric in place of its section.
 
-    The file may lack the section.
+    The file may lack the section. Of the section, keys about routes and their delays stay, see `KEPT`.
 
     Parameters
     ----------
@@ -59,6 +62,21 @@ def with_fabric(
     """
     checked = checked_fabric(fabric)
     given = GivenFabric(fabric=checked, text=to_json(checked))
-    section = {"fabric": {"file": FILE}}
+    section = {"fabric": {"file": FILE, **_kept(scenario)}}
     later = frozenset({"fabric.file"})  # written with the run's folder
     return read_scenario(scenario, {**(overrides or {}), **section}, user_code=user_code, later_files=later), given
+
+
+def _kept(scenario: str | Path | Mapping[str, object]) -> dict[str, object]:
+    """Keys of the scenario's own section that hold for any fabric; a wrong file is judged when it is read."""
+    if isinstance(scenario, Mapping):
+        section = scenario.get("fabric")
+        return {key: section[key] for key in KEPT if key in section} if isinstance(section, Mapping) else {}
+    path = Path(scenario)
+    if not path.is_file():
+        return {}
+    tree, _ = read_tree(path.read_text(encoding="utf-8", errors="replace"))
+    entry = tree.get("fabric") if isinstance(tree, YamlMapping) else None
+    if entry is None or not isinstance(entry.node, YamlMapping):
+        return {}
+    return {one.key: one.node.value for one in entry.node.entries if one.key in KEPT and isinstance(one.node, Scalar)}

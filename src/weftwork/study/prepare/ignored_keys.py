@@ -45,7 +45,6 @@ FLOWS_LEAVE_OUT: Final[Mapping[str, str]] = {
     "fabric.detour_bias": _NO_QUEUES,
     "fabric.cycles": _NO_QUEUES,
     "fabric.switch.telemetry": "have no congestion control that would read it",
-    "fabric.detour_bias": _NO_QUEUES,
     "fabric.nic.receive_buffer": _NO_QUEUES,
     "fabric.nic.xoff": _NO_QUEUES,
     "fabric.nic.xon": _NO_QUEUES,

@@ -142,7 +142,7 @@ def test_a_deadlock_is_to_blame_on_flow_control(tmp_path: Path) -> None:
     streams = f"tuple((({send}, Wait()),) for i in range(8))"
     (tmp_path / "waits.py").write_text(PROGRAMS.replace("{streams}", streams), encoding="utf-8")
     text = """schema: 2
-fabric: {topology: leaf-spine, hosts: 8, radix: 8}
+fabric: {topology: leaf-spine, hosts: 8, radix: 8, cycles: allow}
 transport: {congestion_control: none, timeout: 1ms}
 traffic: {pattern: ./waits.py}
 """

@@ -137,7 +137,7 @@ def test_a_ring_deadlocks_and_its_cycle_is_told_port_by_port(tmp_path: Path) -> 
     links += [(count + i, count + (i + 1) % count) for i in range(count)]
     switch = Switch(forwarding_latency_ps=0, buffer_bytes=300_000, headroom_bytes=30_000)
     text = """schema: 2
-fabric: {topology: leaf-spine, hosts: 8, radix: 8}
+fabric: {topology: leaf-spine, hosts: 8, radix: 8, cycles: allow}
 transport: {congestion_control: none, timeout: 1ms}
 traffic: {pattern: ./waits.py}
 """

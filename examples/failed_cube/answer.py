@@ -25,20 +25,20 @@ HEALTHY = (0.99, 0.999)  # share of time in which a cube is healthy
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """The largest slice up to four cubes, its all-reduce, and how often the slice of four cubes is available."""
+    """The largest slice up to four cubes, its all-reduce, and how often no slice of four cubes fits."""
 
     name: str
     sides: tuple[int, int, int]
     took_ms: float
-    available: dict[float, float]
+    missing: dict[float, float]
 
 
-def _available(share: float, *, has_optical: bool) -> float:
-    """Probability that the slice fits, over all states of independent cubes."""
+def _missing(share: float, *, has_optical: bool) -> float:
+    """Probability that the slice does not fit, over all states of independent cubes."""
     total = 0.0
     for state in product((True, False), repeat=CUBES):
         failed = [cube for cube, is_healthy in enumerate(state) if not is_healthy]
-        if place_slice(SLICE, cubes=CUBES, failed=failed, has_optical=has_optical) is not None:
+        if place_slice(SLICE, cubes=CUBES, failed=failed, has_optical=has_optical) is None:
             total += share ** (CUBES - len(failed)) * (1 - share) ** len(failed)
     return total
 
@@ -59,8 +59,8 @@ def measure() -> list[Case]:
             took_ms = cases.run(
                 cases.in_folder(__file__), changes, lambda run: cases.number(run, "completion_ps") / MS_PS
             )
-            available = {share: _available(share, has_optical=has_optical) for share in HEALTHY}
-            found.append(Case(name=f"{word}, {state}", sides=sides, took_ms=took_ms, available=available))
+            missing = {share: _missing(share, has_optical=has_optical) for share in HEALTHY}
+            found.append(Case(name=f"{word}, {state}", sides=sides, took_ms=took_ms, missing=missing))
     return found
 
 
@@ -70,7 +70,7 @@ def report(measured: list[Case]) -> str:
     rows += [(case.name, chips_word(case.sides), f"{case.took_ms:.2f} ms") for case in measured]
     often = [("a slice of 4 cubes is unavailable", *(f"cubes healthy {100 * share:g} %" for share in HEALTHY))]
     often += [
-        (f"{case.name.partition(',')[0]}, any cubes", *(f"{1 - case.available[share]:.1e}" for share in HEALTHY))
+        (f"{case.name.partition(',')[0]}, any cubes", *(f"{case.missing[share]:.1e}" for share in HEALTHY))
         for case in measured[::2]
     ]
     often.append(("four given cubes, until repair", *(f"{1 - share**4:.1e}" for share in HEALTHY)))

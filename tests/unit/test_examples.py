@@ -230,8 +230,8 @@ def _of_failed_cube(cases: dict) -> None:
     assert (lost.sides, swapped.sides) == ((4, 4, 8), (4, 8, 8))
     # five or more of eight cubes are down
     missing = sum(math.comb(8, down) * 0.01**down * 0.99 ** (8 - down) for down in range(5, 9))
-    assert 1 - whole.available[0.99] == pytest.approx(missing, rel=1e-6)
-    assert 1 - fixed.available[0.99] == pytest.approx(4.1e-4, rel=0.01)
+    assert whole.missing[0.99] == pytest.approx(missing, rel=1e-6)
+    assert fixed.missing[0.99] == pytest.approx(4.1e-4, rel=0.01)
     # 2 x 255/256 of 1 GiB by one port of 2.4 Tb/s, headers left out
     assert whole.took_ms > 2 * 255 / 256 * 2**30 * 8 / 2.4e12 * 1e3
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from examples import cases
 
-import weftwork
 from weftwork.report.figures import cards
 
 __all__ = ["Case", "figure", "measure", "report"]

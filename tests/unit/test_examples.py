@@ -6,6 +6,7 @@ One of them is quick and part of the test command. The step `examples` of .ci/ru
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -219,6 +220,20 @@ def _of_torus_or_fat_tree(cases: dict) -> None:
     faster, dearer = cases["leaf-spine, 800 Gb/s"], cases["torus, links of 400 Gb/s"]
     assert faster.price_usd / dearer.price_usd == pytest.approx(0.913, abs=0.002)
     assert all(faster.took_ms[kind] < 0.52 * dearer.took_ms[kind] for kind in dearer.took_ms)
+
+
+def _of_failed_cube(cases: dict) -> None:
+    whole, swapped = cases["optical switches, all healthy"], cases["optical switches, two cubes failed"]
+    fixed, lost = cases["fixed cables, all healthy"], cases["fixed cables, two cubes failed"]
+    assert swapped.took_ms == whole.took_ms
+    assert fixed.took_ms / whole.took_ms == pytest.approx(1.66, abs=0.01)
+    assert (lost.sides, swapped.sides) == ((4, 4, 8), (4, 8, 8))
+    # five or more of eight cubes are down
+    missing = sum(math.comb(8, down) * 0.01**down * 0.99 ** (8 - down) for down in range(5, 9))
+    assert whole.missing[0.99] == pytest.approx(missing, rel=1e-6)
+    assert fixed.missing[0.99] == pytest.approx(4.1e-4, rel=0.01)
+    # 2 x 255/256 of 1 GiB by one port of 2.4 Tb/s, headers left out
+    assert whole.took_ms > 2 * 255 / 256 * 2**30 * 8 / 2.4e12 * 1e3
 
 
 def _of_planned_paths(cases: dict) -> None:
@@ -545,6 +560,7 @@ NUMBERS = {
     "random_graph": _of_random_graph,
     "dragonfly_two_jobs": _of_dragonfly_two_jobs,
     "torus_or_fat_tree": _of_torus_or_fat_tree,
+    "failed_cube": _of_failed_cube,
     "equal_hashes": _of_equal_hashes,
     "planned_paths": _of_planned_paths,
     "link_dies": _of_link_dies,

@@ -26,6 +26,13 @@ NO_NOUNS = {
 NO_ADJECTIVES = r"(?:of|in|for|to|and|with|from|on|or|wanted)\b"
 # Values before a plural noun that are no count: texts of several counts, and lists of numbers.
 NOT_COUNTS = {
+    ("cli/topology_host_hops.py", "several"),  # words
+    ("cli/topology_slices.py", "shape_text(grid_of(cubes))"),  # a shape, as 4x4x4
+    ("topology/shapes/hyperx.py", "' x '.join((str(side) for side in shape.sides))"),  # "4 x 4 routers"
+    ("topology/galois.py", "size"),  # a size that no field has is 6 or more
+    ("topology/shapes/slim_fly.py", "q"),
+    ("study/prepare/routing_steps.py", "name"),  # "minimal routing chooses ports itself"
+    ("workload/collectives/algorithms/hierarchical.py", "call.operation"),  # "all-to-all has two levels"
     ("cli/progress.py", "hops / elapsed_s / 1000000.0"),  # a rate in millions
     ("cli/rdma_decode.py", "trains"),  # has its verb: "1 frame holds several packets"
     ("report/page_comparison.py", "100 * (found[1][name] - found[0][name])"),  # a difference with its sign

@@ -243,7 +243,7 @@ def cubes_sketch(fabric: Fabric, direct: DirectNetwork, optical: OpticalSwitches
             numbers = row[run].tolist()
             circuits = int(np.isin(through, numbers).sum())
             told = (
-                (f"… {len(run)} more", f"{circuits:,} circuits")
+                (f"… {len(run)} more", f"{plural(circuits, 'circuit')}")
                 if len(run) > 1
                 else (optical.names[numbers[0]], plural(circuits, "circuit"))
             )

@@ -81,7 +81,7 @@ def dragonfly(p: int, a: int, h: int) -> DirectSize:
     """
     groups = a * h + 1
     return DirectSize(
-        words=f"{plural(groups, 'group')} of {plural(a, 'router')}, {p:,} + {a - 1:,} + {h:,} ports",
+        words=f"{plural(groups, 'group')} of {plural(a, 'router')}, {p:,} + {a - 1:,} + {plural(h, 'port')}",
         endpoints=a * p * groups,
         switches=a * groups,
         switch_links=groups * a * (a - 1) // 2 + groups * a * h // 2,
@@ -168,7 +168,7 @@ def slim_fly(ports: int) -> DirectSize | None:
         if hosts < int(exact) or hosts < 1:
             continue
         found = DirectSize(
-            words=f"q = {q}: {routers:,} routers, {degree:,} + {hosts:,} ports",
+            words=f"q = {q}: {plural(routers, 'router')}, {degree:,} + {plural(hosts, 'port')}",
             endpoints=hosts * routers,
             switches=routers,
             switch_links=q * q * degree,
@@ -228,7 +228,8 @@ def _dragonfly(found: _Measured) -> DirectLimits:
     if k >= 3:
         half = (k + 1) // 4
         sizes.append(dragonfly(half, 2 * half, half))
-    ends = f"The {plural(a * h, 'global port')} of a group end this fabric: one link to each of {a * h:,} other groups"
+    ends = f"The {plural(a * h, 'global port')} of a group end this fabric: one link to each of "
+    ends += plural(a * h, "other group")
     return DirectLimits(family=found.direct.family, ports=k, ends=ends, sizes=_grown(sizes))
 
 
@@ -242,7 +243,7 @@ def _dragonfly_plus(found: _Measured) -> DirectLimits:
     if k >= 2:
         sizes.append(dragonfly_plus(k // 2, k // 2, k // 2, k // 2))
     ends = f"The {plural(spines * h, 'global port')} of a group end this fabric: one link to each of "
-    return DirectLimits(family=found.direct.family, ports=k, ends=f"{ends}{spines * h:,} other groups",
+    return DirectLimits(family=found.direct.family, ports=k, ends=f"{ends}{plural(spines * h, 'other group')}",
                         sizes=_grown(sizes))  # fmt: skip
 
 
@@ -303,7 +304,8 @@ def _bcube(found: _Measured) -> DirectLimits:
     )
     far = f"Two servers are at most {plural(levels, 'hop')} apart, each over one switch and on to the next server. "
     far += f"In a full BCube, {plural(levels, 'path')} between them share no server and no switch."
-    more = f"With one NIC port more for each server, {k:,} ports of a switch join {k ** (levels + 1):,} servers."
+    servers = plural(k ** (levels + 1), "server")
+    more = f"With one NIC port more for each server, {k:,} ports of a switch join {servers}."
     return DirectLimits(family=found.direct.family, ports=found.ports, ends=ends, facts=(far, more), sizes=(size,))
 
 
@@ -329,7 +331,7 @@ def _cubes(found: _Measured) -> DirectLimits:
     )
     return DirectLimits(
         family=found.direct.family, ports=found.ports, ends=f"{ends_words}them",
-        facts=(f"{fact}{optical.ports:,} ports.",), sizes=tuple(sizes),
+        facts=(f"{fact}{plural(optical.ports, 'port')}.",), sizes=tuple(sizes),
     )  # fmt: skip
 
 

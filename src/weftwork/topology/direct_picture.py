@@ -100,7 +100,7 @@ def _lattice(fabric: Fabric, direct: DirectNetwork, lost: Lost) -> Sketch:
         for number, run in enumerate(slots[1]):
             if len(run) > 1:
                 x = left + pitch[0] * len(slots[0]) / 2
-                sketch.texts.append((x, top + pitch[1] * (number + 0.5), 12, f"… {len(run)} more rows"))
+                sketch.texts.append((x, top + pitch[1] * (number + 0.5), 12, f"… {plural(len(run), 'more row')}"))
     _strokes(fabric, direct, sketch, place, nodes)
     sketch.notes = counts_of(fabric)
     if any(line.dot for line in sketch.lines):

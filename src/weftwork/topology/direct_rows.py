@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from weftwork.base.errors import Mistake
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.spec.fabric import HOST
 from weftwork.spec.fabric_direct import TO_HOST, DirectNetwork, OpticalSwitches
@@ -180,7 +181,7 @@ def _head(row: object, mistakes: list[Mistake]) -> _Direct:
         if twice is not None:
             mistakes.append(Mistake(path=f"direct.{key}", text=f"found '{twice}' twice, wanted different names"))
     if head.sides and len(head.sides) != len(head.axes):
-        text = f"found {len(head.sides)} sides, wanted {len(head.axes)}, one for each axis"
+        text = f"found {plural(len(head.sides), 'side')}, wanted {len(head.axes)}, one for each axis"
         mistakes.append(Mistake(path="direct.sides", text=text))
     return head
 

@@ -91,8 +91,9 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
             per_switch += 1
         if ports and per_switch > ports:
             most = ports**levels
-            text = f"found {plural(ports, 'port')}, which join at most {most:,} servers on {plural(levels, 'level')}"
-            found.wrong(blamed, f"{text}; {plural(endpoints // levels, 'server')} need {per_switch:,} ports")
+            text = f"found {plural(ports, 'port')}, which join at most {plural(most, 'server')}"
+            text += f" on {plural(levels, 'level')}"
+            found.wrong(blamed, f"{text}; {plural(endpoints // levels, 'server')} need {plural(per_switch, 'port')}")
             return None
     if per_switch is None:
         per_switch = ports
@@ -108,7 +109,7 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
     shape = BcubeShape(per_switch=per_switch, levels=levels)
     if shape.servers > MAX_HOSTS and endpoints is None:
         near = int(MAX_HOSTS ** (1 / levels))
-        text = f"makes {shape.servers:,} servers, wanted at most {MAX_HOSTS:,}"
+        text = f"makes {plural(shape.servers, 'server')}, wanted at most {MAX_HOSTS:,}"
         found.wrong("hosts_per_switch", text, str(near) if near > 1 else None)
         return None
     return shape

@@ -50,7 +50,9 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
     elif k is None and ports:
         k = (ports - 1) // keys.stages + 1
         if k == 1:
-            text = f"found {plural(ports, 'port')}, wanted at least {keys.stages + 1} for {keys.stages} stages"
+            text = (
+                f"found {plural(ports, 'port')}, wanted at least {keys.stages + 1} for {plural(keys.stages, 'stage')}"
+            )
             found.wrong(blamed, text)
             return None
     if k is None:

@@ -97,7 +97,7 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
             found.wrong(blamed, text + "of 1/2; give sides for a lower relative bisection, or larger switches")
         return shape
     if len(keys.sides) > MOST_DIMENSIONS:
-        found.wrong("sides", f"found {len(keys.sides)} dimensions, wanted at most {MOST_DIMENSIONS}")
+        found.wrong("sides", f"found {plural(len(keys.sides), 'dimension')}, wanted at most {MOST_DIMENSIONS}")
         return None
     cables = keys.links_per_dimension or (1,) * len(keys.sides)
     if len(cables) != len(keys.sides):
@@ -106,7 +106,7 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
         return None
     bare = RouterLattice(sides=keys.sides, cables=cables, hosts_per_router=0)
     if bare.routers > MOST_ROUTERS:
-        found.wrong("sides", f"makes {bare.routers:,} routers, wanted at most {MOST_ROUTERS:,}")
+        found.wrong("sides", f"makes {plural(bare.routers, 'router')}, wanted at most {MOST_ROUTERS:,}")
         return None
     places = keys.hosts_per_router
     if places is None:

@@ -80,7 +80,8 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
         return None
     n, r = shape.switches, shape.network_ports
     if n > MOST_SWITCHES:
-        text = f"found {plural(hosts or 0, 'NIC port')}, which need {n:,} switches, wanted at most {MOST_SWITCHES:,}"
+        needed = plural(n, "switch", "switches")
+        text = f"found {plural(hosts or 0, 'NIC port')}, which need {needed}, wanted at most {MOST_SWITCHES:,}"
         found.wrong(found.which("hosts", "gpus"), text)
         return None
     key = "network_ports" if keys.network_ports is not None else "switches"
@@ -90,9 +91,14 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
         found.wrong(key, f"{text}{plural(n - 1, 'other switch', 'other switches')} to link to", nearest)
         return None
     if n * r % 2:
-        text = f"found {n:,} switches with {r:,} network ports each, an odd number of ports, so one port stays empty; "
-        text += f"wanted {n - 1:,} or {n + 1:,} switches" if n - 1 > r else f"wanted {n + 1:,} switches"
-        found.wrong("switches", f"{text}, or {r - 1:,} or {r + 1:,} network ports", str(n + 1))
+        text = f"found {plural(n, 'switch', 'switches')} with {plural(r, 'network port')} each, an odd number of "
+        text += "ports, so one port stays empty; "
+        text += (
+            f"wanted {n - 1:,} or {plural(n + 1, 'switch', 'switches')}"
+            if n - 1 > r
+            else f"wanted {plural(n + 1, 'switch', 'switches')}"
+        )
+        found.wrong("switches", f"{text}, or {r - 1:,} or {plural(r + 1, 'network port')}", str(n + 1))
         return None
     return shape
 

@@ -110,7 +110,7 @@ def _resolve(keys: TpuPodKeys, ground: Ground, found: Findings) -> tuple[TpuPodK
     if keys.optical_switches and 2 * keys.cubes > keys.optical_ports:
         text = (
             f"found {keys.cubes:,}, wanted at most {keys.optical_ports // 2:,}: an optical switch has"
-            f" {keys.optical_ports:,} ports, two for each cube"
+            f" {plural(keys.optical_ports, 'port')}, two for each cube"
         )
         found.wrong("cubes", text, str(keys.optical_ports // 2))
     for name in keys.failed_cubes:

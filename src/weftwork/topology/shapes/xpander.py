@@ -100,7 +100,7 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
         return None
     if shape.switches > MOST_SWITCHES:
         key = found.which("hosts", "gpus") if given is None else "lifts"
-        found.wrong(key, f"makes {shape.switches:,} switches, wanted at most {MOST_SWITCHES:,}")
+        found.wrong(key, f"makes {plural(shape.switches, 'switch', 'switches')}, wanted at most {MOST_SWITCHES:,}")
         return None
     return XpanderShape(ports=shape, lifts=given or (shape.switches // (shape.network_ports + 1),))
 

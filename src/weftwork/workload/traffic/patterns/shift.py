@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from weftwork.base.errors import Mistake
+from weftwork.base.grammar import plural
 from weftwork.spec.job import At, Group, Job, Peer, Program
 from weftwork.spec.plug_in import Pattern, Whole, row
 from weftwork.workload.placement import one_per_host
@@ -64,7 +65,7 @@ def shift(
     """
     wrong = []
     if hosts >= 2 and distance % hosts == 0:
-        text = f"found {distance:,}, a multiple of the {hosts:,} hosts, so that all would send to themselves"
+        text = f"found {distance:,}, a multiple of the {plural(hosts, 'host')}, so that all would send to themselves"
         wrong.append(Mistake(path="traffic.distance", text=text))
     refuse(
         wrong,

@@ -288,7 +288,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["runs", "list", "."], "second"),
         (["runs", "prune", ".", "--keep", "0"], "Would delete"),
         (["explain", "traffic.pattern"], "a file such as ./mine.py"),
-        (["explain", "traffic.distance"], "no such key"),
+        (["explain", "traffic.reach"], "no such key"),
         (["explain", "./pattern.py"], "no such key"),
         (["explain", "transport.congestion_control"], "dcqcn"),
         (["explain", "transport.congestion_control.window_bytes"], "fixed-window"),

@@ -110,7 +110,7 @@ def test_mistakes_are_told_all_at_once_with_their_places(tmp_path: Path) -> None
     with pytest.raises(ConfigError) as wrong:
         _read(tmp_path, content)
     found = {mistake.path: mistake for mistake in wrong.value.mistakes}
-    assert found["direct.sides"].text == "found 1 sides, wanted 2, one for each axis"
+    assert found["direct.sides"].text == "found 1 side, wanted 2, one for each axis"
     assert "wanted 2 whole numbers" in found["nodes.s00.at"].text
     assert "which has no dimension" in found["links.0.dimension"].text
     assert found["links.1.dimension"].fix == "east"

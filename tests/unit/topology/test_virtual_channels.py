@@ -93,6 +93,6 @@ def test_kinds_of_a_torus_tell_dimensions_and_closing_links_apart() -> None:
     assert not kinds.is_global.any()
 
 
-def test_links_of_a_tree_are_all_alike() -> None:
+def test_links_of_a_tree_lead_up_or_down() -> None:
     fabric = fabric_of(topology="leaf-spine", leaves=2, spines=2, hosts_per_leaf=1, link_rate_bps=RATE_BPS)
-    assert set(link_kinds(fabric).port_kind.tolist()) == {-1, 0}
+    assert set(link_kinds(fabric).port_kind.tolist()) == {-1, 0, 1}

@@ -6,15 +6,16 @@ hosts. Leaves out: which switches are linked, which each file of `weftwork.topol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weftwork.base.errors import ConfigError
 from weftwork.base.grammar import plural
+from weftwork.spec.device import Record
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_direct import TO_HOST, DirectNetwork, OpticalSwitches
 from weftwork.spec.fabric_names import NodeNames
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from weftwork.spec.device import Server
     from weftwork.spec.plug_in import Findings, Ground, Parts
 
-__all__ = ["SwitchLinks", "direct_fabric", "direct_size", "hosts_that_fit", "servers_of", "sound_shape"]
+__all__ = [
+    "SwitchLinks", "direct_fabric", "direct_size", "hosts_that_fit", "resolved_shape", "servers_of", "sound_shape",
+]  # fmt: skip
 
 
 class HasPlaces(Protocol):
@@ -37,7 +40,7 @@ class HasPlaces(Protocol):
         """Ports of switches that lead to hosts."""
 
 
-K = TypeVar("K")
+K = TypeVar("K", bound=Record)
 S = TypeVar("S", bound=HasPlaces)
 
 
@@ -90,6 +93,38 @@ def hosts_that_fit(endpoints: int, key: str, ground: Ground, found: Findings) ->
         text += f" for NIC ports, and a server has {plural(ground.server.nic_ports, 'port')}"
         found.wrong(found.which("hosts", "gpus"), text)
     return full(places, key, found) if ground.hosts is None else ground.hosts
+
+
+def resolved_shape(
+    shape_of: Callable[[K, int, int | None, Findings, str], S | None],
+    keys: K,
+    ground: Ground,
+    found: Findings,
+    *,
+    key: str,
+    is_given: bool,
+    filled: Callable[[S], Mapping[str, Any]],
+) -> tuple[K, int | None]:
+    """Fill in the keys of a network, and count its hosts.
+
+    Parameters
+    ----------
+    shape_of : as of `sound_shape`
+    keys, ground, found : as of the topology's ``resolve``
+    key : that has the number of places, to blame
+    is_given : whether the keys give the shape without the ports of a switch; else a switch of the catalogue decides,
+        which is not known yet
+    filled : keys that follow from the shape
+    """
+    if not found.is_sound("radix", "hosts", "gpus") or ground.server is None:
+        return keys, ground.hosts
+    if ground.has_ports and not ground.radix and not is_given:
+        return keys, ground.hosts
+    endpoints = None if ground.hosts is None else ground.hosts * ground.server.nic_ports
+    shape = shape_of(keys, ground.radix or 0, endpoints, found, "radix")
+    if shape is None:
+        return keys, ground.hosts
+    return keys.model_copy(update=dict(filled(shape))), hosts_that_fit(shape.places, key, ground, found)
 
 
 def sound_shape(shape_of: Callable[[K, int, int | None, Findings, str], S | None], keys: K, parts: Parts) -> S:

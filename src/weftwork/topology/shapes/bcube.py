@@ -21,7 +21,7 @@ from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_direct import TO_HOST, DirectNetwork
 from weftwork.spec.plug_in import MAX_HOSTS, FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
 from weftwork.topology.assemble import assemble, links_between
-from weftwork.topology.direct_fabric import hosts_that_fit, sound_shape
+from weftwork.topology.direct_fabric import resolved_shape, sound_shape
 
 __all__ = ["TOPOLOGY"]
 
@@ -124,15 +124,11 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
         text = f"found {keys.levels}, but '{name}' has {plural(ports, 'NIC port')}, wanted one for each level:"
         found.wrong("levels", f"{text} node: {{model: {name}, nic_ports: {keys.levels}}}")
         return keys, ground.hosts
-    keys = keys.model_copy(update={"levels": ports})
-    if ground.has_ports and not ground.radix and keys.hosts_per_switch is None:
-        return keys, ground.hosts  # the ports of the catalogue's switch decide
-    endpoints = None if ground.hosts is None else ground.hosts * ports
-    shape = _shape(keys, ground.radix or 0, endpoints, found, "radix")
-    if shape is None:
-        return keys, ground.hosts
-    filled = keys.model_copy(update={"hosts_per_switch": shape.per_switch})
-    return filled, hosts_that_fit(shape.places, "hosts_per_switch", ground, found)
+    return resolved_shape(
+        _shape, keys.model_copy(update={"levels": ports}), ground, found, key="hosts_per_switch",
+        is_given=keys.hosts_per_switch is not None,
+        filled=lambda shape: {"hosts_per_switch": shape.per_switch},
+    )  # fmt: skip
 
 
 def _size(keys: Keys, parts: Parts) -> FabricSize:

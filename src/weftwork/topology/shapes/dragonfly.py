@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
-from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit, sound_shape
+from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, resolved_shape, sound_shape
 from weftwork.topology.group_links import (
     DIMENSIONS,
     SwitchGroups,
@@ -145,25 +145,17 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
-    if not found.is_sound("radix", "hosts", "gpus") or ground.server is None:
-        return keys, ground.hosts
-    is_given = bool(keys.hosts_per_router or keys.routers_per_group or keys.global_ports)
-    if ground.has_ports and not ground.radix and not is_given:
-        return keys, ground.hosts  # the ports of the catalogue's switch decide
-    endpoints = None if ground.hosts is None else ground.hosts * ground.server.nic_ports
-    shape = _shape(keys, ground.radix or 0, endpoints, found, "radix")
-    if shape is None:
-        return keys, ground.hosts
-    filled = keys.model_copy(
-        update={
+    return resolved_shape(
+        _shape, keys, ground, found, key="groups",
+        is_given=bool(keys.hosts_per_router or keys.routers_per_group or keys.global_ports),
+        filled=lambda shape: {
             "hosts_per_router": shape.hosts_per_router,
             "routers_per_group": shape.per_group,
             "global_ports": shape.between.global_ports,
             "groups": shape.between.groups,
             "links_per_group_pair": shape.between.links_per_pair or keys.links_per_group_pair,
-        }
-    )
-    return filled, hosts_that_fit(shape.places, "groups", ground, found)
+        },
+    )  # fmt: skip
 
 
 def _size(keys: Keys, parts: Parts) -> FabricSize:

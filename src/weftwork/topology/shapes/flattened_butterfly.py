@@ -13,7 +13,7 @@ from typing import Final
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
-from weftwork.topology.direct_fabric import direct_size, hosts_that_fit, sound_shape
+from weftwork.topology.direct_fabric import direct_size, resolved_shape, sound_shape
 from weftwork.topology.lattice import RouterLattice, lattice_fabric
 
 __all__ = ["TOPOLOGY"]
@@ -65,16 +65,11 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
-    if not found.is_sound("radix", "hosts", "gpus") or ground.server is None:
-        return keys, ground.hosts
-    endpoints = None if ground.hosts is None else ground.hosts * ground.server.nic_ports
-    if ground.has_ports and not ground.radix and keys.ary is None and endpoints is None:
-        return keys, None  # the ports of the catalogue's switch decide
-    shape = _shape(keys, ground.radix or 0, endpoints, found, "radix")
-    if shape is None:
-        return keys, ground.hosts
-    filled = keys.model_copy(update={"ary": shape.hosts_per_router})
-    return filled, hosts_that_fit(shape.places, "ary", ground, found)
+    return resolved_shape(
+        _shape, keys, ground, found, key="ary",
+        is_given=keys.ary is not None or ground.hosts is not None,
+        filled=lambda shape: {"ary": shape.hosts_per_router},
+    )  # fmt: skip
 
 
 def _size(keys: Keys, parts: Parts) -> FabricSize:

@@ -13,7 +13,7 @@ from typing import Final
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Listing, Parts, Record, Topology, Whole, row
-from weftwork.topology.direct_fabric import direct_size, hosts_that_fit, sound_shape
+from weftwork.topology.direct_fabric import direct_size, resolved_shape, sound_shape
 from weftwork.topology.lattice import RouterLattice, lattice_fabric
 
 __all__ = ["TOPOLOGY"]
@@ -118,23 +118,13 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
-    if not found.is_sound("radix", "hosts", "gpus") or ground.server is None:
-        return keys, ground.hosts
-    is_whole = keys.sides is not None and keys.hosts_per_router is not None
-    if ground.has_ports and not ground.radix and not is_whole:
-        return keys, ground.hosts  # the ports of the catalogue's switch decide
-    endpoints = None if ground.hosts is None else ground.hosts * ground.server.nic_ports
-    shape = _shape(keys, ground.radix or 0, endpoints, found, "radix")
-    if shape is None:
-        return keys, ground.hosts
-    filled = keys.model_copy(
-        update={
-            "sides": shape.sides,
-            "links_per_dimension": shape.cables,
-            "hosts_per_router": shape.hosts_per_router,
-        }
-    )
-    return filled, hosts_that_fit(shape.places, "sides", ground, found)
+    return resolved_shape(
+        _shape, keys, ground, found, key="sides",
+        is_given=keys.sides is not None and keys.hosts_per_router is not None,
+        filled=lambda shape: {
+            "sides": shape.sides, "links_per_dimension": shape.cables, "hosts_per_router": shape.hosts_per_router,
+        },
+    )  # fmt: skip
 
 
 def _size(keys: Keys, parts: Parts) -> FabricSize:

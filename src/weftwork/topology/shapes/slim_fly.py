@@ -21,7 +21,7 @@ from weftwork.base.caveat import Caveat
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
-from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit, sound_shape
+from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, resolved_shape, sound_shape
 from weftwork.topology.galois import GaloisField, galois_field, prime_power
 
 __all__ = ["TOPOLOGY"]
@@ -210,14 +210,11 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
         return keys, ground.hosts
     if keys.q is not None and not _judge(keys.q, found):
         return keys, ground.hosts
-    if ground.has_ports and not ground.radix and (keys.q is None or keys.hosts_per_switch is None):
-        return keys, ground.hosts  # the ports of the catalogue's switch decide
-    endpoints = None if ground.hosts is None else ground.hosts * ground.server.nic_ports
-    shape = _shape(keys, ground.radix or 0, endpoints, found, "radix")
-    if shape is None:
-        return keys, ground.hosts
-    filled = keys.model_copy(update={"q": shape.q, "hosts_per_switch": shape.hosts_per_switch})
-    return filled, hosts_that_fit(shape.places, "q", ground, found)
+    return resolved_shape(
+        _shape, keys, ground, found, key="q",
+        is_given=keys.q is not None and keys.hosts_per_switch is not None,
+        filled=lambda shape: {"q": shape.q, "hosts_per_switch": shape.hosts_per_switch},
+    )  # fmt: skip
 
 
 def _size(keys: Keys, parts: Parts) -> FabricSize:

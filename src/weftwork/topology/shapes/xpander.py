@@ -20,7 +20,7 @@ import numpy as np
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Listing, Parts, Record, Topology, Whole, row
-from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, hosts_that_fit, sound_shape
+from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, resolved_shape, sound_shape
 from weftwork.topology.flat_network import (
     MOST_SWITCHES,
     FlatPorts,
@@ -106,23 +106,14 @@ def _shape(keys: Keys, ports: int, endpoints: int | None, found: Findings, blame
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
-    if not found.is_sound("radix", "hosts", "gpus") or ground.server is None:
-        return keys, ground.hosts
-    is_whole = keys.network_ports is not None and keys.hosts_per_switch is not None
-    if ground.has_ports and not ground.radix and not is_whole:
-        return keys, ground.hosts  # the ports of the catalogue's switch decide
-    endpoints = None if ground.hosts is None else ground.hosts * ground.server.nic_ports
-    shape = _shape(keys, ground.radix or 0, endpoints, found, "radix")
-    if shape is None:
-        return keys, ground.hosts
-    filled = keys.model_copy(
-        update={
-            "lifts": shape.lifts,
-            "network_ports": shape.ports.network_ports,
+    return resolved_shape(
+        _shape, keys, ground, found, key="lifts",
+        is_given=keys.network_ports is not None and keys.hosts_per_switch is not None,
+        filled=lambda shape: {
+            "lifts": shape.lifts, "network_ports": shape.ports.network_ports,
             "hosts_per_switch": shape.ports.hosts_per_switch,
-        }
-    )
-    return filled, hosts_that_fit(shape.places, "lifts", ground, found)
+        },
+    )  # fmt: skip
 
 
 def _size(keys: Keys, parts: Parts) -> FabricSize:

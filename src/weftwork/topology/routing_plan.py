@@ -9,7 +9,8 @@ Leaves out: whether the result is free of circles (`weftwork.topology.channel_de
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,18 +30,39 @@ if TYPE_CHECKING:
 __all__ = ["RoutingPlan", "has_groups", "planned_routing"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RoutingPlan:
     """A routing of a fabric.
 
-    Attributes
+    Parameters
     ----------
     routing : for the engines, without pins
-    channels : virtual channels of each lossless priority
+    name : of `ROUTINGS`
+    fabric : whose routes
     """
 
     routing: Routing
-    channels: int
+    name: str
+    fabric: Fabric = field(compare=False, repr=False)
+
+    @cached_property
+    def channels(self) -> int:
+        """Virtual channels of each lossless priority; found when they are asked for, since paths are searched."""
+        routing = self.routing
+        parts = 1 if routing.detour == "never" else 2
+        if routing.scheme == "global-hops":
+            return 1 + parts + (self.name == "par")
+        if routing.scheme == "dateline":
+            return 2 * parts
+        if routing.scheme == "turns":
+            return parts
+        if routing.scheme == "one":
+            return 1
+        layers = layers_of(self.fabric, self.fabric.links_at_start, routing)
+        if routing.scheme == "valleys":
+            return 1 if layers is None else max(1, _most_climbs(self.fabric, layers))
+        hops = parts * _diameter(self.fabric) if layers is None else layers.most_switches - 1
+        return max(1, hops)
 
 
 def has_groups(fabric: Fabric) -> bool:
@@ -63,14 +85,16 @@ def planned_routing(fabric: Fabric, name: str, *, paths: int | None = None) -> t
     """
     direct, row = fabric.direct, ROUTINGS[name]
     if name == "up-down":
-        plan = RoutingPlan(routing=Routing(up_down=True), channels=1)
+        plan = RoutingPlan(routing=Routing(up_down=True), name=name, fabric=fabric)
         if direct is None:
             return plan, []
         text = f"found up-down, but '{fabric.name}' is a direct network, whose links lead neither up nor down"
         return plan, [Mistake(path="fabric.routing", text=f"{text}; wanted minimal", fix="minimal")]
     if name == "k-shortest":
-        return _k_shortest(fabric, paths or USUAL_PATHS), []
-    simple = RoutingPlan(routing=Routing(), channels=1)
+        scheme: ChannelScheme = "valleys" if is_tiered(fabric) else "hops"
+        routing = Routing(paths=paths or USUAL_PATHS, scheme=scheme)
+        return RoutingPlan(routing=routing, name=name, fabric=fabric), []
+    simple = RoutingPlan(routing=Routing(), name=name, fabric=fabric)
     if name == "shortest" or (name == "minimal" and fabric.tree):
         return simple, []
     by_group = has_groups(fabric)
@@ -81,37 +105,25 @@ def planned_routing(fabric: Fabric, name: str, *, paths: int | None = None) -> t
     if name == "par" and not by_group:
         text = f"found par, which thinks again within the first group, but '{fabric.name}' has no groups; wanted ugal"
         return simple, [Mistake(path="fabric.routing", text=text, fix="ugal")]
-    parts = 1 if row.detour == "never" else 2
-    in_order = is_ordered and (parts == 2 or name == "dimension-order")
-    scheme: ChannelScheme
+    has_detours = row.detour != "never"
+    in_order = is_ordered and (has_detours or name == "dimension-order")
     if by_group:
-        scheme, channels = "global-hops", {"minimal": 2, "valiant": 3, "ugal": 3, "par": 4}[name]
+        scheme = "global-hops"
     elif in_order and direct is not None:
-        has_rings = bool(direct.link_wraps.any())
-        scheme, channels = ("dateline", 2 * parts) if has_rings else ("turns", parts)
+        scheme = "dateline" if direct.link_wraps.any() else "turns"
     else:
-        scheme, channels = "hops", parts * _diameter(fabric)
+        scheme = "hops"
     routing = Routing(
         dimension_order=in_order, fewest_global_hops=by_group, detour=row.detour,
-        detour_by_group=by_group and parts == 2, scheme=scheme,
+        detour_by_group=by_group and has_detours, scheme=scheme,
     )  # fmt: skip
-    return RoutingPlan(routing=routing, channels=max(1, channels)), []
+    return RoutingPlan(routing=routing, name=name, fabric=fabric), []
 
 
 def _diameter(fabric: Fabric) -> int:
     attach_node, _ = attachments(fabric)
     hops = switch_distances(fabric, fabric.links_at_start, attach_node)
     return int(hops[attach_node].max(initial=0))
-
-
-def _k_shortest(fabric: Fabric, paths: int) -> RoutingPlan:
-    """A channel for each hop of the longest path; in a tree for each way up that a path takes."""
-    layers = layers_of(fabric, fabric.links_at_start, Routing(paths=paths))
-    hops = 1 if layers is None else max(1, layers.most_switches - 1)
-    if not is_tiered(fabric):
-        return RoutingPlan(routing=Routing(paths=paths, scheme="hops"), channels=hops)
-    climbs = 0 if layers is None else _most_climbs(fabric, layers)
-    return RoutingPlan(routing=Routing(paths=paths, scheme="valleys"), channels=max(1, climbs))
 
 
 def _most_climbs(fabric: Fabric, layers: Layers) -> int:

@@ -15,7 +15,7 @@ from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
-from weftwork.engine.instants import lower_faults
+from weftwork.engine.instants import link_states
 from weftwork.engine.packet_input import PacketInput
 from weftwork.policies.interface import MOST_CLASSES, PathSelection, PortSelection
 from weftwork.policies.routings import AMONG, ROUTINGS, routing_step
@@ -156,13 +156,10 @@ def refuse_cycles(
     single = [fault for occurrence in faults for fault in occurrence.faults if fault.event in _CHANGES_ROUTES]
     if not single:
         return {}
-
-    def links(over: Fabric, link_up: NDArray[np.bool_], plan: int) -> NDArray[np.bool_]:
-        del over, plan
-        return link_up
-
-    _, states = lower_faults(fabric, single, reconvergence_delay_ps=0, table=links)
-    for state in states[1:]:
+    first, *others = (state.works for state in link_states(fabric, single))
+    different = {state.tobytes(): state for state in others}  # a link that flaps has two states
+    different.pop(first.tobytes(), None)
+    for state in different.values():
         if circle := search(state):
             text = f"after a fault, buffers can wait for each other in a circle: {_words(fabric, circle)}"
             return caveats_by_subject([Caveat(subject="fabric.routing", kind="note", text=text)])

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.random import Stream, draw
 from weftwork.base.units import format_quantity
-from weftwork.spec.job import Job, Loop, Operation, Peer, Send, Size, Wait
+from weftwork.spec.job import At, Job, Loop, Operation, Peer, Program, Send, Size, Wait
 from weftwork.spec.plug_in import DURATION, SIZE, Measure, PatternInput, Record, TrafficSize, Whole, row
 from weftwork.spec.scenario.choice import LONELY
+from weftwork.workload.placement import one_per_host
 
-__all__ = ["SizedFlows", "messages", "refuse", "sized", "sized_size", "sized_words", "start_ps"]
+__all__ = ["SizedFlows", "messages", "one_flow_each", "refuse", "sized", "sized_size", "sized_words", "start_ps"]
 
 
 class SizedFlows(Record):
@@ -89,6 +92,26 @@ def messages(peer: Peer, *, size_bytes: int, repeat: int, queue_pairs: int, prio
     if rounds == 1:
         return on(queue_pairs) + on(rest)
     return (Loop(count=rounds, body=on(queue_pairs)), *on(rest))
+
+
+def one_flow_each(name: str, body: tuple[Operation, ...], *, hosts: int, seed: int, start_jitter_ps: int) -> Job:
+    """A job in which every host does the same, from a start of its own on.
+
+    Parameters
+    ----------
+    name : of the job
+    body : what a host does
+    hosts : host i is rank i
+    seed, start_jitter_ps : each flow starts at a random instant up to that
+    """
+    if start_jitter_ps == 0:
+        programs: tuple[Program, ...] = (Program(streams=(body,)),)
+        rank_program = np.zeros(hosts, np.int32)
+    else:
+        starts = [At(at_ps=start_ps(seed, host, start_jitter_ps)) for host in range(hosts)]
+        programs = tuple(Program(streams=((start, *body),)) for start in starts)
+        rank_program = np.arange(hosts, dtype=np.int32)
+    return Job(name=name, ranks=hosts, programs=programs, rank_program=rank_program, placement=one_per_host(hosts))
 
 
 def start_ps(seed: int, flow: int, start_jitter_ps: int) -> int:

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from weftwork.base.random import Stream, draw
-from weftwork.spec.job import At, Job, Peer, Program
+from weftwork.spec.job import Job, Peer
 from weftwork.spec.plug_in import Pattern
-from weftwork.workload.placement import one_per_host
-from weftwork.workload.traffic.sequence import SizedFlows, messages, refuse, sized, sized_size, sized_words, start_ps
+from weftwork.workload.traffic.sequence import (
+    SizedFlows,
+    messages,
+    one_flow_each,
+    refuse,
+    sized,
+    sized_size,
+    sized_words,
+)
 
 __all__ = ["PATTERN", "permutation", "permutation_peers"]
 
@@ -70,16 +75,7 @@ def permutation(
     )
     peer = Peer(rule="table", table=permutation_peers(hosts, seed))
     body = messages(peer, size_bytes=size_bytes, repeat=repeat, queue_pairs=queue_pairs, priority=priority)
-    if start_jitter_ps == 0:
-        programs: tuple[Program, ...] = (Program(streams=(body,)),)
-        rank_program = np.zeros(hosts, np.int32)
-    else:
-        starts = [At(at_ps=start_ps(seed, host, start_jitter_ps)) for host in range(hosts)]
-        programs = tuple(Program(streams=((start, *body),)) for start in starts)
-        rank_program = np.arange(hosts, dtype=np.int32)
-    return Job(
-        name="permutation", ranks=hosts, programs=programs, rank_program=rank_program, placement=one_per_host(hosts)
-    )
+    return one_flow_each("permutation", body, hosts=hosts, seed=seed, start_jitter_ps=start_jitter_ps)
 
 
 PATTERN: Final = Pattern(

@@ -11,14 +11,19 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from weftwork.base.errors import Mistake
 from weftwork.base.grammar import plural
-from weftwork.spec.job import At, Group, Job, Peer, Program
+from weftwork.spec.job import Group, Job, Peer
 from weftwork.spec.plug_in import Pattern, Whole, row
-from weftwork.workload.placement import one_per_host
-from weftwork.workload.traffic.sequence import SizedFlows, messages, refuse, sized, sized_size, sized_words, start_ps
+from weftwork.workload.traffic.sequence import (
+    SizedFlows,
+    messages,
+    one_flow_each,
+    refuse,
+    sized,
+    sized_size,
+    sized_words,
+)
 
 __all__ = ["PATTERN", "Keys", "shift"]
 
@@ -77,14 +82,7 @@ def shift(
     )
     peer = Peer(rule="shift", group=Group(size=hosts), shift=distance % hosts)
     body = messages(peer, size_bytes=size_bytes, repeat=repeat, queue_pairs=queue_pairs, priority=priority)
-    if start_jitter_ps == 0:
-        programs: tuple[Program, ...] = (Program(streams=(body,)),)
-        rank_program = np.zeros(hosts, np.int32)
-    else:
-        starts = [At(at_ps=start_ps(seed, host, start_jitter_ps)) for host in range(hosts)]
-        programs = tuple(Program(streams=((start, *body),)) for start in starts)
-        rank_program = np.arange(hosts, dtype=np.int32)
-    return Job(name="shift", ranks=hosts, programs=programs, rank_program=rank_program, placement=one_per_host(hosts))
+    return one_flow_each("shift", body, hosts=hosts, seed=seed, start_jitter_ps=start_jitter_ps)
 
 
 PATTERN: Final = Pattern(

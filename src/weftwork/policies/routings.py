@@ -7,7 +7,7 @@ Leaves out: which virtual channels a network needs (`weftwork.topology.routing_p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +33,7 @@ class RoutingName:
     text : one sentence
     source : paper and section
     step : file of the folder of steps; empty: a port selection chooses among the routes
+    fixed : parameters of the step that make it this routing
     detour : whether packets make detours
     channels : virtual channels that it needs, in words
     """
@@ -40,6 +41,7 @@ class RoutingName:
     text: str
     source: str
     step: str = ""
+    fixed: Mapping[str, bool] = field(default_factory=dict)
     detour: Detour = "never"
     channels: str
 
@@ -77,14 +79,15 @@ ROUTINGS: Final[Mapping[str, RoutingName]] = {
     "ugal": RoutingName(
         text="Minimal, or by an intermediate where the first switch's queues say that this is faster.",
         source="Singh, PhD thesis, Stanford 2005; Kim et al., ISCA 2008, doi:10.1109/ISCA.2008.19, section 4.2",
-        step="ugal",
+        step="adaptive",
         detour="adaptive",
         channels="as valiant",
     ),
     "par": RoutingName(
         text="As ugal; a packet may think again at later switches of its first group.",
         source="Jiang, Kim and Dally, ISCA 2009, doi:10.1145/1555754.1555783",
-        step="par",
+        step="adaptive",
+        fixed={"by_group": True, "rethinks": True},
         detour="adaptive",
         channels="dragonfly 4; only networks of groups",
     ),
@@ -108,7 +111,7 @@ def routing_step(name: str, *, channels: int, parameters: Mapping[str, int | boo
     reorders : whether packets of a queue pair overtake each other
     """
     file = Path(__file__).parent / "routing" / f"{ROUTINGS[name].step}.py"
-    step = load("port_selection", file, parameters, path="fabric.routing")
+    step = load("port_selection", file, {**ROUTINGS[name].fixed, **parameters}, path="fabric.routing")
     needs = set(step.plugin.needs)
     if reorders:
         needs.add("reorder-tolerance")

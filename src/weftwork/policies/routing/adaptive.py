@@ -1,10 +1,13 @@
-"""PAR: as UGAL, and a packet on its shortest path may think again at each further switch of its own group.
+"""UGAL and PAR: a packet goes round by an intermediate where the queues of a switch say that this is faster.
 
-A switch that holds the global link sees its queue, which the first switch does not. A second thought takes one more
-local hop and one more virtual channel.
-Source: Jiang, Kim and Dally, Indirect Adaptive Routing on Large Scale Interconnection Networks, ISCA 2009,
+It goes minimally if q_min H_min <= q_detour H_detour + bias: the queue of the port times the hops of the way, of the
+shortest path against a way by one intermediate drawn at random. UGAL asks at the first switch. PAR asks again at each
+further switch of the first group: a switch that holds the global link sees its queue, which the first one does not. A
+second thought takes one more local hop and one more virtual channel.
+Source: Singh, Load-Balanced Routing in Interconnection Networks, PhD thesis, Stanford 2005 (UGAL-L, local queues); in a
+dragonfly Kim et al., ISCA 2008, doi:10.1109/ISCA.2008.19, section 4.2; Jiang, Kim and Dally, ISCA 2009,
 doi:10.1145/1555754.1555783 (progressive adaptive routing).
-Leaves out: networks without groups. Queues count bytes of the packet's own virtual channel; rates are taken alike.
+Leaves out: UGAL-G, which knows all queues. Queues count bytes of the packet's own channel; rates are taken alike.
 """
 
 from __future__ import annotations
@@ -13,20 +16,30 @@ from weftwork.policies.interface import OFF, Candidate, PortSelection, PortSigna
 
 __all__ = ["PLUGIN", "Params", "State", "shortest_queue", "step"]
 
-TO_VIA = 1  # parts of the way, in the packet's word
+TO_VIA = 1  # parts of the way, in the packet's word; below 0: minimal so far, by what this switch says
 TO_RECEIVER = 2
 AGAIN = 1  # of the words from ASKED on, the last bit: it is not the first switch
 ASKED = 4  # and above: it is asked for the way to the intermediate; half of the rest is the cost of the shortest path
 
 
 class Params:
-    """What makes a detour worth its hops."""
+    """What makes a detour worth its hops, and where it ends."""
 
     bias_bytes: int = row(
         default=0,
         minimum=0,
-        source="chosen: none, as for UGAL",
+        source="chosen: none, as Kim et al., ISCA 2008",
         text="Bytes times hops by which a detour has to be better.",
+    )
+    by_group: bool = row(
+        default=False,
+        source="Kim et al., ISCA 2008, section 4.1, in networks of groups",
+        text="A detour ends at the first switch of the intermediate's group.",
+    )
+    rethinks: bool = row(
+        default=False,
+        source="Jiang, Kim and Dally, ISCA 2009: PAR",
+        text="A packet on its shortest path asks again at later switches of its first group.",
     )
 
 
@@ -46,7 +59,7 @@ def shortest_queue(signal: PortSignal, candidates: list[Candidate]) -> int:
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Compare both ways at every switch of the sender's group until a detour begins."""
+    """Compare both ways where the packet asks, and turn at the intermediate."""
     turns = 0
     best = shortest_queue(signal, candidates)
     if signal.word >= ASKED:
@@ -54,16 +67,17 @@ def step(params: Params, state: State, signal: PortSignal, candidates: list[Cand
         cost = (signal.word - ASKED) // 2
         is_minimal = signal.via == OFF or cost <= candidates[best].queue_bytes * hops + params.bias_bytes
         turns = 0 if is_minimal else (signal.word & AGAIN)
-        signal.word = -1 - signal.node if is_minimal else TO_VIA  # below 0: minimal so far, by what this switch says
+        kept = -1 - signal.node if params.rethinks else TO_RECEIVER
+        signal.word = kept if is_minimal else TO_VIA
         if is_minimal and signal.via != OFF:
             signal.via = OFF
             return
-    elif signal.word == TO_VIA and signal.via != OFF and signal.group == signal.via_group:
+    elif signal.word == TO_VIA and signal.via != OFF and params.by_group and signal.group == signal.via_group:
         signal.via = OFF
-        signal.word = TO_RECEIVER
         return
     elif signal.word == TO_VIA and signal.via == OFF:
         signal.word = TO_RECEIVER
+        turns = 0 if params.by_group else 1
     elif signal.word <= 0 and signal.word != -1 - signal.node:
         again = 0 if signal.word == 0 else AGAIN
         signal.word = TO_RECEIVER
@@ -82,5 +96,5 @@ PLUGIN = PortSelection(
     always=True,
     reorders="always",
     needs=frozenset({"channel", "detour", "queue", "hops-left", "reorder-tolerance"}),
-    source="doi:10.1145/1555754.1555783",
+    source="Singh, PhD thesis, Stanford 2005; doi:10.1109/ISCA.2008.19, section 4.2; doi:10.1145/1555754.1555783",
 )

@@ -98,12 +98,6 @@ def planned(fabric: Fabric, name: str, channels: int, plan: RoutingPlan, draw: r
     )
 
 
-def fabric_with(fabric: Fabric, switch: Switch) -> Fabric:
-    from dataclasses import replace
-
-    return replace(fabric, switches=(switch,))
-
-
 def test_what_the_search_accepts_never_deadlocks(saw: Saw) -> None:
     saw(PLANS)
     told: Counter[str] = Counter()

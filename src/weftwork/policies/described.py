@@ -38,7 +38,7 @@ FIELDS_OF_NEED: Final[dict[str, tuple[str, ...]]] = {
     "hops-left": ("hops_left",),
     "non-minimal": ("minimal",),
     "channel": ("channel", "turn_channel"),
-    "detour": ("from_group", "via_group", "detour", "queue_pair_detour"),
+    "detour": ("from_group", "via_group", "detour", "queue_pair_detour", "hops_after_via"),
 }
 _UNITS: Final = {"_ps": "ps", "_bps": "bit/s", "bytes": "byte"}
 # One part of a comment: whose step, kinds, and what the field then holds.

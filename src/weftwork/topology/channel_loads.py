@@ -78,7 +78,7 @@ def uniform_loads(fabric: Fabric, weight: NDArray[np.float64]) -> NDArray[np.flo
     if fabric.direct is not None and GLOBAL in fabric.direct.dimensions:
         # a switch is two states: before and after the only global link of a path
         states = 2
-        is_global = fabric.direct.link_dimension[ports.link[own]] == fabric.direct.dimensions.index(GLOBAL)
+        is_global = fabric.direct.is_global[ports.link[own]]
         own = np.concatenate([own, own[~is_global]])
         tail = np.concatenate([tail, count + tail[~is_global]])
         head = np.concatenate([head + count * is_global, count + head[~is_global]])

@@ -108,8 +108,7 @@ class Search {
     std::size_t waiting = 1;
     for (std::size_t length = 0; waiting > 0; ++length) {
       std::vector<NodeId>& settled = bucket[length % kBuckets];
-      for (std::size_t at = 0; at < settled.size(); ++at) {
-        const NodeId from = settled[at];
+      for (const NodeId from : settled) {  // no link is as long as there are buckets, so that none comes to this one
         --waiting;
         if (std::cmp_not_equal(distance[tiers.switch_of(from)], length)) continue;  // found again, nearer
         for (const PortId p : fabric.ports_of(from)) {

@@ -42,7 +42,7 @@ class SpreadLevel {
     same.fraction += spread.fraction;
     same.latency_ps = std::max(same.latency_ps, spread.latency_ps);
   }
-  void swap(SpreadLevel& other) {
+  void swap(SpreadLevel& other) noexcept {
     items_.swap(other.items_);
     place_.items().swap(other.place_.items());
   }

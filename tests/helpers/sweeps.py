@@ -10,12 +10,13 @@ from typing import Any
 from unittest import mock
 
 import pyarrow.parquet
+from joblib.externals.loky import process_executor
 
 from weftwork.study.pool.point import PoolPoint, points_of
 from weftwork.study.pool.work import PoolOutcome, run_point
 from weftwork.study.prepare.prepare import read_scenario
 
-__all__ = ["SCENARIO", "fills_the_disk", "pool_points", "tells_its_process", "with_pattern"]
+__all__ = ["SCENARIO", "fills_the_disk", "most_growth", "pool_points", "tells_its_process", "with_pattern"]
 
 SCENARIO = """schema: 2
 name: tiny
@@ -123,3 +124,9 @@ def fills_the_disk(point: PoolPoint, folder: Path) -> PoolOutcome:
 def tells_its_process(point: PoolPoint, folder: Path) -> PoolOutcome:
     """A worker's task that says in which process it ran."""
     return replace(run_point(point, folder), reason=str(os.getpid()))
+
+
+def most_growth() -> tuple[bool, int]:
+    """Whether loky still reads the bytes that a worker may grow by, and these bytes in this process."""
+    name = "_MAX_MEMORY_LEAK_SIZE"
+    return name in process_executor._process_worker.__code__.co_names, getattr(process_executor, name)

@@ -11,6 +11,7 @@ import ctypes
 import errno
 import os
 import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -54,15 +55,19 @@ class PoolOutcome:
 def begin_worker(parent: int) -> None:
     """Ignore Ctrl-C in a worker, and end it with its parent process.
 
-    A terminal sends Ctrl-C to all processes.
+    A terminal sends Ctrl-C to all processes. A worker also stays however much its memory grows: points differ in size.
+    Loky would end it beyond 300 MB, and a point handed to it at that moment would wait for ever.
 
     Parameters
     ----------
     parent : number of that process
     """
+    from joblib.externals.loky import process_executor
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None, use_errno=True).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
     share()
+    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize  # noqa: SLF001 - loky offers no other switch
     if os.getppid() != parent:  # it ended before the kernel was told
         os._exit(1)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
-from helpers.sweeps import SCENARIO, fills_the_disk, pool_points, tells_its_process, with_pattern
+from helpers.sweeps import SCENARIO, fills_the_disk, most_growth, pool_points, tells_its_process, with_pattern
 
 import weftwork
 from weftwork.base.memory import memory_limit, peak_memory_bytes
 from weftwork.study.pool.pool import PoolProgress, lasting_workers, run_pool, workers_for
+from weftwork.study.pool.side_by_side import executor_of
 from weftwork.study.pool.work import is_whole, run_point
 
 SENDERS = [{"traffic.senders": text} for text in ("3", "5", "7")]
@@ -44,6 +46,11 @@ def test_a_pool_gives_the_digests_of_single_runs_and_repeats_none(file: Path, ru
     again = list(run_pool(points, runs, workers=2))
     assert [one.is_kept for one in again] == [True] * 3
     assert {path: path.stat().st_mtime_ns for path in runs.glob("*/provenance.json")} == before
+
+
+def test_a_worker_stays_however_much_its_memory_grows() -> None:
+    with executor_of(1) as executor:
+        assert executor.submit(most_growth).result() == (True, sys.maxsize)
 
 
 @pytest.mark.deep

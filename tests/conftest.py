@@ -1,6 +1,7 @@
 """What every test has: processes, hypothesis profiles, and golden files that `--update-golden` writes anew."""
 
 import difflib
+import gc
 import os
 import signal
 from collections.abc import Callable, Generator
@@ -12,6 +13,7 @@ from hypothesis import settings
 
 GOLDEN_DIR = Path(__file__).parent / "golden"
 
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # a test that wants several processes asks for them
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
@@ -39,6 +41,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         golden = [item for item in items if item.get_closest_marker("golden")]
         items[:] = [item for item in items if not item.get_closest_marker("golden")]
         config.hook.pytest_deselected(items=golden)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what is there for the whole session: modules, and 10,000 collected tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:

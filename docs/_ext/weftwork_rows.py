@@ -12,7 +12,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import typer.main
 from sphinx.errors import ExtensionError
 
 if TYPE_CHECKING:
@@ -351,9 +350,9 @@ def _leaves(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:  # noqa:
 
 
 def _commands() -> Iterator[str]:
-    from weftwork.cli.commands import app
+    from weftwork.cli.commands import root_command
 
-    group: Any = typer.main.get_command(app)
+    group = root_command()
     yield from _table(
         ["command", "what it does"],
         (

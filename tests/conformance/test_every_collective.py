@@ -119,7 +119,15 @@ def test_every_shape_of_a_torus_has_the_right_pieces(name: str, sides: tuple[int
 
 @pytest.mark.parametrize("direct", ["within", "across", ""])
 @pytest.mark.parametrize(
-    ("ranks", "group", "domain"), [(8, 4, 1), (12, 3, 1), (6, 6, 1), (8, 1, 4), (16, 8, 2), (24, 8, 4), (8, 4, 4)]
+    ("ranks", "group", "domain"),
+    [
+        (8, 4, 1),
+        (12, 3, 1),
+        (6, 6, 1),
+        (8, 1, 4),
+        (8, 4, 4),
+        *(pytest.param(*sizes, marks=pytest.mark.deep) for sizes in [(16, 8, 2), (24, 8, 4)]),
+    ],
 )
 def test_groups_of_switches_are_a_level_more(ranks: int, group: int, domain: int, direct: str) -> None:
     checked = 0

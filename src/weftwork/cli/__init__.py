@@ -42,8 +42,8 @@ def _end_silently() -> None:
 
 def _exit_code(arguments: list[str]) -> int:
     # imported here, where a signal is heard
-    from weftwork.cli.commands import app
+    from weftwork.cli.commands import root_command
     from weftwork.cli.leave import exit_code
 
     as_json = "--json" in arguments
-    return exit_code(lambda: app(arguments, prog_name="weftwork", standalone_mode=False), as_json=as_json)
+    return exit_code(lambda: root_command()(arguments, prog_name="weftwork", standalone_mode=False), as_json=as_json)

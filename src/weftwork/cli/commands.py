@@ -6,10 +6,12 @@ What a command needs is imported when it runs, so that ``weftwork --help`` answe
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 
 from weftwork.cli import completed
 from weftwork.cli.commands_fabric import cost_command, design_command
@@ -22,7 +24,7 @@ from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
 from weftwork.cli.options import Json, NoUserCode, Settings
 from weftwork.cli.slices_options import CubeAvailability, Slices
 
-__all__ = ["app"]
+__all__ = ["app", "root_command"]
 
 TRUST = (
     "A scenario can run code: the Python files that it names run with all your rights. Of a scenario that you do not "
@@ -587,3 +589,12 @@ app.command("calibrate")(calibrate_command)
 app.command("list")(list_command)
 app.command("explain")(explain_command)
 app.command("schema")(schema_command)
+
+
+@cache
+def root_command() -> TyperGroup:
+    """Return all commands as the parser has them.
+
+    Building them from their functions takes as long as a small run, so it is done once in a process.
+    """
+    return cast("TyperGroup", typer.main.get_command(app))

@@ -200,7 +200,9 @@ def test_a_scenario_without_training_is_refused(
     assert "training  is missing" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("schedule", ["zb-h1", "dualpipe", "gpipe"])
+@pytest.mark.parametrize(
+    "schedule", ["zb-h1", *(pytest.param(one, marks=pytest.mark.deep) for one in ("dualpipe", "gpipe"))]
+)
 def test_a_given_schedule_stays_and_the_search_is_the_same_in_one_process(
     schedule: str, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

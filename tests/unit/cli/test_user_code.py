@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 import yaml
 from helpers.command import Command, command_of
 from helpers.designs import ONLY
@@ -17,7 +16,7 @@ import weftwork
 from weftwork.base import user_code
 from weftwork.base.errors import ConfigError, UsageError
 from weftwork.base.user_code import is_in_package
-from weftwork.cli.commands import app
+from weftwork.cli.commands import root_command
 from weftwork.policies.load import catalogue
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS
 
@@ -102,7 +101,7 @@ def arguments(command: str, key: str) -> list[str]:
 
 
 def test_every_command_is_judged_here() -> None:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group has them
+    commands = root_command().commands
     reads = {name for name, one in commands.items() if any("--set" in option.opts for option in one.params)} - {"test"}
     refuses = {name for name, one in commands.items() if any("--no-user-code" in option.opts for option in one.params)}
     assert reads == {*RUN_BY, "plan"}

@@ -86,6 +86,7 @@ def test_every_row_has_a_key() -> None:
     assert {row.key for row in ROWS} - set(printed_keys(json_schema())) == set()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("row", "fidelity"), cases(alive=True))
 def test_two_values_of_a_key_have_different_results(row: Row, fidelity: str, said: Any) -> None:
     one, other = (said(with_value(BASES[row.base], row, value, fidelity)) for value in (row.first, row.second))

@@ -142,7 +142,7 @@ def offered() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("algorithm", "operation"), offered())
-@pytest.mark.parametrize("queue_pairs", [2, 3])
+@pytest.mark.parametrize("queue_pairs", [pytest.param(2, marks=pytest.mark.deep), 3])
 def test_the_messages_of_a_connection_take_its_queue_pairs_in_turn(
     algorithm: str, operation: str, queue_pairs: int
 ) -> None:

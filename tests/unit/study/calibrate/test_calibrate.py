@@ -159,6 +159,7 @@ class _OfClosedForms(Problem):
         return np.array([_closed_s([values or {}], row)[0] for row in self.rows])
 
 
+@pytest.mark.deep
 def test_the_launch_of_small_models_is_found_again() -> None:
     cases = vtrain_single_node()[::45]
     true = {"matmul_efficiency": 0.8, "launch_us": 50.0}

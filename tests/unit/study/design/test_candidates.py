@@ -37,7 +37,7 @@ def test_a_cluster_of_16384_has_hundreds_of_candidates_that_all_differ() -> None
     assert len({one.words for one in found}) == len(found)
 
 
-@pytest.mark.parametrize("gpus", [128, 16_384])
+@pytest.mark.parametrize("gpus", [128, pytest.param(16_384, marks=pytest.mark.deep)])
 def test_each_is_built_or_refused_with_a_reason_that_others_share(file: Path, gpus: int) -> None:
     """Every 13th, which meets all topologies, switches, rates and planes."""
     found = [build(FabricAsked(candidate=one, file=file, settings={}, book=BOOK)) for one in of(gpus)[::13]]

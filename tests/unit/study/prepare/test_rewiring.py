@@ -112,10 +112,10 @@ def test_routes_know_only_circuits_that_exist() -> None:
 @pytest.mark.parametrize(
     ("faults", "sections"),
     [
-        ((TWIST,), {}),
+        pytest.param((TWIST,), {}, marks=pytest.mark.deep),
         ((TWIST, BACK, {"at": "30us", "switch": "ocs3", "event": "down"}), {}),
-        ((TWIST,), {"transport": {"timeout": "100us", "flow_control": "none"}}),
-        (({"at": "5us", "switch": "ocs33", "event": "down", "for": "20us"},), {}),
+        pytest.param((TWIST,), {"transport": {"timeout": "100us", "flow_control": "none"}}, marks=pytest.mark.deep),
+        pytest.param(({"at": "5us", "switch": "ocs33", "event": "down", "for": "20us"},), {}, marks=pytest.mark.deep),
     ],
 )
 def test_both_packet_engines_agree_and_deliver_everything(

@@ -25,6 +25,7 @@ def of_one_server() -> tuple[Score, ...]:
     return one_server()
 
 
+@pytest.mark.deep
 def test_what_the_network_of_p5_adds_is_that_of_16_gpus() -> None:
     found = fit_p5()
     assert found.network_share == pytest.approx(P5_FITTED.network_share, abs=0.005)

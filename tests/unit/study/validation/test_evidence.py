@@ -125,6 +125,7 @@ def test_a_comparison_without_a_number_has_a_sign_and_no_error() -> None:
     assert "| row 0 | > 1.000 | 1.100 | +0.0 % | +0 % | yes |" in page([score])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("authors", ["Rail-only: all-to-all", "Meta", "MegaScale", "DeepSeek"])
 def test_published_comparisons_have_the_published_sign(authors: str) -> None:
     rows = [row for row in comparisons()[0] if row.name.startswith(authors)]

@@ -38,7 +38,7 @@ from weftwork.spec.scenario.kinds import (
     either,
 )
 from weftwork.spec.scenario.migrations import present_key
-from weftwork.spec.scenario.policies import ParameterCheck, ParameterValue, PolicyChoice
+from weftwork.spec.scenario.policies import PRESETS, ParameterCheck, ParameterValue, PolicyChoice
 from weftwork.spec.scenario.python_tree import NO_LINE
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
 from weftwork.spec.scenario.transport import TransportCheck
@@ -49,6 +49,8 @@ __all__ = ["Places", "Reader"]
 
 MANY = 100  # chosen: nobody reads more hints
 
+_LOAD_BALANCING = "transport.load_balancing"
+_OF_LOAD_BALANCING = ("transport.path_selection", "transport.port_selection")
 _HEADS = ("name", "file")  # of a policy; every other key is a parameter
 
 
@@ -73,7 +75,14 @@ class Places:
         return None
 
     def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
-        """Make a mistake with its place: a line, or its ``--set``."""
+        """Make a mistake with its place: a line, or its ``--set``.
+
+        What ``load_balancing`` chose is told at that key.
+        """
+        if path in _OF_LOAD_BALANCING and path not in self.lines and _LOAD_BALANCING in self.lines:
+            pair = (fix, "ecmp") if path == _OF_LOAD_BALANCING[0] else ("ecmp", fix)
+            fix = next((name for name, chosen in PRESETS.items() if chosen == pair), None)
+            path, text = _LOAD_BALANCING, f"its {path.rpartition('.')[2]}: {text}"
         if path in self.lines and self.lines[path] is None:
             return Mistake(path=f"--set {path}", text=text, fix=fix)
         shown = self.whole if path in {"", "file"} else path

@@ -19,6 +19,7 @@ import numpy as np
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.memory import memory_limit, memory_words
+from weftwork.policies.routings import ROUTINGS
 from weftwork.spec.job import Arrivals, Loop, Send
 from weftwork.spec.peers import peers_of
 from weftwork.spec.scenario.choice import PatternInput
@@ -372,12 +373,16 @@ def refuse_actors(prepared: Prepared, actors: int) -> None:
     extra = told.step_bytes * max(0, actors - len(prepared.job.programs)) // max(1, len(prepared.job.programs))
     if told.memory_bytes + extra <= limit.limit_bytes:
         return
-    keys = _keys(prepared.scenario, "job")
-    text = (
-        f"the links make {plural(actors, 'kind')} of ranks differ, so the run needs about"
-        f" {memory_words(told.memory_bytes + extra)} of memory, wanted at most {limit}; take less of {', '.join(keys)}"
-    )
-    raise ConfigError(prepared.scenario.source, [prepared.scenario.mistake(keys[0], text)])
+    scenario, keys = prepared.scenario, _keys(prepared.scenario, "job")
+    needed = f"the run needs about {memory_words(told.memory_bytes + extra)} of memory, wanted at most {limit}"
+    if ROUTINGS[scenario.fabric.routing].detour == "adaptive":
+        text = (
+            f"under {scenario.fabric.routing} routing the flow engine folds nothing: with {plural(actors, 'rank')}"
+            f" {needed}; take minimal or valiant, or less of {', '.join(keys)}"
+        )
+        raise ConfigError(scenario.source, [scenario.mistake("fabric.routing", text)])
+    text = f"the links make {plural(actors, 'kind')} of ranks differ, so {needed}; take less of {', '.join(keys)}"
+    raise ConfigError(scenario.source, [scenario.mistake(keys[0], text)])
 
 
 def _keys(scenario: Scenario, part: str) -> list[str]:

@@ -71,7 +71,13 @@ def with_routing_step(
     allowed = ["ecmp"] if name in _ADAPTIVE else list(AMONG)
     if chosen not in allowed:
         text = f"found '{chosen}', but {name} routing chooses ports itself; wanted {' or '.join(allowed)}"
-        return same, [Mistake(path="transport.port_selection", text=text, fix=nearest(chosen, allowed))]
+        return same, [
+            Mistake(
+                path="transport.port_selection",
+                text=text,
+                fix="ecmp" if name in _ADAPTIVE else nearest(chosen, allowed),
+            )
+        ]
     most = MOST_CLASSES // len({transport.data_priority, transport.control_priority})
     if channels > most:
         text = (

@@ -117,3 +117,30 @@ def test_the_estimate_is_told_with_the_progress_and_kept(tmp_path: Path) -> None
     assert run.provenance["peak_memory_bytes"] > 10**8
     assert seen
     assert all(now.estimate is not None and now.estimate.memory_bytes == kept["memory_bytes"] for now in seen)
+
+
+@pytest.mark.parametrize(
+    ("routing", "path", "text"),
+    [
+        ("minimal", "training.iterations", "the links make 1,000 kinds of ranks differ, so the run needs about"),
+        ("ugal", "fabric.routing", "under ugal routing the flow engine folds nothing: with 1,000 ranks the run needs"),
+    ],
+)
+def test_a_job_that_folds_too_little_is_refused_with_what_keeps_its_ranks_apart(
+    routing: str, path: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fabric = {
+        "topology": "dragonfly", "hosts_per_router": 2, "routers_per_group": 2, "global_ports": 1, "node": "dgx-h100",
+        "routing": routing,
+    }  # fmt: skip
+    training = {"model": "llama-3-8b", "tensor": 8, "global_batch": 12}
+    prepared = prepare(read_scenario(written(tmp_path, fabric=fabric, training=training, engine={"fidelity": "flow"})))
+    steps = prepared.estimate.step_bytes
+    few = MemoryLimit(limit_bytes=prepared.estimate.memory_bytes + 998 * steps, owner="the memory of a toy")
+    monkeypatch.setattr(module, "memory_limit", lambda: few)
+    module.refuse_actors(prepared, 999)
+    with pytest.raises(ConfigError) as refused:
+        module.refuse_actors(prepared, 1_000)
+    (mistake,) = refused.value.mistakes
+    assert (mistake.path, mistake.text.partition(" about")[0]) == (path, text.partition(" about")[0])
+    assert "the memory of a toy; take " in mistake.text

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.answer import How
     from weftwork.spec.result import Quantity
-    from weftwork.study.answer.suspects import Suspect
+    from weftwork.study.answer.suspect import Suspect
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 

@@ -10,7 +10,6 @@ Leaves out: what each of them cost (`weftwork.study.answer.answer`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -20,13 +19,15 @@ from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, RATE, SIZE, format_quantity
 from weftwork.engine.flow.flow_input import FlowInput, Mode
 from weftwork.spec.scenario.policies import PRESETS, PolicyChoice
+from weftwork.study.answer.direct_suspects import direct_suspects
 from weftwork.study.answer.measure import computed_ps
+from weftwork.study.answer.suspect import BUSY, COLLIDED, Suspect
 from weftwork.study.prepare import what_if
 from weftwork.study.results.link_use import link_use, siblings_use, up_use
 from weftwork.topology.oversubscription import oversubscription_by_tier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -36,50 +37,15 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
-__all__ = ["ALONE", "NO_OVERSUBSCRIPTION", "Suspect", "fault_suspects", "suspects"]
+__all__ = ["ALONE", "NO_OVERSUBSCRIPTION", "fault_suspects", "suspects"]
 
 ALONE: Final = "alone"
 NO_OVERSUBSCRIPTION: Final = "no oversubscription"
 _FEW: Final = 0.1  # chosen: of the links or NICs of a tier; where more of them differ, the fabric is built like that
 _UNEVEN: Final = 1.02  # chosen: times the work of a mean stage; less costs less than an answer tells
-_COLLIDED: Final = 1.2  # chosen: times the bytes of the mean of equal ports
-_BUSY: Final = 0.3  # chosen: of the time; what is used less held nobody up for long
 _BUFFERS: Final = 16  # times the memory; chosen: more than any switch of its generation has
 _HASTY: Final = 16  # of the timeout; chosen: what is left of it costs little beside the whole
 _PATIENT: Final = 1_000  # times the timeout; chosen: longer than any run that ends
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Suspect:
-    """A suspect, without which a run can be simulated again.
-
-    Attributes
-    ----------
-    kind, name, key, text : as in `weftwork.spec.answer.Culprit`
-    make : prepares the run without it; None where no engine can run that
-    job : index of the job whose time it costs; None: of all
-    case : of the table ``what_if``, where one can also buy the world without it; else empty
-    bound_share : at most so much of what the run took; None: what computing leaves
-    start_ps, end_ps : when it is at work; None: all the time
-    lasts_ps : for how long it holds anybody up by itself, all its turns together; None: to the end
-    """
-
-    kind: CulpritKind
-    name: str
-    key: str | None
-    text: str
-    make: Callable[[], Prepared] | None
-    job: int | None = None
-    case: str = ""
-    bound_share: float | None = None
-    start_ps: int | None = None
-    end_ps: int | None = None
-    lasts_ps: int | None = None
-
-    @property
-    def label(self) -> str:
-        """A label that distinguishes the suspect from all others."""
-        return f"{self.kind} {self.name} {self.job}"
 
 
 def suspects(prepared: Prepared, execution: Execution) -> list[Suspect]:
@@ -317,7 +283,7 @@ def _settings(prepared: Prepared, execution: Execution) -> Iterator[Suspect]:
         yield _small_buffer(prepared)
     ratios = {tier: ratio for tier, ratio in oversubscription_by_tier(prepared.fabric).items() if ratio > 1.001}
     use = link_use(prepared, execution)
-    if any(up_use(prepared, use, tier) > _BUSY for tier in ratios):
+    if any(up_use(prepared, use, tier) > BUSY for tier in ratios):
         told = ", ".join(f"{ratio:.3g}:1" for ratio in ratios.values())
         yield Suspect(
             kind="setting",
@@ -329,7 +295,7 @@ def _settings(prepared: Prepared, execution: Execution) -> Iterator[Suspect]:
         )
     if _is_hashed(prepared):
         uneven, port, its_use = siblings_use(prepared, execution, use)
-        if uneven > _COLLIDED and its_use > _BUSY:
+        if uneven > COLLIDED and its_use > BUSY:
             yield Suspect(
                 kind="policy",
                 name=prepared.policies["port_selection"].name,
@@ -337,6 +303,7 @@ def _settings(prepared: Prepared, execution: Execution) -> Iterator[Suspect]:
                 text=f"put {uneven:.3g} times the mean load of equal ports on {port}: hashes collide",
                 make=partial(_sprayed, prepared),
             )
+    yield from direct_suspects(prepared, execution, use)
     control = prepared.policies["congestion_control"]
     if by_packet and control.name != "none" and (counters["cnps_sent"] or execution.outcome.ports["marks"].any()):
         # a network without flow and congestion control loses what it cannot carry: a window of a round trip stands in

@@ -23,7 +23,7 @@ from weftwork.topology.oversubscription import oversubscription_by_tier
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from weftwork.study.answer.suspects import Suspect
+    from weftwork.study.answer.suspect import Suspect
     from weftwork.study.prepare.prepared import Prepared
 
 __all__ = ["EXTENTS", "FAST_FABRIC", "FAST_NVLINK", "INFINITE_NETWORK", "Extent", "World", "chosen", "worlds"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.faults import Occurrence
     from weftwork.topology.channel_dependencies import Channel
 
-__all__ = ["refuse_cycles", "with_routing_step"]
+__all__ = ["most_channels", "refuse_cycles", "with_routing_step"]
 
 _ADAPTIVE = ("ugal", "par")
 _CHANGES_ROUTES = ("down", "up", "dark", "lit")
@@ -78,7 +78,7 @@ def with_routing_step(
                 fix="ecmp" if name in _ADAPTIVE else nearest(chosen, allowed),
             )
         ]
-    most = MOST_CLASSES // len({transport.data_priority, transport.control_priority})
+    most = most_channels(transport)
     if channels > most:
         text = (
             f"{name} takes {plural(channels, 'virtual channel')} of each priority in '{fabric.name}', wanted at most"
@@ -100,6 +100,16 @@ def with_routing_step(
     reorders = name in _ADAPTIVE or chosen != "ecmp" or (name == "valiant" and by_packet)
     same["port_selection"] = routing_step(name, channels=channels, parameters=parameters, reorders=reorders)
     return same, []
+
+
+def most_channels(transport: Transport) -> int:
+    """Virtual channels of each priority for which a port has queues.
+
+    Parameters
+    ----------
+    transport : its priorities
+    """
+    return MOST_CLASSES // len({transport.data_priority, transport.control_priority})
 
 
 def _is_lossless(transport: Transport) -> bool:

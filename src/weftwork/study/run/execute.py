@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine.flow.flow_input import FlowInput
-from weftwork.study.answer.suspects import Suspect, suspects
+from weftwork.study.answer.suspect import Suspect
+from weftwork.study.answer.suspects import suspects
 from weftwork.study.answer.worlds import Extent, World, chosen
 from weftwork.study.prepare.estimate import refuse_actors
 from weftwork.study.prepare.job_volume import least_ps

@@ -40,6 +40,24 @@ def network(more: str = "", *, balancing: str = "switch-spray", spines: int = 4,
     )
 
 
+def dragonfly(routing: str, fidelity: str, traffic: str = "{pattern: shift, distance: 8, size: 256KiB}") -> str:
+    """All hosts of a group send to the next group, over the one link that joins the two."""
+    return f"""schema: 3
+fabric: {{topology: dragonfly, radix: 7, link_rate: 100Gbps, routing: {routing}}}
+transport: {{congestion_control: none, reorder_tolerant: true}}
+traffic: {traffic}
+engine: {{fidelity: {fidelity}}}
+"""
+
+
+def pod(algorithm: str) -> str:
+    return f"""schema: 3
+fabric: {{topology: tpu-pod, slice: [4, 4, 8]}}
+collective: {{operation: all-reduce, size: 8MiB, algorithm: {algorithm}}}
+engine: {{fidelity: flow}}
+"""
+
+
 def answered(text: str, tmp_path: Path, **options: object) -> Run:
     tmp_path.mkdir(exist_ok=True)
     file = tmp_path / "scenario.yaml"
@@ -95,6 +113,9 @@ CASES = {
         network("faults: [{at: 0s, nic: host3/nic0, event: slow, fraction: 0.02}]", balancing="ecmp"),
         "nic", "host3/nic0", "faults.0",
     ),
+    "minimal routing": (dragonfly("minimal", "packet"), "setting", "minimal routing", "fabric.routing"),
+    "shortest paths of flows": (dragonfly("shortest", "flow"), "setting", "shortest routing", "fabric.routing"),
+    "a ring on a pod": (pod("ring"), "setting", "ring", "collective.algorithm"),
 }  # fmt: skip
 
 
@@ -151,6 +172,42 @@ faults:
     assert 0.01 <= (other.cost_share or 0) < (found.cost_share or 0) / 2
     shares = [one.cost_share or 0 for one in run.answer.others]
     assert shares == sorted(shares, reverse=True)
+
+
+def test_a_routing_is_suspect_where_one_link_carried_more_than_its_equals(tmp_path: Path) -> None:
+    even = answered(dragonfly("minimal", "packet", "{pattern: all-to-all, size: 64KiB}"), tmp_path / "even")
+    detours = answered(dragonfly("ugal", "packet"), tmp_path / "detours")
+    uneven = answered(dragonfly("minimal", "packet"), tmp_path / "uneven")
+    for run, keys in ((even, set()), (detours, set()), (uneven, {"fabric.routing"})):
+        assert run.answer is not None
+        told = [run.answer.culprit, *run.answer.others]
+        assert {one.key for one in told if one.key} == keys
+    assert culprit(uneven).text.startswith("put 7.84 times the mean load of its equals on router0->router4, ")
+    saved_s = (uneven.summary["completion_ps"]["value"] - detours.summary["completion_ps"]["value"]) / 1e12
+    assert culprit(uneven).cost_s == pytest.approx(saved_s, rel=1e-9)
+
+
+def test_a_job_that_folds_is_not_simulated_under_a_routing_that_folds_nothing(tmp_path: Path) -> None:
+    text = """schema: 3
+fabric: {topology: dragonfly, radix: 7, node: dgx-h100, routing: shortest}
+transport: {load_balancing: switch-spray, reorder_tolerant: true}
+training: {model: llama-3-8b, tensor: 8, global_batch: 72}
+engine: {fidelity: flow}
+"""
+    run = answered(text, tmp_path, what_if="all")
+    assert run.answer is not None
+    assert "fabric.routing" not in {one.key for one in (run.answer.culprit, *run.answer.others)}
+
+
+def test_the_algorithm_that_auto_takes_is_no_suspect(tmp_path: Path) -> None:
+    ring, auto = (answered(pod(algorithm), tmp_path / algorithm) for algorithm in ("ring", "auto"))
+    assert culprit(ring).text == "is slower here than swing, which auto takes"
+    took_s = [run.summary["collective_duration_ps"]["value"] / 1e12 for run in (ring, auto)]
+    assert culprit(ring).cost_s == pytest.approx(took_s[0] - took_s[1], rel=1e-9)
+    own = answered(pod("swing"), tmp_path / "swing")
+    for run in (auto, own):
+        assert run.answer is not None
+        assert "collective.algorithm" not in {one.key for one in (run.answer.culprit, *run.answer.others)}
 
 
 def test_the_flow_to_a_slow_receiver_is_no_victim_of_it(tmp_path: Path) -> None:

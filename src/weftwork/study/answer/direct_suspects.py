@@ -1,0 +1,122 @@
+"""Suspects of a direct network: its routing, and the algorithm of a collective.
+
+Shortest paths of a direct network are few, so traffic that all wants the same of them is held up by the routing while
+other links have room. Likewise a ring on a lattice uses one axis of several.
+Leaves out: what each of them cost (`weftwork.study.answer.answer`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.policies.routings import ROUTINGS
+from weftwork.spec.fabric import HOST
+from weftwork.spec.scenario.choice import NoKeys
+from weftwork.spec.scenario.policies import PolicyChoice
+from weftwork.study.answer.suspect import BUSY, COLLIDED, Suspect
+from weftwork.study.prepare import what_if
+from weftwork.study.prepare.calibrated import calibration_of
+from weftwork.study.prepare.collective import method_used
+from weftwork.study.prepare.lowered import folds
+from weftwork.study.prepare.routing_steps import most_channels
+from weftwork.study.results.link_use import sent_bytes
+from weftwork.topology.routing_plan import planned_routing
+from weftwork.workload.collectives.lattice_streams import LOOPS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.run.execute import Execution
+
+__all__ = ["direct_suspects"]
+
+OTHER: Final = "ugal"  # chosen: every direct network knows it, and it detours only where that is faster
+
+
+def direct_suspects(prepared: Prepared, execution: Execution, use: NDArray[np.float64]) -> Iterator[Suspect]:
+    """Suspects of a run on a direct network; none elsewhere.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it
+    use : of `weftwork.study.results.link_use.link_use`
+    """
+    if prepared.fabric.direct is not None:
+        yield from _algorithm(prepared)
+        yield from _routing(prepared, execution, use)
+
+
+def _algorithm(prepared: Prepared) -> Iterator[Suspect]:
+    """An algorithm other than the one that ``auto`` takes."""
+    section = prepared.scenario.collective
+    if section is None or section.algorithm == "auto" or section.operation not in LOOPS:
+        return
+    by_auto = section.model_copy(update={"algorithm": "auto", "options": NoKeys()})
+    seed, calibration = prepared.scenario.engine.seed, calibration_of(prepared.scenario)
+    own, _ = method_used(section, prepared.fabric, seed=seed, calibration=calibration)
+    other, _ = method_used(by_auto, prepared.fabric, seed=seed, calibration=calibration)
+    if own != other:
+        yield Suspect(
+            kind="setting",
+            name=own,
+            key="collective.algorithm",
+            text=f"is slower here than {other}, which auto takes",
+            make=partial(what_if.with_section, prepared, collective=by_auto),
+        )
+
+
+def _routing(prepared: Prepared, execution: Execution, use: NDArray[np.float64]) -> Iterator[Suspect]:
+    """A routing without detours, where one link was busy and carried more than its equals.
+
+    Equals are the links between groups, or all other links between switches. Jobs that the flow engine folds have no
+    such suspect, since nothing folds under adaptive routing.
+    """
+    fabric, section = prepared.fabric, prepared.scenario.fabric
+    if ROUTINGS[section.routing].detour != "never" or folds(prepared.scenario) or not _can_detour(prepared):
+        return
+    ports, carried = fabric.ports, sent_bytes(prepared, execution)
+    is_switch = fabric.node_kind != HOST
+    between = np.flatnonzero(is_switch[ports.node] & is_switch[ports.node[ports.peer]])
+    if not len(between):
+        return
+    worst = int(between[np.argmax(use[between])])
+    is_global = fabric.direct.is_global[ports.link]  # type: ignore[union-attr]  # asked by `direct_suspects`
+    equals = between[is_global[between] == is_global[worst]]
+    times = float(carried[worst] / carried[equals].mean()) if carried[worst] else 0.0
+    if times <= COLLIDED or use[worst] <= BUSY:
+        return
+    names = fabric.node_names
+    link = f"{names[int(ports.node[worst])]}->{names[int(ports.node[ports.peer[worst]])]}"
+    yield Suspect(
+        kind="setting",
+        name=f"{section.routing} routing",
+        key="fabric.routing",
+        text=f"put {times:.3g} times the mean load of its equals on {link}, while {OTHER} would take detours",
+        make=partial(_detoured, prepared),
+    )
+
+
+def _can_detour(prepared: Prepared) -> bool:
+    """Whether adaptive routing runs here: it has an intermediate, and a port has the queues for its channels."""
+    plan, mistakes = planned_routing(prepared.fabric, OTHER, paths=prepared.scenario.fabric.paths)
+    if mistakes:
+        return False
+    return prepared.scenario.engine.fidelity == "flow" or plan.channels <= most_channels(prepared.transport)
+
+
+def _detoured(prepared: Prepared) -> Prepared:
+    """The run under adaptive routing, which chooses ports itself, with receivers that put packets in order."""
+    ecmp = PolicyChoice(name="ecmp")
+    chosen = {"path_selection": ecmp, "port_selection": ecmp, "reorder_tolerant": True}
+    return what_if.with_section(
+        prepared,
+        fabric=prepared.scenario.fabric.model_copy(update={"routing": OTHER}),
+        transport=prepared.scenario.transport.model_copy(update=chosen),
+    )

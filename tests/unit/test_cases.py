@@ -45,7 +45,7 @@ def told(folder: Path, *options: str) -> list[str]:
     return [" ".join(line.split()) for line in lines if line and not line.startswith("=")]
 
 
-@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize("processes", ["0", pytest.param("2", marks=pytest.mark.deep)])
 def test_a_deep_run_prints_how_many_cases_each_property_saw(processes: str, tmp_path: Path) -> None:
     assert told(tmp_path, "-n", processes, "--hypothesis-profile=deep") == [
         "1 test_properties.py::test_half_is_refused",

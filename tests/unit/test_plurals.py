@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from helpers.command import command_of
@@ -17,6 +18,7 @@ import weftwork as package
 from weftwork.base.grammar import plural, times_as_long
 
 SOURCE = Path(package.__file__).parent
+Kind = TypeVar("Kind", bound=ast.AST)
 GOLDEN = Path(__file__).parent.parent / "golden"
 # What a noun is followed by in `plural`, and units and counts of times, which no message says of one.
 NO_NOUNS = {
@@ -62,13 +64,22 @@ def sources() -> tuple[tuple[str, ast.Module], ...]:
 
 
 @cache
+def all_nodes() -> list[tuple[str, ast.AST]]:
+    """Calls, f-strings and their values, each with its file; each file is walked once."""
+    kinds = (ast.Call, ast.JoinedStr, ast.FormattedValue)
+    return [(name, node) for name, tree in sources() for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+def nodes(kind: type[Kind]) -> list[tuple[str, Kind]]:
+    return [(name, node) for name, node in all_nodes() if isinstance(node, kind)]
+
+
+@cache
 def nouns() -> frozenset[str]:
     """The last word of everything that the program counts, in the plural."""
     found: set[str] = set()
-    for _, tree in sources():
-        for node in ast.walk(tree):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "plural"):
-                continue
+    for _, node in nodes(ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id == "plural":
             words = [one.value for one in node.args[1:] if isinstance(one, ast.Constant)]
             if words and all(" " not in str(word) for word in words):
                 found.add(str(words[1]) if len(words) > 1 else f"{words[0]}s")
@@ -77,19 +88,21 @@ def nouns() -> frozenset[str]:
     return frozenset(word for word in found if word not in NO_NOUNS)
 
 
-def pasted() -> Iterator[tuple[str, int, str, str]]:
+@cache
+def pasted() -> tuple[tuple[str, int, str, str], ...]:
     """Values of f-strings that stand right before a noun in the plural."""
-    for name, tree in sources():
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.JoinedStr):
+    return tuple(_pasted())
+
+
+def _pasted() -> Iterator[tuple[str, int, str, str]]:
+    for name, node in nodes(ast.JoinedStr):
+        for value, text in zip(node.values, node.values[1:], strict=False):
+            if not (isinstance(value, ast.FormattedValue) and isinstance(text, ast.Constant)):
                 continue
-            for value, text in zip(node.values, node.values[1:], strict=False):
-                if not (isinstance(value, ast.FormattedValue) and isinstance(text, ast.Constant)):
-                    continue
-                # up to two adjectives may stand between: "3 virtual stages", "3 other flows"
-                found = re.match(rf" (?:(?!{NO_ADJECTIVES})[A-Za-z-]+ ){{0,2}}([A-Za-z-]+)\b", str(text.value))
-                if found and found[1] in nouns():
-                    yield name, node.lineno, ast.unparse(value.value), found[0]
+            # up to two adjectives may stand between: "3 virtual stages", "3 other flows"
+            found = re.match(rf" (?:(?!{NO_ADJECTIVES})[A-Za-z-]+ ){{0,2}}([A-Za-z-]+)\b", str(text.value))
+            if found and found[1] in nouns():
+                yield name, node.lineno, ast.unparse(value.value), found[0]
 
 
 def test_no_message_pastes_a_count_before_a_plural_noun() -> None:
@@ -110,12 +123,10 @@ def test_the_exceptions_are_still_there() -> None:
 def test_no_message_pastes_an_s() -> None:
     """As in ``f"{count} row{'s' * (count > 1)}"``."""
     wrong = []
-    for name, tree in sources():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FormattedValue):
-                text = ast.unparse(node.value)
-                if re.search(r"'e?s' (?:\*|if)|else 'e?s'|'(?:is|are|has|have|was|were)' if", text):
-                    wrong.append(f"{name}:{node.lineno}: {text}")
+    for name, node in nodes(ast.FormattedValue):
+        text = ast.unparse(node.value)
+        if re.search(r"'e?s' (?:\*|if)|else 'e?s'|'(?:is|are|has|have|was|were)' if", text):
+            wrong.append(f"{name}:{node.lineno}: {text}")
     assert wrong == []
 
 

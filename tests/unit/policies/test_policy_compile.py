@@ -75,7 +75,7 @@ def short(value: object) -> str:
 
 
 @pytest.mark.parametrize(("name", "variant"), CONTROLS, ids=short)
-@settings(max_examples=case_count(plain=15, deep=60))
+@settings(max_examples=case_count(plain=8, deep=60))
 @given(told=st.lists(signals, min_size=1, max_size=10))
 def test_a_compiled_control_equals_the_plain_one_to_the_bit(name: str, variant: str | None, told: list[dict]) -> None:
     twin = Twin(known("congestion_control", name, variant=variant))

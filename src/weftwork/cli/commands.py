@@ -24,7 +24,7 @@ from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
 from weftwork.cli.options import Json, NoUserCode, Settings
 from weftwork.cli.slices_options import CubeAvailability, Slices
 
-__all__ = ["app", "root_command"]
+__all__ = ["root_command"]
 
 TRUST = (
     "A scenario can run code: the Python files that it names run with all your rights. Of a scenario that you do not "

@@ -23,6 +23,7 @@ from weftwork.study.prepare.collective import method_used
 from weftwork.study.prepare.lowered import folds
 from weftwork.study.prepare.routing_steps import most_channels
 from weftwork.study.results.link_use import sent_bytes
+from weftwork.study.results.record import port_names
 from weftwork.topology.routing_plan import planned_routing
 from weftwork.workload.collectives.lattice_streams import LOOPS
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from weftwork.spec.fabric_direct import DirectNetwork
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
@@ -48,9 +50,10 @@ def direct_suspects(prepared: Prepared, execution: Execution, use: NDArray[np.fl
     execution : of it
     use : of `weftwork.study.results.link_use.link_use`
     """
-    if prepared.fabric.direct is not None:
+    direct = prepared.fabric.direct
+    if direct is not None:
         yield from _algorithm(prepared)
-        yield from _routing(prepared, execution, use)
+        yield from _routing(prepared, direct, sent_bytes(prepared, execution), use)
 
 
 def _algorithm(prepared: Prepared) -> Iterator[Suspect]:
@@ -72,28 +75,29 @@ def _algorithm(prepared: Prepared) -> Iterator[Suspect]:
         )
 
 
-def _routing(prepared: Prepared, execution: Execution, use: NDArray[np.float64]) -> Iterator[Suspect]:
+def _routing(
+    prepared: Prepared, direct: DirectNetwork, carried: NDArray[np.float64], use: NDArray[np.float64]
+) -> Iterator[Suspect]:
     """A routing without detours, where one link was busy and carried more than its equals.
 
     Equals are the links between groups, or all other links between switches. Jobs that the flow engine folds have no
     such suspect, since nothing folds under adaptive routing.
     """
     fabric, section = prepared.fabric, prepared.scenario.fabric
-    if ROUTINGS[section.routing].detour != "never" or folds(prepared.scenario) or not _can_detour(prepared):
+    if ROUTINGS[section.routing].detour != "never" or folds(prepared.scenario):
         return
-    ports, carried = fabric.ports, sent_bytes(prepared, execution)
+    ports = fabric.ports
     is_switch = fabric.node_kind != HOST
     between = np.flatnonzero(is_switch[ports.node] & is_switch[ports.node[ports.peer]])
     if not len(between):
         return
     worst = int(between[np.argmax(use[between])])
-    is_global = fabric.direct.is_global[ports.link]  # type: ignore[union-attr]  # asked by `direct_suspects`
+    is_global = direct.is_global[ports.link]
     equals = between[is_global[between] == is_global[worst]]
     times = float(carried[worst] / carried[equals].mean()) if carried[worst] else 0.0
-    if times <= COLLIDED or use[worst] <= BUSY:
+    if times <= COLLIDED or use[worst] <= BUSY or not _can_detour(prepared):
         return
-    names = fabric.node_names
-    link = f"{names[int(ports.node[worst])]}->{names[int(ports.node[ports.peer[worst]])]}"
+    (link,) = port_names(fabric, np.array([worst]))
     yield Suspect(
         kind="setting",
         name=f"{section.routing} routing",

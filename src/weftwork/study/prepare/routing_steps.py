@@ -71,13 +71,8 @@ def with_routing_step(
     allowed = ["ecmp"] if name in _ADAPTIVE else list(AMONG)
     if chosen not in allowed:
         text = f"found '{chosen}', but {name} routing chooses ports itself; wanted {' or '.join(allowed)}"
-        return same, [
-            Mistake(
-                path="transport.port_selection",
-                text=text,
-                fix="ecmp" if name in _ADAPTIVE else nearest(chosen, allowed),
-            )
-        ]
+        fix = allowed[0] if len(allowed) == 1 else nearest(chosen, allowed)
+        return same, [Mistake(path="transport.port_selection", text=text, fix=fix)]
     most = most_channels(transport)
     if channels > most:
         text = (

@@ -123,7 +123,11 @@ def test_the_estimate_is_told_with_the_progress_and_kept(tmp_path: Path) -> None
     ("routing", "path", "text"),
     [
         ("minimal", "training.iterations", "the links make 1,000 kinds of ranks differ, so the run needs about"),
-        ("ugal", "fabric.routing", "under ugal routing the flow engine folds nothing: with 1,000 ranks the run needs"),
+        (
+            "ugal",
+            "fabric.routing",
+            "under ugal routing the flow engine folds nothing: with 1,000 ranks the run needs about",
+        ),
     ],
 )
 def test_a_job_that_folds_too_little_is_refused_with_what_keeps_its_ranks_apart(
@@ -142,5 +146,6 @@ def test_a_job_that_folds_too_little_is_refused_with_what_keeps_its_ranks_apart(
     with pytest.raises(ConfigError) as refused:
         module.refuse_actors(prepared, 1_000)
     (mistake,) = refused.value.mistakes
-    assert (mistake.path, mistake.text.partition(" about")[0]) == (path, text.partition(" about")[0])
+    assert mistake.path == path
+    assert mistake.text.startswith(f"{text} ")
     assert "the memory of a toy; take " in mistake.text

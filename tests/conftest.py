@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from helpers import cases, time_limit
+from helpers import cases, file_queue, time_limit
 from hypothesis import settings
 
 GOLDEN_DIR = Path(__file__).parent / "golden"
@@ -30,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(cases)
     config.pluginmanager.register(time_limit)
+    file_queue.pytest_configure(config)
     if (
         signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ):  # a shell does that in the background, and children inherit it

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from weftwork.base.clock import NEVER_PS
+from weftwork.engine.digest import digest_of
 from weftwork.engine.waits import DEADLOCK_DTYPE, WAIT_DTYPE
 from weftwork.policies.interface import HOPS
 
@@ -108,8 +108,6 @@ SERIES_DTYPE: Final = np.dtype(
 )
 
 EVENT_KINDS: Final = ("pause", "resume", "mark", "drop", "timeout", "go back")
-# counters of a run, of ports or of both, of which most runs have none
-SELDOM: Final = ("requests_sent", "trims", "credit_frames", "nic_state_bytes", "max_early_packets")
 EVENT_DTYPE: Final = np.dtype(
     [
         ("at_ps", np.int64),
@@ -222,24 +220,13 @@ class Outcome:
     captured_left_out: int = 0
 
     def digest(self) -> str:
-        """SHA-256 over every completion time and counter.
+        """SHA-256 over the completion times and counters that `weftwork.engine.digest` lists.
 
         Two runs that agree to the bit have the same digest.
         """
-        digest = hashlib.sha256()
-        always = [name for name in PORT_DTYPE.names or () if name not in SELDOM]
-        ports = [self.ports[name] for name in always]
-        for table in (self.messages, np.stack(ports, axis=1), self.milestones):
-            digest.update(np.ascontiguousarray(table).tobytes())
-        digest.update(np.array([self.counters[name] for name in COUNTERS if name not in SELDOM], np.int64).tobytes())
-        for name in SELDOM:  # where it is 0 it says nothing, so that a digest outlives what most runs do not have
-            of_ports = self.ports[name].tolist() if name in (PORT_DTYPE.names or ()) else []
-            of_run = [self.counters[name]] if name in COUNTERS else []
-            numbers = np.array([*of_ports, *of_run], np.int64)
-            if numbers.any():
-                digest.update(name.encode())
-                digest.update(numbers.tobytes())
-        return digest.hexdigest()
+        return digest_of(
+            {"messages": self.messages, "ports": self.ports, "milestones": self.milestones}, self.counters
+        )
 
 
 def ending(

@@ -15,6 +15,7 @@ from weftwork.base.commit import commit
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.memory import peak_memory_bytes
 from weftwork.base.version import VERSION
+from weftwork.engine.digest import DIGEST_VERSION
 from weftwork.spec.scenario.scenario import Scenario
 from weftwork.store.folder_lock import held
 from weftwork.store.runs import (
@@ -268,6 +269,7 @@ def _run_one(
         **_calibration_origin(calibration, own.files),
         "caveats": caveats_to_json(found.caveats),
         "digest": found.digest,
+        "digest_version": DIGEST_VERSION,
         "started": started.isoformat(timespec="seconds"),
         "set_up_s": round(prepared_at_s - clock, 6),
         "engine_s": round(simulated_at_s - prepared_at_s, 6),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from helpers import cases, file_queue, time_limit
+from helpers import cases, file_queue, time_limit, unit_rules
 from hypothesis import settings
 
 GOLDEN_DIR = Path(__file__).parent / "golden"
@@ -18,6 +18,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--unit-facts", metavar="FILE", help="append what each unit test costs and breaks to FILE, and fail none for it"
+    )
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew; review the diff")
     parser.addoption(
         "--ignore-golden", action="store_true", help="compare nothing with golden files; for tests/mutants/run.py"
@@ -30,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(cases)
     config.pluginmanager.register(time_limit)
+    config.pluginmanager.register(unit_rules)
     file_queue.pytest_configure(config)
     if (
         signal.getsignal(signal.SIGINT) is signal.SIG_IGN

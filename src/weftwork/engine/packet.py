@@ -21,6 +21,7 @@ from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, EngineError, Mistake, PolicyError
 from weftwork.base.flow_identity import flow_identity
 from weftwork.base.units import DURATION, format_quantity
+from weftwork.base.work_done import simulated
 from weftwork.engine import _native
 from weftwork.engine.capture import CaptureRequest, earliest
 from weftwork.engine.columns import column
@@ -267,6 +268,7 @@ def _outcome(
     paths = _view(engine.paths(), PATH_DTYPE)
     paths["queue_pair"] = place[paths["queue_pair"]]
     counters = dict(zip(COUNTERS, (int(value) for value in engine.counters().view(np.int64)), strict=True))
+    simulated("packet", counters["packet_hops"])
     deadlock = _view(engine.deadlock(), DEADLOCK_DTYPE)
     complete, simulated_ps = ending(
         is_done=engine.finished(),

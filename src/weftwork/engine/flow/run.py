@@ -16,6 +16,7 @@ from weftwork.base.caveat import Caveat, CaveatKind, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.flow_identity import flow_identity
 from weftwork.base.grammar import plural
+from weftwork.base.work_done import simulated
 from weftwork.engine import _native
 from weftwork.engine.columns import column
 from weftwork.engine.flow.flow_input import FOLDING
@@ -137,6 +138,7 @@ def _marks_again(engine: _native.FlowEngine, variant: int, on_progress: Progress
 
 def _outcome(engine_input: FlowInput, engine: _native.FlowEngine, *, interrupted: bool) -> FlowOutcome:
     now_ps, end_ps, events, solves, _ = engine.progress()
+    simulated("flow", events)
     messages = engine.messages().view(MESSAGE_DTYPE)
     order = np.lexsort((messages["ordinal"], messages["channel"], messages["destination"], messages["source"]))
     actors = engine.actors().view(ACTOR_DTYPE)

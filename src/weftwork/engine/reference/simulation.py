@@ -15,6 +15,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from weftwork.base.work_done import simulated
 from weftwork.engine.capture import CaptureRequest, earliest
 from weftwork.engine.instants import LOSS_PARTS
 from weftwork.engine.outcome import (
@@ -276,6 +277,7 @@ class Simulation:
 
     def outcome(self) -> Outcome:
         """Tables and counters of the run."""
+        simulated("reference", self.packet_hops)
         counters = self.counters | {"packet_hops": self.packet_hops, "end_ps": self.end_ps}
         messages = [
             (q.source, q.destination, q.channel, i, m.size_bytes, m.posted_at_ps, m.delivered_at_ps, m.acked_at_ps)

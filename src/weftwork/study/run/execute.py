@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError
+from weftwork.base.work_done import executed
 from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.study.answer.suspect import Suspect
 from weftwork.study.answer.suspects import suspects
@@ -120,6 +121,7 @@ def _run(
     prepared: Prepared, on_progress: Callable[[Progress], None] | None, capture: CaptureRequest | None = None
 ) -> Execution:
     """One run of one engine."""
+    executed(prepared.scenario.name)
     interrupted = is_repeat = False
     told_hops = failed_hops = 0
     payload_bytes = 0 if prepared.volume is None else prepared.volume.payload_bytes

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from helpers import cases, file_queue, time_limit, unit_rules
+from helpers import cases, file_queue, planned_cases, time_limit, unit_rules
 from hypothesis import settings
 
 GOLDEN_DIR = Path(__file__).parent / "golden"
@@ -18,6 +18,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--plan", metavar="FILE", help="run the cases that a plan of tests/steps/plan.py chooses")
+    parser.addoption("--step", metavar="NAME", help="the step of the plan")
     parser.addoption(
         "--unit-facts", metavar="FILE", help="append what each unit test costs and breaks to FILE, and fail none for it"
     )
@@ -34,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(cases)
     config.pluginmanager.register(time_limit)
     config.pluginmanager.register(unit_rules)
+    planned_cases.pytest_configure(config)
     file_queue.pytest_configure(config)
     if (
         signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from helpers import prices
+from planner.prices import read_prices
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -171,7 +171,7 @@ def age_of_process_s() -> float:
 def in_order_of_work(turns: list[TurnOfFile]) -> list[TurnOfFile]:
     """A few quick files in their order, then all others, those with the most work first."""
     front, rest = turns[:QUICK_FILES], turns[QUICK_FILES:]
-    work_s = prices.work_of_files()
+    work_s = read_prices().files
     return [*front, *sorted(rest, key=lambda turn: -work_s.get(turn.nodeid.partition("::")[0], 0.0))]
 
 

@@ -48,13 +48,14 @@ class Plan:
     ----------
     chosen, left_out : names of cases, with their order of choice and of the list
     price_s : CPU seconds of the chosen cases
-    touched : how many of all cases the change touches
+    touched, touched_left_out : how many of all cases the change touches, and how many of these the budget leaves out
     """
 
     chosen: tuple[str, ...]
     left_out: tuple[str, ...]
     price_s: float
     touched: int
+    touched_left_out: int
 
 
 def planned(
@@ -92,6 +93,7 @@ def planned(
         left_out=tuple(case.name for case in cases if case.name not in chosen),
         price_s=spent_s,
         touched=len(touched),
+        touched_left_out=sum(case.name not in chosen for case in touched),
     )
 
 

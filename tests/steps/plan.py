@@ -1,0 +1,73 @@
+"""Which cases of the deep steps are run at this commit, and which are left out: `.ci/run` calls this once, at its start.
+
+What the change touches comes first, by the imports of the files of tests and the difference from the base; then a turn
+that moves with the commit, so that any ten successive commits cover every case (tests/planner/plan.py).
+Usage: python tests/steps/plan.py [--base COMMIT] [--out FILE] [--list STEP]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from planner.budgets import budgets
+from planner.history import change_of, tracked_files
+from planner.import_graph import ImportGraph
+from planner.plan import Plan, planned
+from planner.prices import read_prices
+
+ROOT = Path(__file__).parents[2]
+
+
+def main() -> int:
+    """Print the plan, and write it where it is asked for."""
+    arguments = _arguments()
+    change = change_of(ROOT, arguments.base)
+    files = tracked_files(ROOT)
+    distances = None if change.changed is None else ImportGraph(ROOT, files).distances(change.changed)
+    prices = read_prices()
+    work_s = {step.name: step.work_s for step in budgets() if step.work_s}
+    plans: dict[str, Plan] = {
+        step: planned(prices.cases.get(step, ()), budget_s=work_s[step], place=change.place, distances=distances)
+        for step in work_s
+    }
+    if change.remark:
+        print(change.remark)
+    if change.changed is not None:
+        print(f"{len(change.changed):,} files differ from the base; commit {change.place:,} of its history")
+    for step, plan in plans.items():
+        if not plan.chosen:
+            continue
+        print(
+            f"{step}: {len(plan.chosen):,} of {len(plan.chosen) + len(plan.left_out):,} cases,"
+            f" {plan.price_s:.0f} of {work_s[step]:.0f} s of work; the change touches {plan.touched:,},"
+            f" of which {plan.touched_left_out:,} are left out"
+        )
+        if arguments.list == step:
+            print(*(f"  runs     {name}" for name in plan.chosen), sep="\n")
+            print(*(f"  left out {name}" for name in plan.left_out), sep="\n")
+    if arguments.out:
+        document: dict[str, Any] = {
+            "place": change.place,
+            "touched_files": sorted(distances or ()),
+            "steps": {step: {"chosen": plan.chosen, "left_out": plan.left_out} for step, plan in plans.items()},
+        }
+        arguments.out.write_text(json.dumps(document), encoding="utf-8")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", help="the commit to compare with, instead of that of .ci/base")
+    parser.add_argument("--out", type=Path, help="a file for the plan, which pytest --plan reads")
+    parser.add_argument("--list", metavar="STEP", help="print the names of the cases of a step")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -153,22 +153,32 @@ def _end_all() -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def first_copy(folder: Path) -> Copy:
-    """Copy what git knows and the working tree has, and build the core with little optimisation.
+def copied_tree(root: Path) -> Path:
+    """Copy what git knows and the working tree has.
 
     Raises
     ------
-    CannotTryError : git does not know the tree, or the core does not build
+    CannotTryError : git does not know the tree
     """
     listed = _run(["git", "ls-files", "-z", "-c", "-o", "--exclude-standard"], ROOT, os.environ.copy(), BUILD_LIMIT_S)
     if listed.code != 0:
         raise CannotTryError(f"git does not know the files of {ROOT}:\n{listed.text}")
-    root = folder / "copy-0"
     for name in filter(None, listed.text.split("\0")):
         source, target = ROOT / name, root / name
         if source.is_file():  # a file that was removed and not yet committed is left out
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
+    return root
+
+
+def first_copy(folder: Path) -> Copy:
+    """Copy the tree and build the core with little optimisation.
+
+    Raises
+    ------
+    CannotTryError : git does not know the tree, or the core does not build
+    """
+    root = copied_tree(folder / "copy-0")
     _compile_quickly(root / "native/CMakeLists.txt")
     copy = Copy(root=root, build=folder / "build", cache=folder / "policies")
     copy.cache.mkdir()

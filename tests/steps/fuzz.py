@@ -2,7 +2,7 @@
 
 Every file ends as a user may expect: a result, or a refusal in words. A traceback, a crash, a hang, and memory above
 the limit are failures; the file of each is kept and its number repeats it.
-Usage: python tests/steps/fuzz.py [--cases 1000] [--seed 1] [--only NUMBER] [--keep FOLDER]
+Usage: python tests/steps/fuzz.py [--cases 1000] [--turn T] [--seed 1] [--only NUMBER] [--keep FOLDER]
 Leaves out: laws that results obey (`tests/property/test_fuzz_scenarios.py`), files that are no YAML at all
 (`tests/property/test_scenario_fuzz.py`).
 """
@@ -30,6 +30,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from helpers.kept_seeds import keep_seed, kept_first
+from planner.plan import TURNS
 
 import weftwork as package
 from weftwork.cli import main as weftwork
@@ -272,6 +277,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=1_000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--turn", type=int, help="of every ten numbers this one alone, beside those that failed before")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="a number to repeat; prints its file and what the command said")
     parser.add_argument("--keep", type=Path, help="folder for the files; by default a temporary one")
@@ -288,7 +294,8 @@ def main() -> int:
     endings: Counter[str] = Counter()
     failed: list[tuple[int, Ending]] = []
     slowest = largest = (0.0, 0)
-    numbers = range(asked.first, asked.first + asked.cases)
+    every = range(asked.first, asked.first + asked.cases)
+    numbers = kept_first("fuzz", every if asked.turn is None else every[asked.turn % TURNS :: TURNS])
     one = partial(try_file, seed=asked.seed, folder=folder)
     with ProcessPoolExecutor(max_workers=os.cpu_count(), mp_context=get_context("fork")) as pool:  # no thread forks
         for number, ending in zip(numbers, pool.map(one, numbers), strict=True):
@@ -296,11 +303,11 @@ def main() -> int:
             slowest, largest = max(slowest, (ending.wall_s, number)), max(largest, (ending.most_bytes, number))
             if ending.is_failure:
                 failed.append((number, ending))
-                print(f"{number}: {ending.how}\n{ending.said[-1500:]}", flush=True)
+                print(f"{number}: {ending.how}\n{ending.said[-1500:]}", keep_seed("fuzz", number), sep="\n", flush=True)
     for how, count in endings.most_common():
         print(f"{count:>6,}  {how}")
     print(
-        f"{asked.cases:,} files of seed {asked.seed} with {LIMIT_BYTES / 2**30:g} GiB and {LIMIT_S} s each:"
+        f"{len(numbers):,} of {asked.cases:,} files of seed {asked.seed} with {LIMIT_BYTES / 2**30:g} GiB and {LIMIT_S} s each:"
         f" {len(failed)} failed; slowest {slowest[0]:.1f} s (number {slowest[1]}),"
         f" most memory {largest[0] / 2**20:,.0f} MiB (number {largest[1]})"
     )

@@ -5,11 +5,12 @@ run folder that says ``complete`` equals that of an undisturbed run in all table
 and can be read, or is refused with exit code 2; a page or an export is there whole or not at all; after SIGINT and
 SIGTERM no temporary file is left, nothing was said but who stopped it, and the end came in time. Prints how many ended
 when, and the worst times.
-Usage: python tests/steps/kills.py [RUNS] [SEED]
+Usage: python tests/steps/kills.py [RUNS] [SEED] [--turn T]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import random
@@ -29,6 +30,11 @@ from typing import Final, NamedTuple
 
 import pyarrow.parquet as pq
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from planner.plan import TURNS
+
+SEED_OF_TURNS: Final = 1  # chosen: any, so that the ten turns share one list of cases
 START: Final = "import signal; signal.signal(2, signal.default_int_handler); from weftwork.cli import main; main()"
 WITHIN_CPU_S: Final = 1.5  # a second is promised where a core is free; half of one for caches that others empty
 WITHIN_S: Final = 20.0  # chosen: where others keep all cores busy
@@ -206,8 +212,10 @@ def case(
 def main() -> None:
     """Run every case; the first that does not hold ends the script with what was wrong."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
+    asked = parsed()
+    runs, seed = asked.runs, asked.seed
+    if seed is None:
+        seed = SEED_OF_TURNS if asked.turn is not None else random.randrange(10**6)
     print(f"seed {seed}: python tests/steps/kills.py {runs} {seed}", flush=True)
     draw = random.Random(seed)
     known = commands()
@@ -231,8 +239,10 @@ def main() -> None:
             is_of_writing = turn % 2 == 1
             longest_s = lengths_s[name] * (0.6 if name == "seeds" else 0.1) if is_of_writing else 1.05 * lengths_s[name]
             cases.append((name, number, Instant(is_of_writing=is_of_writing, after_s=draw.uniform(0, longest_s))))
+        places = range(runs) if asked.turn is None else range(asked.turn % TURNS, runs, TURNS)
         with ThreadPoolExecutor(max_workers=2) as pool:
-            told = list(pool.map(lambda place: case(known, root, place, *cases[place]), range(runs)))
+            told = list(pool.map(lambda place: case(known, root, place, *cases[place]), places))
+        cases = [cases[place] for place in places]
     for what, count in sorted(Counter(what for what, _, _ in told).items()):
         print(f"{count:>4}  {what}")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
@@ -241,7 +251,16 @@ def main() -> None:
             wall_s, cpu_s = (max(column) for column in zip(*took, strict=True))
             print(f"{number.name} ended the slowest in {wall_s:.2f} s, {cpu_s:.2f} s of CPU")
     print(f"bounds for SIGINT and SIGTERM: {WITHIN_S} s, and {WITHIN_CPU_S} s of CPU")
-    print(f"{runs} runs ended at random instants, seed {seed}: no half-written folder passes for a whole one")
+    print(f"{len(cases)} of {runs} runs ended at random instants, seed {seed}: no half-written folder passes for a whole one")
+
+
+def parsed() -> argparse.Namespace:
+    """The arguments, as the docstring of the file names them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="?", type=int, default=100)
+    parser.add_argument("seed", nargs="?", type=int)
+    parser.add_argument("--turn", type=int, help="of every ten runs this one alone")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

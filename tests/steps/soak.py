@@ -2,7 +2,7 @@
 
 Plans are those of `property.scenarios`, of five families in turn. A plan that differs, or breaks an engine, is told at
 once with the command that repeats it. At the end stand the plans by family and by feature, and the time.
-Usage: python tests/steps/soak.py [MINUTES] [--plans N] [--seed FIRST] [--family NAME] [--workers N]
+Usage: python tests/steps/soak.py [MINUTES] [--plans N] [--turn T] [--seed FIRST] [--family NAME] [--workers N]
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Final, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from helpers.both import both_or_neither
+from helpers.kept_seeds import keep_seed, kept_seeds
+from planner.plan import TURNS
 from property import test_engines_agree, test_wide_plans_agree
 from property.scenarios import random_plan
 
@@ -75,7 +77,8 @@ def main() -> int:
     names = [arguments.family] if arguments.family else list(FAMILIES)
     done, features, failures = Counter[str](), Counter[str](), 0
     with ProcessPoolExecutor(arguments.workers) as pool:
-        rest = pieces(names, arguments.seed, arguments.plans)
+        kept = ((each.family, each.number, 1) for each in kept_seeds("soak") if each.family in names)
+        rest = itertools.chain(kept, pieces(names, arguments.seed, arguments.plans, arguments.turn))
         pending: set[Future[Piece]] = set()
         while True:
             is_time_left = time.monotonic() - started_s < 60 * arguments.minutes
@@ -90,7 +93,7 @@ def main() -> int:
                 features.update(piece.features)
                 failures += len(piece.failures)
                 for seed, what in piece.failures:
-                    print(f"FAILED {piece.family} plan {seed}: {what}")
+                    print(f"FAILED {piece.family} plan {seed}: {what}", keep_seed("soak", seed, piece.family), sep="\n")
                     print(f"  again: python tests/steps/soak.py --family {piece.family} --seed {seed} --plans 1")
             print(f"{sum(done.values()):,} plans, {failures} failed, {time.monotonic() - started_s:,.0f} s", flush=True)
     for name, count in sorted(features.items()):
@@ -105,17 +108,19 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("minutes", nargs="?", type=float, default=60.0)
     parser.add_argument("--plans", type=int, default=20_000)
+    parser.add_argument("--turn", type=int, help="of every ten rounds of the families this one alone")
     parser.add_argument("--seed", type=int, default=FIRST_SEED)
     parser.add_argument("--family", choices=FAMILIES)
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     return parser.parse_args()
 
 
-def pieces(names: list[str], seed: int, plans: int) -> Iterator[tuple[str, int, int]]:
-    """Pieces of work, the families in turn."""
-    for turn in range(-(-plans // AT_A_TIME)):
-        round_, place = divmod(turn, len(names))
-        yield names[place], seed + round_ * AT_A_TIME, min(AT_A_TIME, plans - turn * AT_A_TIME)
+def pieces(names: list[str], seed: int, plans: int, turn: int | None = None) -> Iterator[tuple[str, int, int]]:
+    """Pieces of work, the families one after the other; of every ten rounds one, where a turn is given."""
+    for number in range(-(-plans // AT_A_TIME)):
+        round_, place = divmod(number, len(names))
+        if turn is None or round_ % TURNS == turn % TURNS:
+            yield names[place], seed + round_ * AT_A_TIME, min(AT_A_TIME, plans - number * AT_A_TIME)
 
 
 if __name__ == "__main__":

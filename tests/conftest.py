@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers import cases, file_queue, planned_cases, time_limit, unit_rules
+from helpers.gallery import Gallery, gallery_folder
 from hypothesis import settings
 
 GOLDEN_DIR = Path(__file__).parent / "golden"
@@ -70,6 +71,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("--no-skips"):
         report.outcome = "failed"
     return report
+
+
+@pytest.fixture(scope="session")
+def gallery(request: pytest.FixtureRequest) -> Gallery:
+    """Runs that many tests read, each made once for the session (helpers/gallery.py)."""
+    return Gallery(gallery_folder(request))
 
 
 @pytest.fixture

@@ -32,12 +32,13 @@ class ImportGraph:
     def __init__(self, root: Path, files: Iterable[str]) -> None:
         self.files = frozenset(files)
         self.modules = {name: file for file in sorted(self.files) for name in _module_names(file)}
-        needs: dict[str, set[str]] = {
-            file: self._needs_of((root / file).read_text(encoding="utf-8"))
+        texts = {
+            file: (root / file).read_text(encoding="utf-8")
             for file in self.files
             if file.endswith(".py") and file.startswith(ROOTS)
         }
-        self._add_packages(needs)
+        needs = {file: self._needs_of(text) for file, text in texts.items()}
+        self._add_packages(needs, texts)
         self._add_data(needs)
         self.needed_by: dict[str, set[str]] = defaultdict(set)
         for file, needed in needs.items():
@@ -73,13 +74,23 @@ class ImportGraph:
                     names.add(node.value)
         return {self.modules[name] for name in names if name in self.modules}
 
-    def _add_packages(self, needs: dict[str, set[str]]) -> None:
-        """A file that no import names is found by its folder, so whoever needs the folder needs the file."""
+    def _add_packages(self, needs: dict[str, set[str]], texts: Mapping[str, str]) -> None:
+        """A file that no import names is found by its folder, so whoever needs the folder needs the file.
+
+        A folder that no import names is found by its name, in a string of a module beside it.
+        """
         imported = set().union(*needs.values()) if needs else set()
-        for file in self.files - imported:
-            package = file.rpartition("/")[0] + "/__init__.py"
-            if file.startswith("src/") and file.endswith(".py") and package in self.files and package != file:
+        shelves: set[str] = set()
+        for file in sorted(self.files - imported):
+            package = f"{file.rpartition('/')[0]}/__init__.py"
+            if file.startswith("src/") and file.endswith(".py") and package in self.files and file != package:
                 needs.setdefault(package, set()).add(file)
+                shelves.add(package)
+        for package in shelves:
+            beside, _, word = package.removesuffix("/__init__.py").rpartition("/")
+            for other, text in texts.items():
+                if other.rpartition("/")[0] == beside and f'"{word}"' in text:
+                    needs[other].add(package)
 
     def _add_data(self, needs: dict[str, set[str]]) -> None:
         """A module needs the tables and texts beside it and below it, where no module lies between."""

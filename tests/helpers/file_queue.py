@@ -92,7 +92,8 @@ class Worker:
         place = session.items.index(item)
         tests = self.tests_of(item)
         try:
-            for test, following in zip(tests, [*tests[1:], nextitem], strict=True):
+            for number, test in enumerate(tests, 1):
+                following = tests[number] if number < len(tests) else nextitem
                 session.items[place] = test  # pytest-xdist compares reports with it
                 item.ihook.pytest_runtest_protocol(item=test, nextitem=following)
                 if session.shouldfail or session.shouldstop:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from helpers import cases, file_queue, planned_cases, time_limit, unit_rules
+from helpers import cases, cpu_time, file_queue, planned_cases, time_limit, unit_rules
 from helpers.gallery import Gallery, gallery_folder
 from hypothesis import settings
 
@@ -38,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(time_limit)
     config.pluginmanager.register(unit_rules)
     planned_cases.pytest_configure(config)
+    cpu_time.pytest_configure(config)
     file_queue.pytest_configure(config)
     if (
         signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -3,7 +3,7 @@
 /// tier have the same leaves below them or none in common, and all parents of a switch reach the same tiers above. Then
 /// the shortest paths go straight up until the leaf is below and straight down, and every port upwards is a candidate.
 /// Source: folded Clos as Al-Fares et al., SIGCOMM 2008, doi:10.1145/1402958.1402967; topology/routing.py finds the
-/// same candidates by search, and tests/property/test_flow_paths.py holds the two together.
+/// same candidates by search, and tests/laws/test_flow_paths.py holds the two together.
 #pragma once
 #include <algorithm>
 #include <cstdint>

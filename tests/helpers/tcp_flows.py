@@ -19,7 +19,7 @@ from weftwork.spec.transport import Transport
 __all__ = ["FRAME_BYTES", "HEADER_BYTES", "PAYLOAD_BYTES", "Seen", "SlowLink", "long_flows", "watched"]
 
 PAYLOAD_BYTES = 1_000
-HEADER_BYTES = 2 + 20 + 32  # PPP, IPv4, TCP with timestamps, as in tests/against/test_ns3_tcp.py
+HEADER_BYTES = 2 + 20 + 32  # PPP, IPv4, TCP with timestamps, as in tests/truth/test_ns3_tcp.py
 FRAME_BYTES = PAYLOAD_BYTES + HEADER_BYTES
 ACK_RESERVE_BYTES = 100  # so that a full queue has room for ACKs
 MESSAGE_PACKETS = 10

@@ -3,8 +3,8 @@
 Every file ends as a user may expect: a result, or a refusal in words. A traceback, a crash, a hang, and memory above
 the limit are failures; the file of each is kept and its number repeats it.
 Usage: python tests/steps/fuzz.py [--cases 1000] [--turn T] [--seed 1] [--only NUMBER] [--keep FOLDER]
-Leaves out: laws that results obey (`tests/property/test_fuzz_scenarios.py`), files that are no YAML at all
-(`tests/property/test_scenario_fuzz.py`).
+Leaves out: laws that results obey (`tests/laws/test_fuzz_scenarios.py`), files that are no YAML at all
+(`tests/laws/test_scenario_fuzz.py`).
 """
 
 from __future__ import annotations

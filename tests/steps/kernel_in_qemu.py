@@ -40,7 +40,7 @@ EARLY_MODULES: Final = ("virtio_pci", "9pnet_virtio", "9p", "overlay")  # before
 MODULES: Final = ("veth", "sch_netem", "ib_uverbs", "rdma_ucm", "rdma_rxe")
 HOST_PACKAGES: Final = "qemu-system-x86 and iproute2, for --siw also gcc and make"
 KERNEL: Final = "linux-image-amd64"
-TESTS: Final = "tests/interop/test_rdma_kernel.py"
+TESTS: Final = "tests/others/test_rdma_kernel.py"
 MERGED: Final = ("bin", "sbin", "lib", "lib64")  # links into usr, as in a Debian since version 12
 
 INIT: Final = """#!/bin/busybox sh

@@ -1,6 +1,6 @@
 """Both packet engines on random plans for as long as is asked: equal digests, or the seed of each plan that differs.
 
-Plans are those of `property.scenarios`, of five families in turn. A plan that differs, or breaks an engine, is told at
+Plans are those of `laws.scenarios`, of five families in turn. A plan that differs, or breaks an engine, is told at
 once with the command that repeats it. At the end stand the plans by family and by feature, and the time.
 Usage: python tests/steps/soak.py [MINUTES] [--plans N] [--turn T] [--seed FIRST] [--family NAME] [--workers N]
 """
@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from helpers.both import both_or_neither
 from helpers.kept_seeds import keep_seed, kept_seeds
 from planner.plan import TURNS
-from property import test_engines_agree, test_wide_plans_agree
-from property.scenarios import random_plan
+from laws import test_engines_agree, test_wide_plans_agree
+from laws.scenarios import random_plan
 
 from weftwork.base.errors import ConfigError, WeftworkError
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from property.scenarios import random_plan
+from laws.scenarios import random_plan
 
 from weftwork.engine import packet
 from weftwork.engine.capture import CaptureRequest

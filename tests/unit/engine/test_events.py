@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from property.scenarios import random_plan
+from laws.scenarios import random_plan
 
 from weftwork.engine import packet
 from weftwork.engine.outcome import EVENT_KINDS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from property.scenarios import random_plan
+from laws.scenarios import random_plan
 
 from weftwork.base.clock import US_PS
 from weftwork.engine import packet

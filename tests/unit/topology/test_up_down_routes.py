@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conformance.test_every_choice import FABRICS, USUAL
 from helpers.tiny import Message, flow_input_of, packet_input_of, sends, wired
-from property.test_flow_paths import host_ports
+from laws.test_flow_paths import host_ports
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine.flow.paths import MODES, FlowPaths

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.helpers.flow_jobs import Degrees
-from tests.property.test_flow_folding import Case, fabric, packet_input_of
+from tests.laws.test_flow_folding import Case, fabric, packet_input_of
 
 from weftwork.base.random import Stream, draw
 from weftwork.engine.flow.flow_input import FlowInput, Mode

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 from helpers.cases import Saw, case_count
-from property.scenarios import random_plan
+from laws.scenarios import random_plan
 
 from weftwork.engine.headroom import full_frame_bytes
 from weftwork.engine.packet_input import PacketInput

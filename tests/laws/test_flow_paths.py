@@ -12,7 +12,7 @@ from helpers.cases import case_count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.property.test_routes import fabrics as random_fabrics
+from tests.laws.test_routes import fabrics as random_fabrics
 
 from weftwork.engine.flow.paths import FlowPaths, RoutingMode
 from weftwork.engine.hashing import field_bytes, final_hash

@@ -19,7 +19,7 @@ import yaml
 from helpers.cases import Saw, case_count
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from property.test_scenario_fuzz import section_of
+from laws.test_scenario_fuzz import section_of
 
 from weftwork.base.errors import ConfigError
 from weftwork.store.runs import Run

@@ -15,8 +15,8 @@ from helpers.tiny import Message, flow_input_of, packet_input_of, sends
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from property.test_flow_paths import cases, compare, family
-from property.test_routes import walks
+from laws.test_flow_paths import cases, compare, family
+from laws.test_routes import walks
 from unit.topology.test_valleys import has_valley, switches_of, tiered_fabrics
 
 from weftwork.base.clock import US_PS

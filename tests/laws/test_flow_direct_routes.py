@@ -14,8 +14,8 @@ from helpers.direct_networks import dragonfly, torus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.property.test_flow_paths import by_hash, cases, hashing, host_ports
-from tests.property.test_routes import fabrics as random_fabrics
+from tests.laws.test_flow_paths import by_hash, cases, hashing, host_ports
+from tests.laws.test_routes import fabrics as random_fabrics
 
 from weftwork.engine.flow.paths import FlowPaths
 from weftwork.engine.lower import detour_groups, port_delays_ps

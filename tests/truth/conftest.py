@@ -1,4 +1,4 @@
-"""What the tests of this folder share: a way to print their figures, which `pytest tests/against -s` shows."""
+"""What the tests of this folder share: a way to print their figures, which `pytest tests/truth -s` shows."""
 
 from collections.abc import Callable
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 from helpers.cases import Saw, case_count
-from property.scenarios import random_plan
+from laws.scenarios import random_plan
 
 from weftwork.base.clock import serialisation_ps
 from weftwork.engine.outcome import Outcome

@@ -14,8 +14,8 @@ from unittest import mock
 import pytest
 from helpers.both import both
 from helpers.cases import Saw, case_count
-from property.rare import credit_plan, uneven_plan
-from property.reference_decisions import watched
+from laws.rare import credit_plan, uneven_plan
+from laws.reference_decisions import watched
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.engine import packet

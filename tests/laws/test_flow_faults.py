@@ -18,7 +18,7 @@ import pytest
 from helpers.cases import Saw, case_count
 from helpers.tiny import Message, flow_input_of, sends, wired
 from numpy.typing import NDArray
-from property.test_fluid import textbook
+from laws.test_fluid import textbook
 
 from weftwork.base.clock import US_PS
 from weftwork.base.random import Stream, draw

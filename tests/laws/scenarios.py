@@ -13,9 +13,9 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from property.random_jobs import random_job
-from property.slots import SLOT_PS, slotted_fabric, slotted_faults, slotted_job, slotted_links, slotted_transport
-from property.wide import Wires, credit_room_bytes, wide_transport, wide_wires, with_layers
+from laws.random_jobs import random_job
+from laws.slots import SLOT_PS, slotted_fabric, slotted_faults, slotted_job, slotted_links, slotted_transport
+from laws.wide import Wires, credit_room_bytes, wide_transport, wide_wires, with_layers
 
 from weftwork.base.clock import MS_PS, SECOND_PS, US_PS
 from weftwork.engine.headroom import full_frame_bytes, headroom_bytes

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from helpers.both import both_or_neither
 from helpers.cases import Saw, case_count
-from property.reference_decisions import DECISIONS, watched
-from property.scenarios import LONG_DELAY_PS, TEST_ONLY, random_plan
+from laws.reference_decisions import DECISIONS, watched
+from laws.scenarios import LONG_DELAY_PS, TEST_ONLY, random_plan
 
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import Instant, Op, PacketInput, Rule

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.helpers.flow_jobs import Degrees
-from tests.property.test_flow_folding import DEGREES, FABRICS, Case, fold, matrix, packet_input_of, textbook_rates
+from tests.laws.test_flow_folding import DEGREES, FABRICS, Case, fold, matrix, packet_input_of, textbook_rates
 
 from weftwork.engine.flow import run as flow
 from weftwork.engine.flow.flow_input import FlowInput, Mode

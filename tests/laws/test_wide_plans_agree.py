@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 from helpers.both import both
 from helpers.cases import Saw, case_count
-from property.scenarios import random_plan
+from laws.scenarios import random_plan
 
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import Instant, PacketInput

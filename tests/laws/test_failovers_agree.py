@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers.both import both
 from helpers.cases import Saw, case_count
-from property.scenarios import random_plan
+from laws.scenarios import random_plan
 
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import Instant, PacketInput

@@ -100,6 +100,8 @@ class Worker:
                     break
         finally:
             session.items[place] = item
+        if not tests:  # what was kept for this file is not what the next one needs
+            session._setupstate.teardown_exact(nextitem)
         return True
 
     def tests_of(self, turn: TurnOfFile) -> list[pytest.Item]:

@@ -16,7 +16,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from against.conftest import Show
+from truth.conftest import Show
 from helpers.tiny import DELAY_PS, RATE_BPS, job_of, packet_input_of
 from numpy.typing import NDArray
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from against.conftest import Show
+from truth.conftest import Show
 from helpers.tiny import job_of, packet_input_of, star
 from numpy.typing import NDArray
 

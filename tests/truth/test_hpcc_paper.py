@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from against.conftest import Show
+from truth.conftest import Show
 from hpcc_320_hosts import INCASTS, LONG_BYTES, SHAPES, SHORT_BYTES
 from hpcc_setup import CONTROLS, SCENARIOS, Found, percentiles, run
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from against.conftest import Show
+from truth.conftest import Show
 from helpers.tiny import Message, packet_input_of, sends, wired
 
 from weftwork.engine.packet import run

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from against.conftest import Show
+from truth.conftest import Show
 from helpers.tcp_flows import PAYLOAD_BYTES, SlowLink, long_flows, watched
 from numpy.typing import NDArray
 

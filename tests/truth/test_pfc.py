@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from against.conftest import Show
+from truth.conftest import Show
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, packet_input_of, sends, star, wired
 from hypothesis import example, given
 from hypothesis import strategies as st

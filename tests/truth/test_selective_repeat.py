@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from against.conftest import Show
+from truth.conftest import Show
 from helpers.tiny import Message, packet_input_of, pair, sends
 
 from weftwork.base.clock import serialisation_ps

@@ -15,7 +15,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from against.conftest import Show
+from truth.conftest import Show
 from helpers.tiny import Message, packet_input_of, sends, star, wired
 
 from weftwork.engine.packet import run

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from against.conftest import Show
+from truth.conftest import Show
 from helpers.told_sender import long_flow, probe_rtts_ps, probes, run, shares, star
 
 from weftwork.base.clock import MS_PS, US_PS

@@ -63,6 +63,14 @@ def of_session():
     assert len(set(sessions)) == len(sessions) == notes.count("session ends") <= 2
 
 
+def test_a_file_without_tests_between_folders_leaves_nothing_behind(tmp_path: Path) -> None:
+    files = {f"{folder}/test_{number}.py": PLAIN for folder in "abc" for number in range(4)}
+    empty = {f"{folder}/test_{number}_empty.py": "" for folder in "abc" for number in range(4)}
+    conftest = {f"{folder}/conftest.py": "" for folder in "abc"}
+    done = inner_pytest(tmp_path, files | empty | conftest, *QUEUE)
+    assert counts(done.stdout) == {"passed": 24}, done.stdout
+
+
 @pytest.mark.parametrize(
     ("options", "wanted", "code"),
     [

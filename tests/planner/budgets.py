@@ -39,5 +39,10 @@ def budgets(path: Path = STEPS_FILE) -> tuple[Step, ...]:
 
 
 def whole_s(path: Path = STEPS_FILE) -> int:
-    """Seconds that `.ci/run` may take."""
+    """Seconds that `.ci/run` may take on two idle cores."""
     return int(tomllib.loads(path.read_text(encoding="utf-8"))["whole_s"])
+
+
+def full_s(path: Path = STEPS_FILE) -> int:
+    """Seconds that `.ci/run full` may take on two idle cores."""
+    return int(tomllib.loads(path.read_text(encoding="utf-8"))["full_s"])

@@ -64,7 +64,7 @@ def ran(document: Mapping[str, Any]) -> tuple[Prepared, Execution]:
     """Run a scenario, given as a mapping."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "scenario.yaml"
-        file.write_text(json.dumps({"schema": 2, **document}), encoding="utf-8")
+        file.write_text(json.dumps({"schema": 3, **document}), encoding="utf-8")
         prepared = prepare(read_scenario(file))
     execution = execute(prepared, what_if="none")
     if not execution.outcome.complete:

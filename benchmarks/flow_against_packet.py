@@ -76,7 +76,7 @@ def scenario_text(shape: str, routing: str, congestion: str, fidelity: str) -> s
     control = f"congestion_control: {congestion}, {balancing}"
     transport = f"{{protocol: rocev2, {control}, flow_control: pfc, recovery: go-back-n, ack_every: {ACK_EVERY}}}"
     engine = f"{{fidelity: {fidelity}}}"
-    return f"schema: 1\nname: {shape}\nfabric: {fabric}\ntransport: {transport}\n{workload}\nengine: {engine}\n"
+    return f"schema: 3\nname: {shape}\nfabric: {fabric}\ntransport: {transport}\n{workload}\nengine: {engine}\n"
 
 
 def measure(shape: str, routing: str, congestion: str, fidelity: str) -> tuple[float, float, float]:

@@ -88,7 +88,7 @@ def document(
     if scheme is not None:
         fabric["engineering"] = {"scheme": scheme}
     return {
-        "schema": 2,
+        "schema": 3,
         "fabric": fabric,
         "transport": {"congestion_control": WINDOW},
         "traffic": {"pattern": "permutation", "size": "4MiB"},

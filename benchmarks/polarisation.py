@@ -50,7 +50,7 @@ def scenario(hashing: str, nic: str, fidelity: str = "packet", *, radix: int = 1
         fabric["hash"] = [{"switches": name, "algorithm": "mix", "seed": seed, "offset": 0}
                           for seed, name in enumerate(names)]  # fmt: skip
     return {
-        "schema": 2,
+        "schema": 3,
         "name": f"polarisation-{hashing}",
         "fabric": fabric,
         "transport": {

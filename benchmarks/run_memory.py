@@ -27,13 +27,13 @@ finally:
     print(peak_memory_bytes(), file=sys.stderr)
 """
 LARGE: Final = """\
-schema: 1
+schema: 3
 fabric: {topology: fat-tree, tiers: 3, radix: 8, link_rate: 400Gbps}
 transport: {congestion_control: fixed-window, load_balancing: ecmp}
 traffic: {pattern: permutation, size: 4KiB}
 """
 TRAINING: Final = """\
-schema: 1
+schema: 3
 fabric: {topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tomahawk-6}
 training: {model: llama-3-70b, tensor: 8, pipeline: 4, micro_batch: 1, global_batch: 32, recompute: selective}
 """

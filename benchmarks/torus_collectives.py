@@ -24,7 +24,7 @@ __all__ = ["curves", "figure", "main"]
 
 SIZES: Final = tuple(1 << power for power in range(5, 30, 2))  # 32 B to 512 MiB
 SCENARIO: Final = {
-    "schema": 2,
+    "schema": 3,
     "fabric": {"topology": "torus", "shape": [8, 8], "link_rate": "400Gbps", "fabric_rate": "100Gbps"},
     "transport": {"congestion_control": "fixed-window", "flow_control": "none"},
     "engine": {"fidelity": "flow"},

@@ -16,21 +16,21 @@ _SIZES = "size_bytes,cumulative_percent\n0,0\n9000,20\n90000,45\n900000,85\n1500
 _FABRIC = "topology: leaf-spine, leaves: 3, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps, fabric_rate: 50Gbps"
 _ECN = "ecn: {kmin: 30KB, kmax: 60KB, pmax: 0.5}"
 MESSAGE_RUNS = {
-    "paused": f"""schema: 1
+    "paused": f"""schema: 3
 fabric: {{{_FABRIC}, switch: {{buffer: 1MB, {_ECN}}}}}
 transport: {{timeout: 400us, congestion_control: {{name: dcqcn, variant: paper}}}}
 traffic: {{pattern: poisson, load: 0.6, flows: 70, sizes: s.csv}}
 engine: {{seed: 3, record: {{flows: [1, 5], ports: [leaf0->spine1], every: 7us}}}}
 faults: [{{at: 150us, link: leaf0-spine1, event: down}}, {{at: 400us, link: leaf0-spine1, event: up}}]
 """,
-    "dropped": f"""schema: 1
+    "dropped": f"""schema: 3
 fabric: {{{_FABRIC}, switch: {{buffer: 300KB}}}}
 transport: {{congestion_control: fixed-window, flow_control: none, timeout: 200us}}
 traffic: {{pattern: poisson, load: 0.8, flows: 60, sizes: s.csv}}
 engine: {{seed: 5}}
 faults: [{{at: 90us, link: leaf1-spine1, event: down}}]
 """,
-    "stopped": f"""schema: 1
+    "stopped": f"""schema: 3
 fabric: {{{_FABRIC}, switch: {{buffer: 1MB, ecn: {{kmin: 400KB, kmax: 1.6MB}}}}}}
 transport: {{congestion_control: fixed-window}}
 traffic: {{pattern: poisson, load: 0.6, flows: 60, sizes: s.csv}}

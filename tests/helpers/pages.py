@@ -14,7 +14,7 @@ from weftwork.store.tables import table_file, table_schema
 from weftwork.study.run.run import run_scenario
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}  # of SVG every element is closed
-LEAF_SPINE = """schema: 1
+LEAF_SPINE = """schema: 3
 name: {name}
 fabric: {{topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}}
 transport: {{congestion_control: fixed-window}}

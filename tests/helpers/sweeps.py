@@ -18,7 +18,7 @@ from weftwork.study.prepare.prepare import read_scenario
 
 __all__ = ["SCENARIO", "fills_the_disk", "most_growth", "pool_points", "tells_its_process", "with_pattern"]
 
-SCENARIO = """schema: 2
+SCENARIO = """schema: 3
 name: tiny
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}
 transport: {congestion_control: fixed-window}

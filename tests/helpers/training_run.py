@@ -217,7 +217,7 @@ def training_run(folder: Path, *plans: Plan, caveats: Sequence[Caveat] = (), sta
     summary = {name: Quantity(value=slowest[name], unit=unit, text=f"The {name}.") for name, unit in units.items()}
     return write_run(
         folder,
-        scenario="schema: 1\nname: training\n",
+        scenario="schema: 3\nname: training\n",
         about={
             "name": "training", "workload": f"an iteration of {slowest['model']} on {first:,} GPUs",
             "fabric": "two leaves and a spine", "transport": "RoCE",

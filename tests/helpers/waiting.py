@@ -51,5 +51,5 @@ def run_programs(folder: Path, streams: str, more: str = "") -> Run:
     """Two hosts whose programs are given as Python."""
     folder.mkdir(exist_ok=True)
     (folder / "waits.py").write_text(PROGRAMS.replace("{streams}", streams), encoding="utf-8")
-    text = "schema: 2\nfabric: {topology: leaf-spine, hosts: 4, radix: 8}\ntraffic: {pattern: ./waits.py}\n"
+    text = "schema: 3\nfabric: {topology: leaf-spine, hosts: 4, radix: 8}\ntraffic: {pattern: ./waits.py}\n"
     return run_of(folder, text + more)

@@ -92,7 +92,7 @@ def test_a_transport_keeps_its_contract(name: str) -> None:
 def test_an_algorithm_has_keys_that_read_back(name: str) -> None:
     operation = next(iter(ALGORITHMS[name].operations))
     workload = {"algorithm": name, "operation": operation, "size": "1MiB"}
-    document = {"schema": 1, "fabric": {"radix": 4}, "collective": workload}
+    document = {"schema": 3, "fabric": {"radix": 4}, "collective": workload}
     assert list(offer_findings(ALGORITHMS, name, CollectiveSection)) == []
     assert list(key_findings(ALGORITHMS, name, "collective", document)) == []
 

@@ -62,7 +62,7 @@ def scenario(rng: Random) -> dict[str, Any]:
     if rng.random() < 0.3:
         transport |= {"load_balancing": "spray", "reorder_tolerant": True}
     faults = [rng.choice(FAULTS)] if rng.random() < 0.4 else []
-    return {"schema": 1, "fabric": fabric, "collective": collective, "transport": transport, "faults": faults}
+    return {"schema": 3, "fabric": fabric, "collective": collective, "transport": transport, "faults": faults}
 
 
 def prepared(document: dict[str, Any]) -> Prepared | None:

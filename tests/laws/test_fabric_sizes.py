@@ -43,7 +43,7 @@ ports = st.sampled_from([1, 2, 4])
 def test_the_size_that_is_told_is_the_size_that_is_built(fabric: dict[str, object], nic_ports: int) -> None:
     node = {"model": "plain", "gpus": nic_ports, "nic_ports": nic_ports}
     document = {
-        "schema": 1,
+        "schema": 3,
         "fabric": {"link_rate": "400Gbps", "node": node, **fabric},
         "traffic": {"pattern": "incast"},
     }

@@ -130,7 +130,7 @@ faults = st.lists(
     max_size=3,
 )
 scenarios = st.builds(
-    lambda fabric, workload, rest: {"schema": 1, "name": "fuzz", "fabric": fabric, **workload, **rest},
+    lambda fabric, workload, rest: {"schema": 3, "name": "fuzz", "fabric": fabric, **workload, **rest},
     likely_fabrics,
     likely_workloads,
     st.fixed_dictionaries(

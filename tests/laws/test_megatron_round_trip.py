@@ -29,7 +29,7 @@ NUMBERS = ("bf16", "fp8", "mxfp8", "nvfp4")
 GRAPHS = get_args(GraphModule)
 DISPATCHERS = [(20, 0.48), (24, 0.56), (32, 0.70), (16, 0.82), (32, 0.88)]  # DeepEP's, then those of HybridEP
 SIZES = st.integers(1, 2**20)
-PLAIN = loads("{schema: 2, fabric: {radix: 4}, training: {model: llama-2-7b, global_batch: 64}}").training
+PLAIN = loads("{schema: 3, fabric: {radix: 4}, training: {model: llama-2-7b, global_batch: 64}}").training
 
 
 @st.composite
@@ -228,7 +228,7 @@ def test_any_arguments_are_read_or_refused(words: list[tuple[str, list[str]]]) -
     ],
 )
 def test_what_no_argument_says_is_told(text: str, left_out: set[str]) -> None:
-    line = f"{{schema: 2, fabric: {{radix: 4}}, training: {{model: llama-2-7b, global_batch: 64, {text}}}}}"
+    line = f"{{schema: 3, fabric: {{radix: 4}}, training: {{model: llama-2-7b, global_batch: 64, {text}}}}}"
     section = loads(line).training
     assert section is not None
     assert set(write_megatron(section, model("llama-2-7b")).left_out) == left_out

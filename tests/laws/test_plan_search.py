@@ -42,7 +42,7 @@ def question(draw: random.Random, folder: Path) -> Scenario:
     overlap = draw.choice(["{}", "{data: 0.8}", "{tensor: 0.5, pipeline: 1}"])
     file = folder / "question.yaml"
     file.write_text(
-        "{schema: 2, fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-h100,"
+        "{schema: 3, fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-h100,"
         f" link_rate: {draw.choice([100, 400])}Gbps}},"
         f" training: {{model: {model}, gpus: {GPUS}, global_batch: {draw.choice([8, 16])}, sequence: 2048,"
         f" placement: {draw.choice(['packed', 'rails'])}, memory: {draw.choice([40, 80])}GB, overlap: {overlap}}},"

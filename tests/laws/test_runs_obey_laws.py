@@ -70,7 +70,7 @@ def test_a_scenario_is_refused_or_obeys_the_laws(
     fabric: str, links: str, switch: str, transport: str, workload: str, seed: int
 ) -> None:
     text = (
-        f"schema: 1\nfabric: {{{fabric}, {links}, switch: {{{switch}}}}}\ntransport: {{{transport}}}\n{workload}\n"
+        f"schema: 3\nfabric: {{{fabric}, {links}, switch: {{{switch}}}}}\ntransport: {{{transport}}}\n{workload}\n"
         f"engine: {{seed: {seed}, until: 100ms}}\n"
     )
     with tempfile.TemporaryDirectory() as folder:

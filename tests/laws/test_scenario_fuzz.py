@@ -177,7 +177,7 @@ workloads = (
     )
 )
 likely = st.builds(
-    lambda fabric, workload, rest: {"schema": 1, "fabric": fabric, **workload, **rest},
+    lambda fabric, workload, rest: {"schema": 3, "fabric": fabric, **workload, **rest},
     fabrics,
     workloads,
     st.fixed_dictionaries(
@@ -226,7 +226,7 @@ def test_any_bytes(raw: bytes, tmp_path_factory: pytest.TempPathFactory) -> None
     str(caught.value).encode("utf-8")
 
 
-@given(text=st.text(st.sampled_from(sorted(set("schema: 1\nfabric{}[],&*!|>'\"%@`#-?\\\t 0x9.e<~"))), max_size=120))
+@given(text=st.text(st.sampled_from(sorted(set("schema: 3\nfabric{}[],&*!|>'\"%@`#-?\\\t 0x9.e<~"))), max_size=120))
 def test_any_text_of_the_characters_of_yaml(text: str) -> None:
     assert read(text) is None
 
@@ -242,7 +242,7 @@ def test_any_tree(tree: object) -> None:
     )
 )
 def test_any_tree_below_the_right_sections(tree: dict[str, object]) -> None:
-    scenario = read(yaml.dump({"schema": 1, **tree}))
+    scenario = read(yaml.dump({"schema": 3, **tree}))
     if scenario is not None:
         assert_it_round_trips(scenario)
 
@@ -283,11 +283,11 @@ def test_many_of_the_likely_files_are_accepted(saw: Saw) -> None:
         "'" * 240_000,
         "\n" * 240_000,
         "".join(f"k{number}: 1\n" for number in range(9_000)),
-        "schema: 1\nfaults:\n" + "- {at: 1}\n" * 6_000,
+        "schema: 3\nfaults:\n" + "- {at: 1}\n" * 6_000,
         "a: 1\n" * 9_000,
         "1" * 200_000,
         f"schema: {'1' * 10_000}",
-        f"schema: 1\nname: {'9' * 10_000}e{'9' * 10_000}",
+        f"schema: 3\nname: {'9' * 10_000}e{'9' * 10_000}",
     ],
     ids=lambda text: text[:8].strip(),
 )
@@ -297,7 +297,7 @@ def test_a_hostile_text_costs_seconds_at_most(text: str) -> None:
     assert time.process_time() - begin_s < 10  # found quadratic code, which took minutes
 
 
-SMALL = "{schema: 1, fabric: {radix: 4}, traffic: {pattern: incast}, faults: [{at: 1us, switch: core0, event: down}]}"
+SMALL = "{schema: 3, fabric: {radix: 4}, traffic: {pattern: incast}, faults: [{at: 1us, switch: core0, event: down}]}"
 
 
 @given(

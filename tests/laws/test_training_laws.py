@@ -96,7 +96,7 @@ def drawn(seed: int) -> Tree:
         [{"load_balancing": "spray", "reorder_tolerant": True}, {"load_balancing": "ecmp"},
          {"port_selection": "destination-modulo"}]
     )  # fmt: skip
-    tree = {"schema": 1, "name": "plan", "fabric": fabric, "transport": balancing, "training": training}
+    tree = {"schema": 3, "name": "plan", "fabric": fabric, "transport": balancing, "training": training}
     return {**tree, "engine": {"fidelity": "flow"}}
 
 

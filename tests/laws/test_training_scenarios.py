@@ -140,7 +140,7 @@ def scenario_of(seed: int) -> dict[str, Any]:
     draw = random.Random(seed)
     fabric = fabric_of(draw)
     gpus = fabric["gpus"]
-    tree: dict[str, Any] = {"schema": 1, "name": "fuzz", "fabric": fabric}
+    tree: dict[str, Any] = {"schema": 3, "name": "fuzz", "fabric": fabric}
     if draw.random() < 0.25 and gpus >= 4:
         parts = [gpus // 2, gpus // 4]
         tree["jobs"] = [training_of(draw, fabric, part) | {"gpus": part} for part in parts]

@@ -41,7 +41,7 @@ from weftwork.wire.pfc import PFC_OPCODE
 from weftwork.wire.selective_nak import SelectiveNak
 from weftwork.wire.transport import transport_packet
 
-CAPTURED = """schema: 2
+CAPTURED = """schema: 3
 name: captured
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}
 traffic: {pattern: incast, senders: 4, size: 400KB}

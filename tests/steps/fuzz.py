@@ -115,7 +115,7 @@ def tame_or_wild(row: KeyRow, rng: random.Random) -> Any:  # noqa: PLR0911 - one
 def scenario_text(number: int, seed: int) -> str:
     """The file of a number: a base, with one to four keys that are drawn, and now and then a damaged character."""
     rng = random.Random(f"{seed} {number}")
-    tree = {"schema": 1, "name": f"fuzz {number}", **copy.deepcopy(rng.choice(BASES))}
+    tree = {"schema": 3, "name": f"fuzz {number}", **copy.deepcopy(rng.choice(BASES))}
     known = [row for row in rows() if "." in row.path and not isinstance(row.kind, Section | SectionList)]
     known = [row for row in known if not (row.key in {"model", "name"} and isinstance(row.kind, Text))]  # devices
     near = [row for row in known if row.path.split(".")[0] in tree]

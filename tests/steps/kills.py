@@ -39,7 +39,7 @@ START: Final = "import signal; signal.signal(2, signal.default_int_handler); fro
 WITHIN_CPU_S: Final = 1.5  # a second is promised where a core is free; half of one for caches that others empty
 WITHIN_S: Final = 20.0  # chosen: where others keep all cores busy
 TICKS: Final = os.sysconf("SC_CLK_TCK")
-HEAD: Final = """schema: 1
+HEAD: Final = """schema: 3
 name: kills
 transport: {congestion_control: fixed-window}
 fabric: {topology: leaf-spine, leaves: 4, spines: 4, hosts_per_leaf: 8, link_rate: 100Gbps}
@@ -48,7 +48,7 @@ SCENARIOS: Final = {
     "traffic": HEAD + "traffic: {pattern: poisson, load: 0.5, flows: 2000, sizes: web-search}\n",
     "reference": HEAD + "traffic: {pattern: incast, senders: 7, size: 300KB}\nengine: {fidelity: reference}\n",
     "collective": HEAD + "collective: {operation: all-reduce, algorithm: ring, gpus: 16, size: 64MB}\n",
-    "training": """schema: 1
+    "training": """schema: 3
 name: kills
 fabric: {topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tomahawk-5}
 training: {model: llama-3-8b, tensor: 8, pipeline: 2, micro_batch: 1, global_batch: 32}

@@ -28,7 +28,7 @@ CNP_S, ALPHA_S, TIMER_S = 50e-6, 55e-6, 55e-6  # tau, tau', T
 FAST = 5  # F
 GAIN = 1 / 256  # g
 KMIN_KB, KMAX_KB, PMAX = 5.0, 200.0, 0.01
-SCENARIO = """schema: 2
+SCENARIO = """schema: 3
 name: long flows
 fabric:
   topology: leaf-spine

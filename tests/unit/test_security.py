@@ -70,7 +70,7 @@ def test_the_page_names_every_key_that_may_hold_a_python_file() -> None:
 def test_a_scenario_is_plain_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=r"tag|anchor"):
-        loads(f"schema: 1\nfabric: {{radix: 4}}\ntraffic: {{pattern: permutation, size: 1KB}}\n{text}\n")
+        loads(f"schema: 3\nfabric: {{radix: 4}}\ntraffic: {{pattern: permutation, size: 1KB}}\n{text}\n")
     assert not (tmp_path / "mark").exists()
 
 

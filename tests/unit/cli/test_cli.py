@@ -21,7 +21,7 @@ from weftwork.cli.list import KINDS
 from weftwork.cli.progress import ProgressLine, line
 from weftwork.study.run.execute import Progress
 
-SCENARIO = """schema: 1
+SCENARIO = """schema: 3
 name: tiny incast
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}
 transport: {congestion_control: fixed-window}

@@ -17,7 +17,7 @@ from weftwork.cli import main
 from weftwork.report.answer import answer
 from weftwork.store.runs import finished
 
-SCENARIO = """schema: 1
+SCENARIO = """schema: 3
 name: tiny incast
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}
 transport: {congestion_control: fixed-window, timeout: 10us, retry_limit: 1}
@@ -123,7 +123,7 @@ def test_output_that_cannot_be_written_is_told_in_one_sentence(arguments: str, o
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
 def test_what_a_terminal_cannot_show_is_replaced(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenario = SCENARIO.replace("tiny incast", '"größe → 大"').replace("schema: 1", "schema: 1  # größe")
+    scenario = SCENARIO.replace("tiny incast", '"größe → 大"').replace("schema: 3", "schema: 3  # größe")
     Path("named.yaml").write_text(scenario, encoding="utf-8")
     for arguments in (
         ("run", "named.yaml", "-o", "größe"),

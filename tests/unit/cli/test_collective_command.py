@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FABRIC = (
-    "{schema: 1, fabric: {topology: leaf-spine, hosts: 8, radix: 8, link_rate: 100Gbps}, traffic: {pattern: incast}}"
+    "{schema: 3, fabric: {topology: leaf-spine, hosts: 8, radix: 8, link_rate: 100Gbps}, traffic: {pattern: incast}}"
 )
 
 
@@ -93,7 +93,7 @@ def test_the_same_as_json(fabric: str, capsys: pytest.CaptureFixture[str]) -> No
 def test_it_takes_as_long_as_the_same_scenario_in_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "rails.yaml"
     file.write_text(
-        "{schema: 1, fabric: {topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 64},"
+        "{schema: 3, fabric: {topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 64},"
         " collective: {operation: all-reduce, algorithm: auto, size: 64KiB}}"
     )  # the node brings its NIC
     assert run("all-reduce", "--fabric", str(file), "--sizes", "64KiB", "--json") == 0
@@ -193,7 +193,7 @@ def test_sizes_that_are_too_many_are_refused() -> None:
 
 
 TORUS = """
-schema: 2
+schema: 3
 fabric: {topology: torus, shape: [4, 4], link_rate: 400Gbps, fabric_rate: 100Gbps, routing: dimension-order}
 transport: {congestion_control: fixed-window}
 """

@@ -13,7 +13,7 @@ from helpers.command import Command, command_of
 
 from weftwork.hardware.prices import DEFAULT, shipped_text
 
-SCENARIO = """schema: 2
+SCENARIO = """schema: 3
 fabric: {topology: rail-optimized, hosts: 127, node: dgx-h100, switch: quantum-2}
 traffic: {pattern: permutation, size: 2MiB}
 """

@@ -13,7 +13,7 @@ import yaml
 from weftwork.cli import main
 from weftwork.study.prepare.prepare import read_scenario
 
-FILE = """schema: 2
+FILE = """schema: 3
 fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-h100, link_rate: 400Gbps}
 training: {model: llama-3-8b, global_batch: 32, sequence: 4096}
 engine: {fidelity: flow}
@@ -119,7 +119,7 @@ def test_the_sweep_of_the_best_keeps_lists_devices_and_policies(
 ) -> None:
     file = tmp_path / "former.yaml"
     file.write_text(
-        """schema: 1
+        """schema: 3
 fabric: {topology: leaf-spine, hosts: 2, radix: 32, node: dgx-h100, switch: {model: tomahawk-5, buffer: 80MB}}
 transport: {congestion_control: {name: dcqcn, g: 0.01}, load_balancing: ecmp}
 training: {model: llama-3-8b, global_batch: 32, sequence: 4096, tensor: 2, pipeline: 1, overlap: {data: 0.5}}
@@ -195,7 +195,7 @@ def test_a_scenario_without_training_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "traffic.yaml"
-    file.write_text("{schema: 2, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation}}", "utf-8")
+    file.write_text("{schema: 3, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation}}", "utf-8")
     assert run(monkeypatch, "plan", str(file), "-o", str(tmp_path / "plan")) == 2
     assert "training  is missing" in capsys.readouterr().err
 
@@ -313,7 +313,7 @@ def tight(tmp_path: Path, memory: str) -> list[str]:
     """A search among ZeRO stages and recomputation, in little memory."""
     file = tmp_path / "tight.yaml"
     file.write_text(
-        "{schema: 2, fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-a100},"
+        "{schema: 3, fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-a100},"
         f" training: {{model: gpt-1.7b, global_batch: 16, sequence: 2048, memory: {memory}}}}}",
         encoding="utf-8",
     )

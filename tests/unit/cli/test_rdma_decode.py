@@ -73,7 +73,7 @@ def test_a_clean_capture_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ("content", "message"),
     [
         (b"", "capture  at byte 0: found an empty file, wanted pcapng or pcap"),
-        (b"schema: 2\n" + bytes(10), "pcapng  at byte 0: found 73636865, wanted a capture: pcapng or pcap"),
+        (b"schema: 3\n" + bytes(10), "pcapng  at byte 0: found 73636865, wanted a capture: pcapng or pcap"),
         (None, "pcapng  at byte 84: found a block of "),
     ],
 )

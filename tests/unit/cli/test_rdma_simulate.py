@@ -14,7 +14,7 @@ from weftwork.wire.dissection import dissect
 from weftwork.wire.pcapng import read_capture
 
 FABRIC = """
-schema: 2
+schema: 3
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2, link_rate: 100Gbps}
 transport: {congestion_control: CONTROL}
 """

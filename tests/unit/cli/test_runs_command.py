@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from helpers.command import Command, command_of
+from helpers.run_folders import ABOUT, ANSWER, PROVENANCE, all_tables
 
 import weftwork
 from weftwork.store.runs import write_run
 
 SMALL = """\
-schema: 2
+schema: 3
 name: small
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2, link_rate: 100Gbps}
 traffic: {pattern: permutation, size: 64KiB}
@@ -52,14 +53,14 @@ def test_all_that_a_run_has_printed_is_in_its_folder(command: Command, tmp_path:
     assert rest.splitlines()[-1].split()[1] == "files,"
 
 
-def test_a_note_that_is_printed_is_kept(command: Command, tmp_path: Path) -> None:
-    text = """\
-schema: 1
-fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2, link_rate: 100Gbps}
-collective: {operation: all-reduce, size: 64KiB, launch_latency: 1us}
-"""
-    (tmp_path / "old.yaml").write_text(text, encoding="utf-8")
-    printed = command("run", "old.yaml", "-o", "there", "--what-if", "none").out
+def test_a_note_that_is_printed_is_kept(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = files("weftwork").joinpath("templates", "traffic.py").read_text(encoding="utf-8")
+    head = "from __future__ import annotations\n"
+    (tmp_path / "mine.py").write_text(own.replace(head, f"{head}\nimport module_of_mine\n"), encoding="utf-8")
+    (tmp_path / "module_of_mine.py").write_text("SOME = 1\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own.yaml").write_text(SMALL.replace("permutation", "./mine.py"), encoding="utf-8")
+    printed = command("run", "own.yaml", "-o", "there", "--what-if", "none").out
     notes = [line.removeprefix("note: ") for line in printed.splitlines() if line.startswith("note: ")]
     assert notes
     assert weftwork.open_run("there").provenance["notes"] == notes
@@ -181,8 +182,8 @@ def test_the_runs_of_a_sweep_go_with_the_sweep_alone(command: Command) -> None:
 
 def test_a_folder_whose_answer_cannot_be_told_is_listed_all_the_same(command: Command, tmp_path: Path) -> None:
     write_run(
-        tmp_path / "runs" / "bare", scenario="a: 1\n", about={"name": "bare"}, summary={}, tables={},
-        provenance={"status": "complete", "seed": 1},
+        tmp_path / "runs" / "bare", scenario="a: 1\n", about={**ABOUT, "name": "bare"}, summary={}, answer=ANSWER,
+        tables=all_tables(), provenance=PROVENANCE,
     )  # fmt: skip
     command("sweep", "small.yaml", "--set", "traffic.size=32KiB", "-j", "1", "-o", "runs/many")
     (tmp_path / "runs" / "many" / "result.json").write_text("{", encoding="utf-8")

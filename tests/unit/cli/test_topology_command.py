@@ -21,7 +21,7 @@ from weftwork.topology.without import measure_loss
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "fabrics"
 
-SCENARIO = """schema: 1
+SCENARIO = """schema: 3
 fabric:
   topology: leaf-spine
   hosts: 96
@@ -123,7 +123,7 @@ def test_what_only_the_built_fabric_knows_has_its_line(tmp_path: Path) -> None:
 
 def test_a_fabric_file_of_a_scenario_lies_beside_it(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_bytes((EXAMPLES / "two_leaves.json").read_bytes())
-    text = "schema: 1\nfabric: {file: mine.json}\ntraffic: {pattern: permutation, size: 2MiB}\n"
+    text = "schema: 3\nfabric: {file: mine.json}\ntraffic: {pattern: permutation, size: 2MiB}\n"
     (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
     assert fabric_in(tmp_path / "mine.yaml").name == "two leaves, mixed rates"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from helpers.command import Command, command_of
 
-SUPERPOD = """schema: 2
+SUPERPOD = """schema: 3
 fabric: {topology: rail-optimized, gpus: 1016, node: dgx-h100, switch: quantum-2}
 collective: {operation: all-reduce, size: 64MiB}
 """
 PLAIN = (
-    "schema: 2\nfabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4}\ntraffic: {pattern: incast}\n"
+    "schema: 3\nfabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4}\ntraffic: {pattern: incast}\n"
 )
 EXAMPLES = Path(__file__).parents[3] / "examples" / "fabrics"
 

@@ -24,7 +24,7 @@ from weftwork.topology.random_loss import measure_random, random_part
 from weftwork.topology.without import measure_loss
 
 FABRIC = fabric_of(topology="leaf-spine", leaves=4, spines=4, hosts_per_leaf=4)
-SCENARIO = """schema: 2
+SCENARIO = """schema: 3
 fabric: {topology: leaf-spine, leaves: 4, spines: 4, hosts_per_leaf: 4}
 traffic: {pattern: permutation, size: 2MiB}
 """

@@ -69,7 +69,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> Command:
 def scenario(*keys: str, more: str = "") -> str:
     """Text of a scenario that names the files of these keys; a line for each."""
     sections = {key.partition(".")[0] for key in keys}
-    lines = ["schema: 1", *(() if "fabric" in sections else (FABRIC,)), more]
+    lines = ["schema: 3", *(() if "fabric" in sections else (FABRIC,)), more]
     lines += [] if sections & {"traffic", "collective"} else [TRAFFIC]
     for section in dict.fromkeys(key.partition(".")[0] for key in keys):
         inside = [KINDS[key].partition(": {")[2].removesuffix("}") for key in keys if key.startswith(f"{section}.")]

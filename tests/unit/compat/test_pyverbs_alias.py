@@ -29,7 +29,7 @@ with d.Context(name=d.get_device_list()[0].name.decode()) as context, PD(context
     print("opened", context.name, *sys.argv[1:])
 """
 SCENARIO = """
-schema: 2
+schema: 3
 name: two hosts
 fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, link_rate: 100Gbps}
 transport: {congestion_control: fixed-window}

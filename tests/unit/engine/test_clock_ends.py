@@ -26,7 +26,7 @@ TRAINED = {
 
 def ran(folder: Path, **sections: object) -> Run:
     path = folder / "late.yaml"
-    path.write_text(yaml.safe_dump({"schema": 1, **sections}), encoding="utf-8")
+    path.write_text(yaml.safe_dump({"schema": 3, **sections}), encoding="utf-8")
     return run_scenario(path, out=folder / "run")
 
 
@@ -60,7 +60,7 @@ def test_a_job_that_waits_for_ever_is_still_stuck(tmp_path: Path, fidelity: str)
 def test_training_in_which_one_operation_outlasts_the_clock_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "late.yaml"
     training = {**TRAINED["training"], "software": {"matmul_efficiency": 1e-300}}
-    path.write_text(yaml.safe_dump({"schema": 1, **TRAINED, "training": training}), encoding="utf-8")
+    path.write_text(yaml.safe_dump({"schema": 3, **TRAINED, "training": training}), encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
         prepare(read_scenario(path))
     (mistake,) = refused.value.mistakes

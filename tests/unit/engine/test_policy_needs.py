@@ -183,7 +183,7 @@ def test_a_control_that_measures_the_host_is_told_of_one_that_takes_everything_a
 def scenario(folder: Path, transport: str, fabric: str = "") -> weftwork.Scenario:
     file = folder / "s.yaml"
     file.write_text(
-        f"schema: 1\nfabric: {{topology: leaf-spine, hosts: 4, radix: 4{fabric}}}\n"
+        f"schema: 3\nfabric: {{topology: leaf-spine, hosts: 4, radix: 4{fabric}}}\n"
         f"transport: {{{transport}}}\ntraffic: {{pattern: permutation, size: 64KiB}}\n",
         encoding="utf-8",
     )

@@ -9,7 +9,7 @@ from weftwork.cli import main
 
 ROOT = Path(__file__).parents[3]
 SCENARIO = """
-schema: 1
+schema: 3
 fabric: {topology: leaf-spine, hosts: 4, radix: 4, link_rate: 100Gbps}
 transport: {reorder_tolerant: true, force: true}
 traffic: {pattern: permutation, size: 64KiB}

@@ -138,7 +138,7 @@ def test_a_scenario_tells_them_beside_its_other_mistakes(tmp_path: Path) -> None
     text = files("weftwork.templates").joinpath("traffic.py").read_text(encoding="utf-8")
     (tmp_path / "mine.py").write_text(text.replace("job=job, source=", "jop=job, sauce="), encoding="utf-8")
     (tmp_path / "mine.yaml").write_text(
-        f"schema: 1\nfabric: {{radix: 4, loss: 2}}\ntraffic: {{pattern: {tmp_path / 'mine.py'}}}\n", encoding="utf-8"
+        f"schema: 3\nfabric: {{radix: 4, loss: 2}}\ntraffic: {{pattern: {tmp_path / 'mine.py'}}}\n", encoding="utf-8"
     )
     with pytest.raises(ConfigError) as caught:
         weftwork.read_scenario(str(tmp_path / "mine.yaml"))

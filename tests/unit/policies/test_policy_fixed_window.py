@@ -12,7 +12,7 @@ from weftwork.study.run.run import run_scenario
 RATE_BPS = 400e9
 MTU = 4096
 GAP = 20  # bytes between frames
-SCENARIO = """schema: 2
+SCENARIO = """schema: 3
 name: a lone flow
 fabric: {topology: leaf-spine, leaves: 2, spines: 1, hosts_per_leaf: 1, link_rate: 400Gbps, cable_length: 20m}
 traffic: {pattern: incast, senders: 1, receiver: 1}

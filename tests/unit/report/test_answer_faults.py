@@ -12,7 +12,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.report.answer import answer, details
 from weftwork.report.words import amount
 
-SCENARIO = """schema: 1
+SCENARIO = """schema: 3
 fabric: {topology: leaf-spine, hosts: 8, radix: 8, link_rate: 100Gbps}
 transport: {congestion_control: none, timeout: 500us}
 collective: {operation: broadcast, algorithm: ring, size: 256KiB, protocol: none}
@@ -70,7 +70,7 @@ def test_the_rank_that_all_waited_for_is_named(tmp_path: Path) -> None:
 def test_a_barrier_has_a_time_and_no_payload(tmp_path: Path) -> None:
     file = tmp_path / "barrier.yaml"
     file.write_text(
-        "{schema: 1, fabric: {topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 64},"
+        "{schema: 3, fabric: {topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 64},"
         " collective: {operation: barrier}}"
     )
     run = weftwork.run(file, out=tmp_path / "run")
@@ -87,7 +87,7 @@ def test_a_barrier_has_a_time_and_no_payload(tmp_path: Path) -> None:
 def test_servers_without_nvlink_are_told_by_their_pcie(tmp_path: Path) -> None:
     file = tmp_path / "pcie.yaml"
     file.write_text(
-        "{schema: 1, fabric: {topology: leaf-spine, hosts: 2, radix: 8, node: {gpus: 4}},"
+        "{schema: 3, fabric: {topology: leaf-spine, hosts: 2, radix: 8, node: {gpus: 4}},"
         " collective: {operation: all-reduce, size: 64KiB}}"
     )
     run = weftwork.run(file, out=tmp_path / "run")
@@ -99,7 +99,7 @@ def test_servers_without_nvlink_are_told_by_their_pcie(tmp_path: Path) -> None:
 def test_rails_that_nothing_joins_are_refused_before_a_run(tmp_path: Path) -> None:
     file = tmp_path / "apart.yaml"
     file.write_text(
-        "{schema: 1, fabric: {topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 64, rail_only: true},"
+        "{schema: 3, fabric: {topology: rail-only, hosts: 2, node: dgx-h100, radix: 64},"
         " transport: {timeout: 10us, retry_limit: 0}, collective: {operation: all-to-all, size: 4KiB}}"
     )  # direct: GPU 0 speaks to GPU 1 of the other server, on another rail
     with pytest.raises(ConfigError, match="and no path joins them"):

@@ -12,7 +12,7 @@ from weftwork.report.page import run_page
 from weftwork.report.three_lines import cost_texts, culprit_text
 from weftwork.spec.answer import Culprit, How
 
-UNEVEN = """schema: 2
+UNEVEN = """schema: 3
 fabric: {topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tomahawk-5}
 training: {model: llama-3-8b, tensor: 8, pipeline: 2, global_batch: 64, recompute: none}
 stragglers: [{gpu: 12, factor: 1.25}]

@@ -23,7 +23,7 @@ from weftwork.spec.answer import Culprit
 from weftwork.store.runs import Run
 from weftwork.study.run.run import run_scenario
 
-TRAINING = """schema: 1
+TRAINING = """schema: 3
 fabric: {topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}
 training: {model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 24}
 """

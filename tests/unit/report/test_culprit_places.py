@@ -21,7 +21,7 @@ from weftwork.spec.answer import Culprit
 from weftwork.store.runs import Run
 from weftwork.study.run.run import run_scenario
 
-TRAINING = """schema: 2
+TRAINING = """schema: 3
 fabric: {{topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}}
 training: {{model: llama-3-8b, tensor: 8, pipeline: {pipeline}, global_batch: 16, recompute: none}}
 transport: {{load_balancing: switch-spray, reorder_tolerant: true}}

@@ -27,7 +27,7 @@ def text_of(page: str) -> str:
 
 
 def test_the_page_says_who_wins_why_the_next_loses_and_what_was_left_out() -> None:
-    text = text_of(plan_page(plan_document(), "runs/a plan", "schema: 2 # <winner>"))
+    text = text_of(plan_page(plan_document(), "runs/a plan", "schema: 3 # <winner>"))
     assert "Best plan: DP 8, 0 & 'more'" in text
     assert "takes 6 ms (6 %) longer: 10 ms more of bubble." in text
     assert "2 DP4 <mb1> 106 ms 104 ms -1.89 % 9,434 50 % 50 GB 20 % computing bubble, 10 ms" in text
@@ -36,26 +36,26 @@ def test_the_page_says_who_wins_why_the_next_loses_and_what_was_left_out() -> No
     assert "training.context does not suit the model, the batch or the GPUs 3" in text
     assert "given, not searched training.zero" in text
     assert "weftwork sweep 'runs/a plan'/best.yaml" in text
-    assert "schema: 2 # <winner>" in text
+    assert "schema: 3 # <winner>" in text
     assert "9 of 40 counted plans" in text
     assert "1 plan is slower than the axis shows" in text
 
 
 def test_a_page_loads_nothing_and_names_its_sections() -> None:
-    page = Page(plan_page(plan_document(), "runs/plan", "schema: 2"))
+    page = Page(plan_page(plan_document(), "runs/plan", "schema: 3"))
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
     assert len(page.links) == 8
 
 
 def test_one_plan_has_no_next_one_and_nothing_to_compare() -> None:
-    text = text_of(plan_page(plan_document(best=1, pruned={}), "runs/plan", "schema: 2"))
+    text = text_of(plan_page(plan_document(best=1, pruned={}), "runs/plan", "schema: 3"))
     assert "The next" not in text
     assert "Against the best plan" not in text
     assert "infeasible" not in text
 
 
 def test_plans_that_may_be_as_good_are_told_of() -> None:
-    text = text_of(plan_page(plan_document(unsure=2), "runs/plan", "schema: 2"))
+    text = text_of(plan_page(plan_document(unsure=2), "runs/plan", "schema: 3"))
     assert "2 plans may be as good and did not run on the flow engine." in text
 
 
@@ -63,7 +63,7 @@ def test_the_users_own_plan_stands_beside_the_best() -> None:
     document = plan_document()
     document["own"] = {"plan": 2}
     assert "Yours, with zero as set, DP 2, 2 & 'more', takes 12 ms (12 %) longer: 20 ms more of bubble." in text_of(
-        plan_page(document, "runs/plan", "schema: 2")
+        plan_page(document, "runs/plan", "schema: 3")
     )
     document["own"] = {"plan": None, "mistakes": ["training.memory: too much"]}
     assert "Your plan is infeasible: training.memory: too much." in text_of(plan_page(document, "runs/plan", ""))
@@ -173,5 +173,5 @@ def test_a_folder_without_a_scenario_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(plan_document()), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"scenario\.yaml  cannot be read: No such file"):
         open_plan(tmp_path)
-    (tmp_path / "scenario.yaml").write_text("schema: 2", encoding="utf-8")
-    assert open_plan(tmp_path) == (plan_document(), "schema: 2")
+    (tmp_path / "scenario.yaml").write_text("schema: 3", encoding="utf-8")
+    assert open_plan(tmp_path) == (plan_document(), "schema: 3")

@@ -22,7 +22,7 @@ fabric: {topology: leaf-spine, hosts: 32, leaves: 4, spines: 8, hosts_per_leaf: 
 transport: {protocol: rocev2, congestion_control: none, load_balancing: ecmp, flow_control: %s, recovery: go-back-n}
 traffic: {pattern: incast, senders: 15, size: 2MiB, receiver: 0, victim_source: 10, victim_receiver: 2}
 """
-TRAINING = """schema: 1
+TRAINING = """schema: 3
 name: straggler
 fabric: {topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}
 training: {model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 24}

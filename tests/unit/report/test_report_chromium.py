@@ -177,7 +177,7 @@ addEventListener("load", () => {
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_page_of_a_search_for_plans_says_which_plan_a_dot_is(tmp_path: Path, width: int) -> None:
     file = tmp_path / "page.html"
-    html = plan_page(plan_document(), "runs/plan", "schema: 2")
+    html = plan_page(plan_document(), "runs/plan", "schema: 3")
     file.write_text(html.replace("</body>", f"{POINT}</body>"), encoding="utf-8")
     document, said = opened(file, tmp_path / "profile", f"--window-size={width},900")
     assert complaints(said) == []
@@ -229,7 +229,7 @@ def test_the_test_sees_a_broken_script(page: Path, tmp_path: Path) -> None:
 def test_a_page_of_1024_hosts_is_small_and_runs(tmp_path: Path) -> None:
     file = tmp_path / "large.yaml"
     file.write_text(
-        "schema: 1\nname: large\nfabric: {topology: fat-tree, tiers: 3, radix: 16}\n"
+        "schema: 3\nname: large\nfabric: {topology: fat-tree, tiers: 3, radix: 16}\n"
         "transport: {congestion_control: fixed-window}\ntraffic: {pattern: permutation, size: 64KiB}\n",
         encoding="utf-8",
     )

@@ -23,7 +23,7 @@ from weftwork.store.runs import Run, open_run
 
 MARKUP = "<script>alert(1)</script>\"'&amp;<img src=x onerror=alert(1)>]]><!--"
 ESCAPE = "\x1b]0;title\x07\x1b[2J\x9b2J\x7f"
-TRAFFIC = """schema: 1
+TRAFFIC = """schema: 3
 fabric: {file: fabric.json}
 transport: {congestion_control: fixed-window}
 traffic: {pattern: permutation, size: 50KB}

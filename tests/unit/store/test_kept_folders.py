@@ -25,7 +25,7 @@ def run(path: Path, *, status: str = "complete", days: int = 0, name: str | None
     named = {} if name is None else {"name": name}
     started = (NOW - timedelta(days=days)).isoformat(timespec="seconds")
     write_run(
-        path, scenario="schema: 1\n", about={"name": name or "some"}, summary={}, tables={},
+        path, scenario="schema: 3\n", about={"name": name or "some"}, summary={}, tables={},
         provenance={"status": status, "seed": 1, "started": started, **named}, files={"ballast": "x" * size},
     )  # fmt: skip
     return path
@@ -81,7 +81,7 @@ def test_folders_are_listed_by_what_they_hold_the_newest_first(runs: Path) -> No
 def test_a_run_of_several_seeds_is_one_folder(tmp_path: Path) -> None:
     run(tmp_path / "runs" / "set" / "seed-1")
     write_run_set(
-        tmp_path / "runs" / "set", scenario="schema: 1\n", about={"name": "set"}, numbers={},
+        tmp_path / "runs" / "set", scenario="schema: 3\n", about={"name": "set"}, numbers={},
         provenance={"status": "complete", "seeds": [1], "started": NOW.isoformat()},
     )  # fmt: skip
     (found,) = folders_in(tmp_path / "runs")

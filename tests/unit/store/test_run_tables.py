@@ -19,7 +19,7 @@ HELD = ("flows", "links", "what_if")
 def run(tmp_path: Path) -> Run:
     return write_run(
         tmp_path / "run",
-        scenario="schema: 1\n",
+        scenario="schema: 3\n",
         about={"name": "test"},
         summary={"completion_ps": Quantity(value=1, unit="ps", text="")},
         tables={name: pa.table({"of": [name]}) for name in HELD},

@@ -35,7 +35,7 @@ def filled(name: str) -> pa.Table:
 def written(path: Path) -> Run:
     return write_run(
         path,
-        scenario="schema: 1\n",
+        scenario="schema: 3\n",
         about={"name": "test"},
         summary={
             "fct_p50_ps": Quantity(value=1.5, unit="ps", text="Half."),
@@ -49,7 +49,7 @@ def written(path: Path) -> Run:
 def test_a_run_reads_as_it_was_written(tmp_path: Path) -> None:
     written(tmp_path / "a" / "run")
     run = open_run(tmp_path / "a" / "run")
-    assert run.scenario == "schema: 1\n"
+    assert run.scenario == "schema: 3\n"
     assert run.about == {"name": "test"}
     assert (run.status, run.is_complete) == ("complete", True)
     assert run.value("fct_p50_ps") == 1.5
@@ -209,7 +209,7 @@ def test_seeds_that_are_missing_or_lead_back_are_damage(tmp_path: Path) -> None:
     run.mkdir()
     for seed in (1, 2):
         written(run / f"seed-{seed}")
-    write_run_set(run, scenario="schema: 1\n", about={}, numbers={}, provenance={"status": "complete", "seeds": [1, 2]})
+    write_run_set(run, scenario="schema: 3\n", about={}, numbers={}, provenance={"status": "complete", "seeds": [1, 2]})
     assert len(open_run(run).seeds) == 2
     (run / "seed-2").rename(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match=r"seed-2/provenance\.json"):

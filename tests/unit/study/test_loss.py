@@ -20,7 +20,7 @@ TINY = """{"model_type": "llama", "hidden_size": 256, "intermediate_size": 512, 
 def written(folder: Path, fabric: str, workload: str, more: str = "") -> Path:
     (folder / "tiny.json").write_text(TINY, encoding="utf-8")
     file = folder / "asked.yaml"
-    file.write_text(f"schema: 2\nfabric: {fabric}\n{workload}\n{more}\n", encoding="utf-8")
+    file.write_text(f"schema: 3\nfabric: {fabric}\n{workload}\n{more}\n", encoding="utf-8")
     return file
 
 

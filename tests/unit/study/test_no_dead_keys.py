@@ -24,7 +24,7 @@ HERE = Path(__file__).parent / "keys"
 INSTALLED = Path(policies.__file__).parent
 ROWS = rows_in((HERE / "rows.yaml").read_text(encoding="utf-8"))
 BASES: dict[str, Any] = yaml.safe_load((HERE / "bases.yaml").read_text(encoding="utf-8"))
-FABRIC = """schema: 2
+FABRIC = """schema: 3
 fabric: {{topology: leaf-spine, leaves: 2, spines: {spines}, hosts_per_leaf: 2, link_rate: 100Gbps}}
 traffic: {{pattern: permutation}}
 """

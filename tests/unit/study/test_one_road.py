@@ -45,7 +45,7 @@ def written(folder: Path, workload: str, *, fidelity: str = "flow", more: str = 
     (folder / "tiny.json").write_text(TINY, encoding="utf-8")
     file = folder / "asked.yaml"
     engine = f"engine: {{fidelity: {fidelity}, seed: 3}}"
-    file.write_text(f"schema: 1\n{FABRIC}\n{WORKLOADS[workload]}\n{engine}\n{more}\n", encoding="utf-8")
+    file.write_text(f"schema: 3\n{FABRIC}\n{WORKLOADS[workload]}\n{engine}\n{more}\n", encoding="utf-8")
     return file
 
 

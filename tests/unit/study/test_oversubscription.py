@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def answer(tmp_path: Path, oversubscription: object) -> Results:
     """An iteration whose experts are on 16 of 64 servers, which 32 ports a leaf put into pods of at most 21 at 2:1."""
     document = {
-        "schema": 2,
+        "schema": 3,
         "fabric": {"topology": "rail-optimized", "gpus": 512, "node": "dgx-h100", "radix": 32,
                    "oversubscription": oversubscription},
         "transport": {"path_selection": "spray", "port_selection": "spray", "recovery": "selective-repeat"},

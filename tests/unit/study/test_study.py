@@ -37,7 +37,7 @@ from weftwork.study.run.seeds import interval, mean_numbers
 from weftwork.topology.assemble import assemble, links_between
 from weftwork.workload.traffic.patterns.incast import incast
 
-TINY = """schema: 1
+TINY = """schema: 3
 name: tiny
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2, link_rate: 100Gbps}
 transport: {congestion_control: fixed-window}
@@ -304,7 +304,7 @@ def test_an_interrupt_of_goodput_over_weeks_keeps_the_iteration(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (
-        "schema: 1\nfabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, switch: tomahawk-5}\n"
+        "schema: 3\nfabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, switch: tomahawk-5}\n"
         "training: {model: llama-3-8b, tensor: 8, pipeline: 2, micro_batch: 1, global_batch: 4}\n"
     )
     whole = run_scenario(write(text), out=tmp_path / "whole")

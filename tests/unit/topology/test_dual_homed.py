@@ -8,7 +8,7 @@ import pytest
 
 import weftwork
 
-SCENARIO = """schema: 1
+SCENARIO = """schema: 3
 fabric:
   topology: leaf-spine
   hosts: 8

@@ -54,7 +54,7 @@ def told(error: ConfigError) -> set[tuple[str, str, str | None]]:
     ids=lambda section: " ".join(f"{key}={value}" for key, value in section.items()),
 )
 def test_a_scenario_and_python_refuse_the_same_in_the_same_words(section: dict[str, Any]) -> None:
-    text = json.dumps({"schema": 1, "fabric": section, "traffic": {"pattern": "permutation"}})
+    text = json.dumps({"schema": 3, "fabric": section, "traffic": {"pattern": "permutation"}})
     with pytest.raises(ConfigError) as read:
         loads(text, nodes=nodes())
     with pytest.raises(ConfigError) as called:

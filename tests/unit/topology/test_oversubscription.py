@@ -54,7 +54,7 @@ def test_a_mapping_has_a_ratio_for_each_tier_that_it_names() -> None:
 
 def test_a_scenario_keeps_the_ratios_of_its_tiers() -> None:
     text = """
-schema: 2
+schema: 3
 fabric: {topology: rail-optimized, gpus: 768, node: {gpus: 8, nic_ports: 8}, radix: 16, rails: 8,
          oversubscription: {leaf: 2:1, spine: 1:1}}
 traffic: {pattern: permutation, size: 1MB}

@@ -8,7 +8,7 @@ from weftwork.spec.scenario.scenario import loads
 from weftwork.spec.transport import Transport
 from weftwork.transports.rocev2 import TRANSPORT, transport
 
-HEAD = "schema: 1\nfabric: {radix: 4}\ntraffic: {pattern: permutation, size: 1MiB}\n"
+HEAD = "schema: 3\nfabric: {radix: 4}\ntraffic: {pattern: permutation, size: 1MiB}\n"
 ETHERNET, IPV4, UDP, BTH, RETH, AETH, CNP_BODY, ICRC, FCS = 14, 20, 8, 12, 16, 4, 16, 4, 4
 
 

@@ -14,7 +14,7 @@ from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.testing.transports import check_transport
 
 DATAGRAMS = Path(__file__).parents[2] / "transports" / "datagrams.py"
-HEAD = "schema: 2\nfabric: {radix: 4, tiers: 2}\ntraffic: {pattern: permutation, size: 64KiB}\n"
+HEAD = "schema: 3\nfabric: {radix: 4, tiers: 2}\ntraffic: {pattern: permutation, size: 64KiB}\n"
 
 
 def scenario(keys: str = "", file: Path = DATAGRAMS) -> Scenario:

@@ -167,7 +167,7 @@ def test_nothing_fails_where_no_rate_is_given() -> None:
 
 def test_the_section_is_read_with_its_units_and_refused_without_training(tmp_path: Path) -> None:
     text = """
-schema: 1
+schema: 3
 fabric: {topology: rail-optimized, gpus: 64, node: dgx-h100, link_rate: 400Gbps}
 training: {model: llama-3-8b, global_batch: 64, tensor: 8}
 reliability: {gpu: 0.05, detect: 120s, checkpoint_every: 1800s, spares: 4}

@@ -37,7 +37,6 @@ from weftwork.spec.scenario.kinds import (
     WrongValueError,
     either,
 )
-from weftwork.spec.scenario.migrations import present_key
 from weftwork.spec.scenario.policies import PRESETS, ParameterCheck, ParameterValue, PolicyChoice
 from weftwork.spec.scenario.python_tree import NO_LINE
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
@@ -289,9 +288,7 @@ class Reader:
         return known
 
     def _unknown(self, key: str, path: str, keys: list[str], others: MappingType[str, object]) -> None:
-        if (now := present_key(path)) is not None:
-            self.wrong(path, f"unknown key: it has another name since schema {now[1]}", now[0])
-        elif len(self.mistakes) >= MANY:  # a file of another kind; looking for spellings would take minutes
+        if len(self.mistakes) >= MANY:  # a file of another kind; looking for spellings would take minutes
             self.wrong(path, f"unknown key; wanted {_list_of(keys)}")
         else:
             text, fix = unknown_key(key, path, keys, self.paths(), others=others, given=self.places.lines)

@@ -160,7 +160,7 @@ counted from 0: `--set faults.0.at=1ms`. Mistakes in it say `--set KEY`.
 
 **Schema and migration.** The first key is `schema: {SCHEMA}`. A change after which an old file would mean something
 else, or be refused, raises the number and brings a migration that rewrites older files when they are read and says
-what it changed. Weftwork reads every schema since 1 and refuses newer ones.
+what it changed. Schema 3 is that of the first release: `schema: 1` and `schema: 2` are refused, and so are newer ones.
 
 **Policies.** `congestion_control`, `path_selection` and `port_selection` take a name, a file of your own (`./my_cc.py`,
 relative to the scenario), or a mapping of either with parameters: `{{name: dcqcn, g: 0.004}}`. `load_balancing` is a

@@ -36,7 +36,7 @@ from weftwork.spec.scenario.kinds import (
     Text,
     Whole,
 )
-from weftwork.spec.scenario.migrations import SCHEMA, migrate
+from weftwork.spec.scenario.migrations import OLDEST, SCHEMA, of_this_schema
 from weftwork.spec.scenario.overrides import apply_override
 from weftwork.spec.scenario.policies import ParameterCheck, known_policies
 from weftwork.spec.scenario.python_tree import NO_LINE, mapping_tree
@@ -77,10 +77,10 @@ class Scenario(Record, Shown):
 
     schema_version: int = row(
         "schema",
-        Whole(low=1, high=SCHEMA, unit="version"),
+        Whole(low=OLDEST, high=SCHEMA, unit="version"),
         default="required",
-        text="Version of the language in which the file is written; older ones are migrated with a note.",
-        source="chosen: 1 is the first",
+        text="Version of the language in which the file is written.",
+        source="chosen: 3 is that of the first release",
     )
     name: str = row("name", Text(), absent="the name of the file", text="Name of the run.", source="chosen: the file's")
     fabric: FabricSection = row(
@@ -293,7 +293,7 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
 
     Examples
     --------
-    >>> text = "{schema: 1, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation}}"
+    >>> text = "{schema: 3, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation}}"
     >>> known = {"congestion_control": ["dcqcn"], "path_selection": ["ecmp"], "port_selection": ["ecmp"]}
     >>> scenario = loads(text, known=known)
     >>> scenario.fabric.hosts, scenario.fabric.link_rate_bps
@@ -301,15 +301,11 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
     """
     root, mistakes = read_tree(text)
     if root is None:
-        missing = (
-            [] if mistakes else [Mistake(path="file", text="the file is empty, wanted `schema: 1` and its sections")]
-        )
-        raise ConfigError(source, mistakes + missing)
+        empty = Mistake(path="file", text=f"the file is empty, wanted `schema: {SCHEMA}` and its sections")
+        raise ConfigError(source, mistakes or [empty])
     if not isinstance(root, Tree):
-        found = Mistake(
-            path="file", text=f"found {show(root)}, wanted a mapping that begins with `schema: 1`", line=root.line
-        )
-        raise ConfigError(source, [*mistakes, found])
+        text = f"found {show(root)}, wanted a mapping that begins with `schema: {SCHEMA}`"
+        raise ConfigError(source, [*mistakes, Mistake(path="file", text=text, line=root.line)])
     reader = Reader(
         known=known_policies() if known is None else known,
         directory=Path() if directory is None else directory,
@@ -373,30 +369,12 @@ def _read(root: Tree, reader: Reader, overrides: Mapping[str, object] | None, so
     for key, value in (overrides or {}).items():
         root, wrong = apply_override(root, key, value)
         reader.mistakes += wrong
-    root, notes = _to_this_schema(root, reader, source)
+    root, notes = of_this_schema(root, reader, source)
     scenario = _resolve(reader.section(_fabric_from_file(root), "", Scenario, LATER), root, reader, name)
     if reader.mistakes:
         raise ConfigError(source, reader.mistakes)
     scenario._places, scenario._source, scenario._notes = reader.places, source, notes  # noqa: SLF001 - private to the pair of us
     return scenario
-
-
-def _to_this_schema(root: Tree, reader: Reader, source: str) -> tuple[Tree, tuple[str, ...]]:
-    entry = root.get("schema")
-    if entry is None:
-        reader.mistakes.append(
-            Mistake(path="schema", text=f"missing, wanted `schema: {SCHEMA}` as the first line", line=root.line)
-        )
-        return root.put("schema", Scalar(text=str(SCHEMA), line=root.line)), ()
-    version = entry.node.value if isinstance(entry.node, Scalar) else None
-    if isinstance(version, int) and not isinstance(version, bool):
-        if version > SCHEMA:
-            reader.places.lines["schema"] = entry.line
-            text = f"found {show(entry.node)}, wanted at most {SCHEMA}: the file is for a newer Weftwork"
-            raise ConfigError(source, [*reader.mistakes, reader.places.mistake("schema", text)])
-        if 1 <= version < SCHEMA:
-            return migrate(root, version)
-    return root, ()
 
 
 def _fabric_from_file(root: Tree) -> Tree:

@@ -78,7 +78,7 @@ def write_megatron(section: TrainingSection, model: Model, *, path: str = "train
     --------
     >>> from weftwork.spec.scenario.scenario import loads
     >>> from weftwork.workload.models.catalogue import model
-    >>> text = "{schema: 2, fabric: {radix: 4}, training: {model: llama-2-7b, tensor: 4, global_batch: 64}}"
+    >>> text = "{schema: 3, fabric: {radix: 4}, training: {model: llama-2-7b, tensor: 4, global_batch: 64}}"
     >>> written = write_megatron(loads(text).training, model("llama-2-7b"))
     >>> written.words[-4:]
     ('--use-distributed-optimizer', '--bf16', '--overlap-grad-reduce', '--overlap-param-gather')

@@ -47,7 +47,7 @@ LABELS = ("compute", "data", "pipeline", "expert")
 
 def fabric_of(text: str) -> Fabric:
     """A fabric as a scenario names it."""
-    whole = f"schema: 1\nname: x\nfabric: {text}\ntraffic: {{pattern: permutation, size: 1MiB}}\n"
+    whole = f"schema: 3\nname: x\nfabric: {text}\ntraffic: {{pattern: permutation, size: 1MiB}}\n"
     scenario = loads(whole, known=known_names(), check_parameters=check_parameters, nodes=nodes())
     return fabric_of_section(scenario.fabric, directory=Path())
 

@@ -24,14 +24,14 @@ from weftwork.study.results.compare_runs import compare_runs
 from weftwork.study.run.run import run_scenario
 
 FABRIC = "topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 3"
-FIRST = f"""schema: 1
+FIRST = f"""schema: 3
 name: the first
 fabric: {{{FABRIC}, link_rate: 100Gbps, fabric_rate: 40Gbps, switch: {{buffer: 500KB}}}}
 transport: {{congestion_control: fixed-window}}
 traffic: {{pattern: all-to-all, size: 90KB}}
 engine: {{seed: 3}}
 """
-SECOND = f"""schema: 1
+SECOND = f"""schema: 3
 name: the second
 fabric: {{{FABRIC}, link_rate: 50Gbps, fabric_rate: 50Gbps, switch: {{buffer: 200KB}}}}
 transport: {{congestion_control: none, flow_control: none, timeout: 150us}}

@@ -43,7 +43,7 @@ from weftwork.store.runs import Run
 from weftwork.study.run.run import run_scenario
 
 SCENARIOS = {
-    "jobs": """schema: 1
+    "jobs": """schema: 3
 fabric: {topology: rail-optimized, gpus: 64, pods: 2, node: dgx-h100, switch: tomahawk-5, oversubscription: 4}
 jobs:
   - {name: large, model: llama-3-8b, tensor: 4, pipeline: 2, gpus: 32, global_batch: 16, recompute: selective,
@@ -53,7 +53,7 @@ jobs:
 reliability: {spares: 1}
 stragglers: [{gpu: 3, factor: 1.1}]
 """,
-    "alone": """schema: 1
+    "alone": """schema: 3
 fabric: {topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}
 training: {model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 24, recompute: selective, iterations: 2,
            checkpoint: {every: 1}}

@@ -58,7 +58,7 @@ print(json.dumps({
     ],
 }))
 """
-ALL = """schema: 1
+ALL = """schema: 3
 fabric: {topology: ring-of-switches, switches: 5, link_rate: 100Gbps, routing: minimal}
 transport: {protocol: tunnel, tunnel: 20B, congestion_control: fixed-window}
 traffic: {pattern: stride, stride: 3, size: 10KB}
@@ -108,7 +108,7 @@ def test_listing_a_folder_imports_nothing() -> None:
 
 
 def test_reading_a_scenario_imports_what_it_chooses_and_no_more() -> None:
-    text = "{schema: 1, fabric: {radix: 4}, traffic: {pattern: incast, senders: 3}}"
+    text = "{schema: 3, fabric: {radix: 4}, traffic: {pattern: incast, senders: 3}}"
     program = f"import sys; from weftwork.spec.scenario.scenario import loads; loads({text!r})"
     folders = "('weftwork.topology.shapes.', 'weftwork.workload.traffic.patterns.', 'weftwork.transports.')"
     more = f"; print(sorted(name for name in sys.modules if name.startswith({folders})))"
@@ -140,7 +140,7 @@ def test_provenance_keeps_the_hash_of_a_users_file(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     (step,) = (step for step in steps("own-traffic.md") if step.argument.endswith(".py"))
     (tmp_path / "stride.py").write_text(step.content, encoding="utf-8")
-    text = "{schema: 1, fabric: {radix: 4, tiers: 2}, traffic: {pattern: ./stride.py, size: 10KB}}"
+    text = "{schema: 3, fabric: {radix: 4, tiers: 2}, traffic: {pattern: ./stride.py, size: 10KB}}"
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     first = weftwork.run("a.yaml", out="first").provenance["files"]
     assert list(first) == ["traffic.pattern"]
@@ -158,7 +158,7 @@ def test_a_name_and_a_path_are_told_apart() -> None:
 
 
 def test_a_file_that_is_not_there_is_one_mistake_whatever_keys_it_would_have(tmp_path: Path) -> None:
-    text = "schema: 1\nfabric: {radix: 4}\ntraffic:\n  pattern: ./none.py\n  whatever: 3\n"
+    text = "schema: 3\nfabric: {radix: 4}\ntraffic:\n  pattern: ./none.py\n  whatever: 3\n"
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         weftwork.read_scenario(tmp_path / "a.yaml")
@@ -175,7 +175,7 @@ def test_a_check_meets_no_value_that_its_row_refuses(tmp_path: Path) -> None:
     (tmp_path / "ring.py").write_text(needed, encoding="utf-8")
     for given, text in (("", "missing, wanted a whole number"), (", switches: 2", "found '2', wanted a whole number")):
         fabric = f"{{topology: ./ring.py, hosts: 99{given}}}"
-        (tmp_path / "a.yaml").write_text(f"{{schema: 1, fabric: {fabric}, traffic: {{pattern: permutation}}}}")
+        (tmp_path / "a.yaml").write_text(f"{{schema: 3, fabric: {fabric}, traffic: {{pattern: permutation}}}}")
         with pytest.raises(ConfigError) as caught:
             weftwork.read_scenario(tmp_path / "a.yaml")
         (mistake,) = caught.value.mistakes

@@ -8,15 +8,15 @@ from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import nodes
 from weftwork.spec.scenario.scenario import Scenario, loads
 
-TRAFFIC = "schema: 1\nfabric: {radix: 4, link_delay: 300ns}\ntraffic: {pattern: permutation, size: 1MiB}\n"
+TRAFFIC = "schema: 3\nfabric: {radix: 4, link_delay: 300ns}\ntraffic: {pattern: permutation, size: 1MiB}\n"
 # one server of 8 GPUs, the first and the last of which two jobs want
 JOBS = (
-    "schema: 1\nfabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, rails: 8}\njobs:\n"
+    "schema: 3\nfabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, rails: 8}\njobs:\n"
     "  - {name: a, model: llama-3-8b, tensor: 4, gpus: 8, global_batch: 8}\n"
     "  - {name: b, model: llama-3-8b, tensor: 4, gpus: 4, first_gpu: FIRST, global_batch: 8}\n"
 )
 ONE_JOB = (
-    "schema: 1\nfabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, rails: 8}\n"
+    "schema: 3\nfabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, rails: 8}\n"
     "training: {model: llama-3-8b, tensor: 4, global_batch: 8}\n"
 )
 EDGES = [

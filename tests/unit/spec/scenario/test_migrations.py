@@ -1,141 +1,97 @@
-"""Scenarios of an older schema become those of this one."""
+"""A file of another schema is refused with the line to write; from the first release on an older one is migrated."""
+
+from __future__ import annotations
 
 import pytest
 
 from weftwork.base.errors import ConfigError
-from weftwork.spec.scenario.migrations import MIGRATIONS, SCHEMA, migrate
-from weftwork.spec.scenario.scenario import loads
-from weftwork.spec.scenario.yaml_tree import Mapping, Scalar, read_tree
+from weftwork.spec.scenario import migrations
+from weftwork.spec.scenario.migrations import MIGRATIONS, OLDEST, SCHEMA
+from weftwork.spec.scenario.scenario import load_mapping, loads
+from weftwork.spec.scenario.yaml_tree import Mapping
+
+FABRIC = {"topology": "fat-tree", "tiers": 3, "radix": 4}
+TEXT = "schema: {}\nfabric: {{topology: fat-tree, tiers: 3, radix: 4}}\ntraffic: {{pattern: permutation{}}}\n"
 
 
-def test_an_older_schema_is_migrated_with_notes_and_keeps_lines() -> None:
-    root, _ = read_tree("schema: 1\nspeed: 400Gbps\n")
-    assert isinstance(root, Mapping)
-
-    def rename(tree: Mapping) -> tuple[Mapping, list[str]]:
-        entry = tree.get("speed")
-        assert entry is not None
-        return tree.drop("speed").put("rate", entry.node), ["'speed' is now 'rate'"]
-
-    def nothing(tree: Mapping) -> tuple[Mapping, list[str]]:
-        return tree, []
-
-    new, notes = migrate(root, 1, steps={1: rename, 2: nothing}, target=3)
-    assert notes == ("schema 1 to 2: 'speed' is now 'rate'",)
-    assert new.get("schema") is not None
-    assert [(entry.key, entry.node) for entry in new.entries] == [
-        ("schema", Scalar(text="3", line=1)),
-        ("rate", Scalar(text="400Gbps", line=2)),
-    ]
+def mistakes(text: str, overrides: dict[str, object] | None = None) -> list[tuple[int | None, str, str]]:
+    with pytest.raises(ConfigError) as refused:
+        loads(text, overrides=overrides)
+    return [(one.line, one.path, one.text) for one in refused.value.mistakes]
 
 
-def test_there_is_a_migration_from_every_older_schema() -> None:
-    assert sorted(MIGRATIONS) == list(range(1, SCHEMA))
+def test_every_schema_since_the_first_release_has_its_step() -> None:
+    assert OLDEST == 3, "the schema of 0.1.0: every later Weftwork reads its files"
+    assert sorted(MIGRATIONS) == list(range(OLDEST, SCHEMA))
 
 
-def test_keys_of_schema_1_have_one_word_for_one_thing_in_schema_2() -> None:
-    old = """schema: 1
-training: {model: llama-3-8b, pipeline: 4, chunks: 2}
-jobs:
-  - {chunks: 3}
-  - {chunks: 4, virtual_stages: 5}
-collective: {chunks: 8, launch_latency: 1us}
-fabric: {node: {chunk: 1MB}, chunk: 1MB}
-"""
-    root, _ = read_tree(old)
-    assert isinstance(root, Mapping)
-    new, notes = migrate(root, 1)
-    assert notes == (
-        "schema 1 to 2: 'training.chunks' is now 'training.virtual_stages'",
-        "schema 1 to 2: 'jobs.chunks' is now 'jobs.virtual_stages'",
-        "schema 1 to 2: 'collective.launch_latency' is now 'collective.base_latency'",
-        "schema 1 to 2: 'fabric.node.chunk' is now 'fabric.node.slice'",
-    )
-    wanted = old.replace("schema: 1", f"schema: {SCHEMA}").replace("pipeline: 4, chunks", "pipeline: 4, virtual_stages")
-    wanted = wanted.replace("{chunks: 3}", "{virtual_stages: 3}").replace("launch_latency", "base_latency")
-    wanted = wanted.replace("node: {chunk:", "node: {slice:")
-    assert new == read_tree(wanted)[0]
-    unchanged, _ = read_tree("schema: 1\ntraining: soon\n")
-    assert isinstance(unchanged, Mapping)
-    assert migrate(unchanged, 1)[1] == ()
+@pytest.mark.parametrize("version", [-1, 0, *range(1, OLDEST)])
+def test_a_schema_that_was_never_released_is_refused_with_the_line_to_write(version: int) -> None:
+    assert mistakes(TEXT.format(version, "")) == [(1, "schema", f"found '{version}', wanted `schema: {SCHEMA}`")]
+    below = f"name: old\nschema: {version}\n{TEXT.format(version, '').partition(chr(10))[2]}"
+    assert mistakes(below) == [(2, "schema", f"found '{version}', wanted `schema: {SCHEMA}`")]
+
+
+def test_the_other_mistakes_of_such_a_file_are_told_as_well() -> None:
+    found = mistakes(TEXT.format(2, ", sise: 1KB").replace("radix: 4", "radix: 4, rail_only: true"))
+    assert [(line, path) for line, path, _ in found] == [(1, "schema"), (2, "fabric.rail_only"), (3, "traffic.sise")]
+    assert found[2][2] == "unknown key"
+
+
+def test_a_newer_schema_asks_for_a_newer_weftwork_and_judges_no_other_key() -> None:
+    text = f"found '{SCHEMA + 1}', and this Weftwork reads schema {SCHEMA}: install a newer Weftwork"
+    assert mistakes(TEXT.format(SCHEMA + 1, ", sise: 1KB")) == [(1, "schema", text)]
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("version", "text"),
     [
-        ("fused_experts: true", "expert_streams: 0"),
-        ("fused_experts: false", "expert_streams: 1"),
-        ("graph_share: 0", "graphs: []"),
-        ("graph_share: 1.0", "graphs: [iteration]"),
-        ("graph_share: 1, fused_experts: true", "graphs: [iteration], expert_streams: 0"),
+        (2, f"found '2', wanted `schema: {SCHEMA}`"),
+        (SCHEMA + 1, f"found '{SCHEMA + 1}', and this Weftwork reads schema {SCHEMA}: install a newer Weftwork"),
     ],
 )
-def test_software_of_schema_1_has_the_values_of_its_new_keys(old: str, new: str) -> None:
-    fabric, job = "schema: 1\nfabric: {{radix: 4}}\n", "model: llama-3-8b, global_batch: 8, software: {{{}}}"
-    text = f"{fabric}training: {{{{{job}}}}}\n"
-    assert loads(text.format(old)).training == loads(text.format(new)).training
-    jobs = f"{fabric}jobs: [{{{{name: a, gpus: 4, {job}}}}}]\n"
-    assert loads(jobs.format(old)).jobs == loads(jobs.format(new)).jobs
-
-
-def test_a_share_of_graphs_is_no_list_of_modules() -> None:
-    text = (
-        "schema: 1\nfabric: {radix: 4}\ntraining: {model: llama-3-8b, global_batch: 8, software: {graph_share: 0.7}}\n"
-    )
+def test_so_is_one_that_an_override_or_a_dict_brings(version: int, text: str) -> None:
+    assert mistakes(TEXT.format(SCHEMA, ""), {"schema": version}) == [(None, "--set schema", text)]
     with pytest.raises(ConfigError) as refused:
-        loads(text)
-    (mistake,) = refused.value.mistakes
-    assert (mistake.path, mistake.fix) == ("training.software.graph_share", "training.software.graphs")
+        load_mapping({"schema": version, "fabric": FABRIC, "traffic": {"pattern": "permutation"}})
+    assert [(one.line, one.path, one.text) for one in refused.value.mistakes] == [(None, "schema", text)]
 
 
-@pytest.mark.parametrize(
-    ("text", "path", "now"),
-    [
-        ("training: {model: llama-3-8b, chunks: 2}", "training.chunks", "training.virtual_stages"),
-        ("jobs: [{name: a, model: llama-3-8b, chunks: 2}]", "jobs.0.chunks", "jobs.0.virtual_stages"),
-        (
-            "collective: {operation: all-reduce, size: 1MB, launch_latency: 1us}",
-            "collective.launch_latency",
-            "collective.base_latency",
-        ),
-    ],
-)
-def test_a_key_of_schema_1_in_a_file_of_schema_2_is_told_its_name_of_now(text: str, path: str, now: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        loads(f"schema: 2\nfabric: {{radix: 4, link_rate: 100Gbps}}\n{text}\n")
-    assert (path, now) in {(mistake.path, mistake.fix) for mistake in refused.value.mistakes}
+def test_an_override_that_mends_the_schema_or_takes_it_away_counts() -> None:
+    assert loads(TEXT.format(1, ""), overrides={"schema": SCHEMA}) == loads(TEXT.format(SCHEMA, ""))
+    missing = f"missing, wanted `schema: {SCHEMA}` as the first line"
+    assert mistakes(TEXT.format(1, ""), {"schema": None}) == [(1, "schema", missing)]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "note"),
-    [
-        ("{topology: rail-optimized, node: p5, gpus: 16, rail_only: true}", "{topology: rail-only, node: p5, gpus: 16}",
-         "'fabric.rail_only' is now the topology 'rail-only'"),
-        ("{topology: rail-optimized, rail_only: false, gpus: 16}", "{topology: rail-optimized, gpus: 16}",
-         "'fabric.rail_only' is now the topology 'rail-only'"),
-        ("{topology: fat-tree, tiers: 2, radix: 8, hosts: 6}",
-         "{topology: fat-tree, tiers: 2, radix: 8, hosts: 6, spines: 4}",
-         "a fat tree of two tiers has the spines that its leaves need: 'fabric.spines' keeps radix / 2"),
-        ("{tiers: 2, switch: tomahawk-5, hosts: 6}", "{tiers: 2, switch: tomahawk-5, hosts: 6}",
-         "a fat tree of two tiers has the spines that its leaves need; 'fabric.spines' sets others"),
-        ("{topology: fat-tree, tiers: 2, radix: 8, hosts: 32}",
-         "{topology: fat-tree, tiers: 2, radix: 8, hosts: 32}", None),
-        ("{tiers: 2, radix: 0x10, hosts: 0x80}", "{tiers: 2, radix: 0x10, hosts: 0x80}", None),
-        ("{tiers: 2, radix: 0x10, hosts: 6}", "{tiers: 2, radix: 0x10, hosts: 6, spines: 8}",
-         "a fat tree of two tiers has the spines that its leaves need: 'fabric.spines' keeps radix / 2"),
-        ("{tiers: 2, radix: true, hosts: 6}", "{tiers: 2, radix: true, hosts: 6}",
-         "a fat tree of two tiers has the spines that its leaves need; 'fabric.spines' sets others"),
-        ("{topology: leaf-spine, rail_only: true}", "{topology: leaf-spine, rail_only: true}", None),
-        ("{radix: 8, hosts: 6}", "{radix: 8, hosts: 6}", None),
-    ],
-)  # fmt: skip
-def test_trees_of_schema_2_have_the_names_and_spines_of_schema_3(old: str, new: str, note: str | None) -> None:
-    root, _ = read_tree(f"schema: 2\nfabric: {old}\n")
-    wanted, _ = read_tree(f"schema: 3\nfabric: {new}\n")
-    assert isinstance(root, Mapping)
-    assert isinstance(wanted, Mapping)
-    made, notes = migrate(root, 2)
-    assert notes == (() if note is None else (f"schema 2 to 3: {note}",))
-    assert {one.key: one.node for one in made.get("fabric").node.entries} == {
-        one.key: one.node for one in wanted.get("fabric").node.entries
+@pytest.mark.parametrize("written", ["one", "[3]", "true", "~", "2.5", "'2'"])
+def test_what_is_no_whole_number_is_no_schema(written: str) -> None:
+    ((line, path, text),) = mistakes(TEXT.format(written, ""))
+    assert (line, path) == (1, "schema")
+    assert text.endswith(f"wanted {SCHEMA}")
+
+
+def test_steps_of_older_schemas_are_taken_in_order_and_mistakes_keep_their_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def renamed(tree: Mapping, old: str, new: str) -> tuple[Mapping, list[str]]:
+        entry = tree.get(old)
+        return (tree, []) if entry is None else (tree.drop(old).put(new, entry.node), [f"'{old}' is now '{new}'"])
+
+    steps = {
+        SCHEMA - 2: lambda tree: renamed(tree, "flows", "messages"),
+        SCHEMA - 1: lambda tree: renamed(tree, "messages", "traffic"),
     }
+    monkeypatch.setattr(migrations, "OLDEST", SCHEMA - 2)
+    monkeypatch.setattr(migrations, "MIGRATIONS", steps)
+    text = TEXT.format(SCHEMA - 2, "").replace("traffic", "flows")
+    scenario = loads(text)
+    assert scenario == loads(TEXT.format(SCHEMA, ""))
+    assert scenario.line_of("traffic.pattern") == 3
+    assert scenario.notes == (
+        f"schema {SCHEMA - 2} to {SCHEMA - 1}: 'flows' is now 'messages'",
+        f"schema {SCHEMA - 1} to {SCHEMA}: 'messages' is now 'traffic'",
+    )
+    assert loads(TEXT.format(SCHEMA - 1, "").replace("traffic", "messages")).notes == scenario.notes[1:]
+    assert loads(TEXT.format(SCHEMA, "")).notes == ()
+    found = mistakes(text.replace("permutation", "permutation, sise: 1KB"))
+    assert [(line, path) for line, path, _ in found] == [(3, "traffic.sise")]

@@ -11,7 +11,7 @@ from weftwork.spec.scenario.scenario import loads
 from weftwork.study.prepare.prepare import check_transport
 
 KNOWN = {"congestion_control": ("dcqcn",), "path_selection": ("ecmp", "spray"), "port_selection": ("ecmp", "spray")}
-SMALL = """schema: 1
+SMALL = """schema: 3
 name: small
 fabric: {topology: fat-tree, tiers: 3, radix: 4, link_rate: 100Gbps}
 traffic: {pattern: permutation, size: 2MiB}

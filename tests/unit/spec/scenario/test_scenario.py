@@ -42,7 +42,7 @@ KNOWN = {
     "software": ("plain", "megatron-2021"),
 }
 
-SMALL = """schema: 1
+SMALL = """schema: 3
 name: small
 fabric: {topology: fat-tree, tiers: 3, radix: 4, link_rate: 100Gbps}
 traffic: {pattern: permutation, size: 2MiB}
@@ -51,17 +51,17 @@ traffic: {pattern: permutation, size: 2MiB}
 EXAMPLES = {
     "small": SMALL,
     "leaf-spine by shape": """
-schema: 1
+schema: 3
 fabric: {topology: leaf-spine, leaves: 4, spines: 2, hosts_per_leaf: 8, links_per_pair: 2, link_delay: 1us}
 traffic: {pattern: incast, senders: 31, size: 64KiB, start_jitter: 1us}
 """,
     "leaf-spine by ratio": """
-schema: 1
+schema: 3
 fabric: {topology: leaf-spine, hosts: 96, radix: 64, oversubscription: 3, fabric_rate: 800Gbps}
 traffic: {pattern: poisson, load: 0.3, sizes: facebook-hadoop, flows: 1000}
 """,
     "everything": """
-schema: 1
+schema: 3
 name: "2024"
 fabric:
   radix: 8
@@ -312,7 +312,7 @@ def test_a_file_of_an_option_is_relative_to_where_the_user_is(tmp_path: Path, mo
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "my_cc.py").write_text("")
     (tmp_path / "s.yaml").write_text(
-        "{schema: 1, fabric: {radix: 4, link_rate: 1Gbps}, traffic: {pattern: permutation}}"
+        "{schema: 3, fabric: {radix: 4, link_rate: 1Gbps}, traffic: {pattern: permutation}}"
     )
     monkeypatch.chdir(tmp_path / "here")
     scenario = load(tmp_path / "s.yaml", {"transport.congestion_control": "./my_cc.py"}, known=KNOWN)
@@ -328,7 +328,7 @@ def test_files_are_relative_to_the_scenario(tmp_path: Path) -> None:
     (tmp_path / "mine.graphml").write_text("")
     file = tmp_path / "one.yaml"
     file.write_text(
-        "schema: 1\nfabric: {file: mine.graphml, reconvergence_delay: 2ms}\n"
+        "schema: 3\nfabric: {file: mine.graphml, reconvergence_delay: 2ms}\n"
         "transport: {congestion_control: {file: my_cc.py, gain: 2}}\n"
         "traffic: {pattern: poisson, sizes: ./sizes.csv}\n"
     )
@@ -474,7 +474,7 @@ def test_the_json_schema_knows_what_sweeps_read(tmp_path: Path, section: str, *,
     if section == "null":
         return
     file = tmp_path / "file.yaml"
-    file.write_text(f"schema: 2\nsweep: {section}\n", encoding="utf-8")
+    file.write_text(f"schema: 3\nsweep: {section}\n", encoding="utf-8")
     if is_right:
         assert read_definition(file, {}).points
     else:

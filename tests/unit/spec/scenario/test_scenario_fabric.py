@@ -10,27 +10,26 @@ from weftwork.spec.scenario.written import dump
 
 EXAMPLES = {
     "rail-optimized": """
-schema: 1
+schema: 3
 fabric: {topology: rail-optimized, gpus: 1024, node: dgx-h100, switch: tomahawk-5, cable_length: 20m}
 collective: {size: 256MiB}
 """,
     "dual-plane": """
-schema: 1
+schema: 3
 fabric:
-  topology: rail-optimized
+  topology: rail-only
   pods: 4
   nodes_per_pod: 16
   node: {model: dgx-h100, nic_ports: 16, nvlink_rate: 2Tbps}
   link_rate: 200Gbps
   nic: {pcie_latency: 600ns}
   planes: 2
-  rail_only: true
   spines: 4
   failover_delay: 100us
 collective: {gpus: 512, size: 256MiB}
 """,
     "dual-homed": """
-schema: 1
+schema: 3
 fabric: {topology: leaf-spine, leaves: 4, spines: 2, hosts_per_leaf: 8, node: {nic_ports: 2}, dual_homed: true}
 traffic: {pattern: permutation}
 """,
@@ -62,7 +61,7 @@ def test_without_the_catalogue_what_follows_from_a_node_stays_open() -> None:
 
 
 def test_servers_count_where_gpus_do_not() -> None:
-    text = "{schema: 1, fabric: {radix: 64, node: dgx-h100}, traffic: {pattern: permutation}}"
+    text = "{schema: 3, fabric: {radix: 64, node: dgx-h100}, traffic: {pattern: permutation}}"
     fabric = read(text).fabric
     assert (fabric.hosts, fabric.gpus) == (8_192, 65_536)
     fabric = read(EXAMPLES["dual-homed"]).fabric

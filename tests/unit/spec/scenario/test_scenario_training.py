@@ -15,12 +15,12 @@ from weftwork.spec.scenario.written import dump
 from weftwork.spec.training import Overlap, Parallelism, Software
 from weftwork.workload.models.catalogue import model
 
-FABRIC = "schema: 1\nfabric: {topology: rail-optimized, gpus: 128, node: dgx-h100}\n"
+FABRIC = "schema: 3\nfabric: {topology: rail-optimized, gpus: 128, node: dgx-h100}\n"
 ONE = FABRIC + "training: {model: llama-3-70b, tensor: 8, pipeline: 4, global_batch: 128}\n"
 
 EXAMPLES = {
     "training": """
-schema: 1
+schema: 3
 fabric: {topology: leaf-spine, leaves: 4, spines: 4, hosts_per_leaf: 16}
 training:
   model: llama-3-8b
@@ -38,7 +38,7 @@ training:
 stragglers: [{gpu: 12, factor: 1.25}]
 """,
     "jobs": """
-schema: 1
+schema: 3
 fabric: {radix: 8}
 jobs:
   - {name: big, model: llama-3-70b, tensor: 8, pipeline: 2, data: 4, global_batch: 128}
@@ -179,7 +179,7 @@ def test_the_keys_are_explained() -> None:
 def test_an_editor_takes_what_is_read() -> None:
     validator = jsonschema.Draft202012Validator(json_schema())
     tree = {
-        "schema": 1,
+        "schema": 3,
         "fabric": {"radix": 8},
         "training": {"model": "x", "global_batch": 8, "software": {"name": "plain", "launch": "36us"}},
     }

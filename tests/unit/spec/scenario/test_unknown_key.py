@@ -13,7 +13,7 @@ POLICIES = {"congestion_control": ["dcqcn"], "path_selection": ["ecmp"], "port_s
 
 def mistakes(text: str) -> tuple[Mistake, ...]:
     with pytest.raises(ConfigError) as caught:
-        loads(f"schema: 2\n{text}", known=POLICIES)
+        loads(f"schema: 3\n{text}", known=POLICIES)
     return caught.value.mistakes
 
 

@@ -13,14 +13,14 @@ from weftwork.study.answer.suspects import _timeout
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
-TRAINING = """schema: 2
+TRAINING = """schema: 3
 fabric: {{topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tomahawk-5}}
 training: {{model: llama-3-8b, tensor: 8, pipeline: {pipeline}, global_batch: 64, recompute: none}}
 transport: {{load_balancing: switch-spray, reorder_tolerant: true}}
 engine: {{fidelity: flow}}
 {more}
 """
-NETWORK = """schema: 2
+NETWORK = """schema: 3
 fabric: {{topology: leaf-spine, leaves: 4, spines: {spines}, hosts_per_leaf: 4, link_rate: 400Gbps{fabric}}}
 transport: {{congestion_control: {control}, load_balancing: {balancing}{transport}}}
 traffic: {{pattern: permutation, size: 4MiB}}
@@ -156,7 +156,7 @@ def test_nobody_costs_more_than_the_bound_says(case: str, tmp_path: Path) -> Non
 
 
 def test_of_two_faults_the_one_that_cost_more_is_to_blame_and_the_other_is_told_with_its_cost(tmp_path: Path) -> None:
-    text = """schema: 2
+    text = """schema: 3
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}
 transport: {congestion_control: none, load_balancing: switch-spray, reorder_tolerant: true}
 collective: {operation: all-reduce, size: 16MiB, algorithm: ring}

@@ -18,12 +18,12 @@ from weftwork.spec.answer import Answer, Culprit, How, Limit, Took
 from weftwork.store.runs import Run
 from weftwork.study.answer.of_seeds import answer_of_seeds
 
-HASHED = """schema: 2
+HASHED = """schema: 3
 fabric: {topology: leaf-spine, leaves: 4, spines: 4, hosts_per_leaf: 4, link_rate: 400Gbps}
 transport: {congestion_control: none, load_balancing: ecmp}
 traffic: {pattern: permutation, size: 1MiB}
 """
-TRAINING = """schema: 2
+TRAINING = """schema: 3
 fabric: {topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tomahawk-5}
 training: {model: llama-3-8b, tensor: 8, pipeline: 2, global_batch: 64}
 stragglers: [{gpu: 12, factor: 1.25}]

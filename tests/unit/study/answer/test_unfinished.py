@@ -16,7 +16,7 @@ from weftwork.study.answer.unfinished import _RULES
 
 FIDELITIES = ("packet", "flow", "reference")
 PACKETS = ("packet", "reference")
-SMALL = """schema: 2
+SMALL = """schema: 3
 fabric: {{topology: leaf-spine, leaves: 3, spines: 2, hosts_per_leaf: 2, link_rate: 100Gbps{fabric}}}
 transport: {{congestion_control: {control}, timeout: 50us{transport}}}
 traffic: {{pattern: permutation, size: 200KB}}
@@ -141,7 +141,7 @@ def test_a_deadlock_is_to_blame_on_flow_control(tmp_path: Path) -> None:
     send = 'Send(peer=Peer(rule="rank", shift=(i + 3) % 8), size=Size(total_bytes=3_000_000))'
     streams = f"tuple((({send}, Wait()),) for i in range(8))"
     (tmp_path / "waits.py").write_text(PROGRAMS.replace("{streams}", streams), encoding="utf-8")
-    text = """schema: 2
+    text = """schema: 3
 fabric: {topology: leaf-spine, hosts: 8, radix: 8, cycles: allow}
 transport: {congestion_control: none, timeout: 1ms}
 traffic: {pattern: ./waits.py}

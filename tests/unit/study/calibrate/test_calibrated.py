@@ -33,7 +33,7 @@ SMALL = {
 
 def training(fidelity: str) -> str:
     return f"""\
-schema: 2
+schema: 3
 fabric: {FABRIC}
 training: {{model: ./small.json, tensor: 4, data: 4, global_batch: 4, sequence: 4096, precision: fp8}}
 engine: {{fidelity: {fidelity}}}
@@ -42,7 +42,7 @@ engine: {{fidelity: {fidelity}}}
 
 def collective(fidelity: str, protocol: str = "simple") -> str:
     return f"""\
-schema: 2
+schema: 3
 fabric: {FABRIC}
 collective: {{operation: all-reduce, size: 8MiB, protocol: {protocol}}}
 engine: {{fidelity: {fidelity}}}
@@ -189,7 +189,7 @@ def test_a_calibration_that_changes_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_traffic_has_no_constants_to_calibrate(tmp_path: Path) -> None:
-    text = f"schema: 2\nfabric: {FABRIC}\ntraffic: {{pattern: permutation, size: 1MiB}}\n"
+    text = f"schema: 3\nfabric: {FABRIC}\ntraffic: {{pattern: permutation, size: 1MiB}}\n"
     with pytest.raises(ConfigError, match="the scenario has traffic"):
         read_scenario(written(tmp_path, text, {"latency_scale": 2.0}))
 

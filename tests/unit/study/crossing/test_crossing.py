@@ -17,7 +17,7 @@ from weftwork.study.crossing import crossing
 from weftwork.study.crossing.crossing import CrossingStart, run_crossing
 
 TINY = """
-schema: 2
+schema: 3
 name: tiny
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps, link_delay: 500ns,
          reconvergence_delay: 20us}

@@ -31,7 +31,7 @@ def written(folder: Path, *, plan: str = PLAN, model: str = "tiny.json", more: s
     (folder / "tiny.json").write_text(TINY, encoding="utf-8")
     file = folder / f"{name}.yaml"
     training = f"{{model: {model}, global_batch: 16, sequence: 512, {plan}}}"
-    file.write_text(f"schema: 2\nfabric: {FABRIC}\ntraining: {training}\nengine: {{fidelity: flow}}\n{more}", "utf-8")
+    file.write_text(f"schema: 3\nfabric: {FABRIC}\ntraining: {training}\nengine: {{fidelity: flow}}\n{more}", "utf-8")
     return read_scenario(file)
 
 

@@ -11,7 +11,7 @@ from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.prepare.training import training_setting
 from weftwork.workload.training.closed_form import ClosedForms, IterationTime
 
-FILE = """{schema: 2, fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-h100},
+FILE = """{schema: 3, fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-h100},
 training: {model: gpt-1.7b, global_batch: 64, pipeline: 4, sequence: 2048}, engine: {fidelity: flow}}
 """
 

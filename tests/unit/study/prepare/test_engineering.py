@@ -29,7 +29,7 @@ FABRIC = {
 
 def document(scheme: str = "placement", fidelity: str = "packet", **sections: Any) -> dict[str, Any]:
     made = {
-        "schema": 2,
+        "schema": 3,
         "fabric": FABRIC | {"engineering": {"scheme": scheme}},
         "transport": {"timeout": "100us"},
         "engine": {"fidelity": fidelity, "seed": 3},

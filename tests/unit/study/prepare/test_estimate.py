@@ -34,7 +34,7 @@ traffics = st.one_of(
 
 def written(folder: Path, **sections: Any) -> Path:
     path = folder / "estimate.yaml"
-    path.write_text(yaml.safe_dump({"schema": 1, "fabric": FABRIC, **sections}), encoding="utf-8")
+    path.write_text(yaml.safe_dump({"schema": 3, "fabric": FABRIC, **sections}), encoding="utf-8")
     return path
 
 

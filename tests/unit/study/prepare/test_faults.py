@@ -13,7 +13,7 @@ from weftwork.spec.scenario.scenario import loads
 from weftwork.study.prepare.prepare import known_names, prepare
 from weftwork.study.prepare.prepared import Prepared
 
-HEAD = "{schema: 1, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation, size: 256KiB}"
+HEAD = "{schema: 3, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation, size: 256KiB}"
 
 
 def prepared(fault: str) -> Prepared:

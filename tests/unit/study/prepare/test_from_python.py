@@ -94,13 +94,12 @@ def test_a_dict_that_holds_itself_is_refused() -> None:
         read_scenario(SMALL | {"faults": np.zeros(30_000)})
 
 
-def test_a_dict_of_a_newer_schema_is_refused_and_an_older_one_migrated() -> None:
-    with pytest.raises(ConfigError, match="for a newer Weftwork"):
+def test_a_dict_of_another_schema_is_refused() -> None:
+    with pytest.raises(ConfigError, match="install a newer Weftwork"):
         read_scenario(SMALL | {"schema": 99})
-    few = {"topology": "fat-tree", "tiers": 2, "radix": 8, "hosts": 16}
-    old = read_scenario(SMALL | {"schema": np.int8(2), "fabric": few})
-    assert "spines" in old.notes[0]
-    assert read_scenario(SMALL | {"fabric": few}).notes == ()
+    with pytest.raises(ConfigError, match="found '2', wanted `schema: 3`"):
+        read_scenario(SMALL | {"schema": np.int8(2)})
+    assert read_scenario(SMALL | {"schema": np.int8(3)}) == read_scenario(SMALL)
 
 
 CHANGES = [
@@ -131,7 +130,7 @@ def test_an_override_with_types_does_what_the_command_line_does(
     typed: dict[str, object], texts: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "small.yaml"
-    file.write_text(json.dumps({"schema": 2, "name": "scenario", **SMALL}), encoding="utf-8")
+    file.write_text(json.dumps({"schema": 3, "name": "scenario", **SMALL}), encoding="utf-8")
 
     def read(source: object, changes: dict[str, Any]) -> object:
         try:
@@ -171,7 +170,7 @@ def test_files_are_relative_to_the_current_folder_and_paths_are_files(
 
 def test_a_run_and_a_fabric_of_a_dict_are_those_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "scenario.yaml"
-    file.write_text(json.dumps({"schema": 2, **SMALL}), encoding="utf-8")
+    file.write_text(json.dumps({"schema": 3, **SMALL}), encoding="utf-8")
     run = weftwork.run(SMALL, overrides={"engine.seed": 3}, out=tmp_path / "a", what_if="none")
     same = weftwork.run(file, overrides={"engine.seed": "3"}, out=tmp_path / "b", what_if="none")
     assert run.provenance["digest"] == same.provenance["digest"]

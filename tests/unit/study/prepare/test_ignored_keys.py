@@ -12,8 +12,8 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.schema import json_schema
 from weftwork.study.prepare.ignored_keys import FLOWS_LEAVE_OUT
 
-TRAFFIC = "schema: 2\nfabric: {radix: 4, tiers: 2, link_rate: 100Gbps}\ntraffic: {pattern: permutation, size: 64KiB}\n"
-TRAINING = """schema: 2
+TRAFFIC = "schema: 3\nfabric: {radix: 4, tiers: 2, link_rate: 100Gbps}\ntraffic: {pattern: permutation, size: 64KiB}\n"
+TRAINING = """schema: 3
 fabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, switch: tomahawk-5}
 training: {model: llama-3-8b, tensor: 2, global_batch: 16}
 """
@@ -87,7 +87,7 @@ def test_a_key_is_told_until_what_it_needs_is_there(
     assert key not in told(tmp_path, text, **settings({key: value}, more, beside))
 
 
-INCAST = """schema: 2
+INCAST = """schema: 3
 fabric: {radix: 4, tiers: 2, link_rate: 100Gbps, nic: {pcie_rate: 50Gbps}}
 traffic: {pattern: incast, size: 1MiB}
 """

@@ -42,7 +42,7 @@ ALGORITHM = Algorithm(
     source="none",
 )
 '''
-SCENARIO = """schema: 1
+SCENARIO = """schema: 3
 fabric: {radix: 4, tiers: 2}
 collective: {algorithm: ./slow_ring.py, size: 64KiB, protocol: none}
 """

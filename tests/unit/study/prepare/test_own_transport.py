@@ -41,11 +41,11 @@ def check(section, keys, found: Findings) -> None:
 
 TRANSPORT = TransportKind(keys=Keys, build=build, check=check, source="none")
 '''
-TRAINING = """schema: 1
+TRAINING = """schema: 3
 fabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, switch: quantum-2}
 training: {model: ./model.json, sequence: 1024, tensor: 1, data: 16, global_batch: 16}
 """
-TRAFFIC = """schema: 1
+TRAFFIC = """schema: 3
 fabric: {radix: 4, tiers: 2}
 transport: {protocol: ./tunnel.py, tunnel: 1KB}
 traffic: {pattern: permutation, size: 64KiB}

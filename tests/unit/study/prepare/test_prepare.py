@@ -9,7 +9,7 @@ import pytest
 from weftwork.base.errors import ConfigError
 from weftwork.study.prepare.prepare import prepare, read_scenario
 
-SCENARIO = """schema: 1
+SCENARIO = """schema: 3
 fabric:
   topology: leaf-spine
   leaves: 2
@@ -76,7 +76,7 @@ def test_pauses_that_can_expire_are_among_the_facts_of_the_run(file: Path) -> No
 def test_a_job_of_too_many_messages_is_refused_before_it_runs(tmp_path: Path) -> None:
     file = tmp_path / "many.yaml"
     file.write_text(
-        "{schema: 1, fabric: {topology: rail-optimized, node: dgx-h100, switch: tomahawk-5, gpus: 4096},"
+        "{schema: 3, fabric: {topology: rail-optimized, node: dgx-h100, switch: tomahawk-5, gpus: 4096},"
         " collective: {algorithm: ring, size: 1GiB}}"
     )
     text = r"collective\.gpus +the run needs about [0-9.,]+ [GT]iB of memory, wanted at most .* job [0-9.,]+ [GT]iB"

@@ -10,7 +10,7 @@ from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.run.run import run_scenario
 
-SCENARIO = """schema: 2
+SCENARIO = """schema: 3
 fabric: {{topology: leaf-spine, leaves: 4, spines: 2, hosts_per_leaf: 2, link_rate: 100Gbps}}
 transport: {{congestion_control: none, queue_pairs: {pairs}, load_balancing: {balancing}, reorder_tolerant: true}}
 engine: {{fidelity: {fidelity}}}
@@ -96,7 +96,7 @@ def test_turns_and_parts_carry_the_same_bytes_and_both_packet_engines_agree(tmp_
 
 
 def test_collectives_of_training_that_take_no_turns_in_flows_are_told(tmp_path: Path) -> None:
-    text = """schema: 2
+    text = """schema: 3
 fabric: {{topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 16}}
 transport: {{load_balancing: {balancing}}}
 training: {{model: llama-3-8b, tensor: 8, data: 2, global_batch: 2, sequence: 4096}}

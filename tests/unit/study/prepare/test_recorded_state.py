@@ -22,7 +22,7 @@ def step(params, state, signal):
     state.cwnd = 1.0
 PLUGIN = CongestionControl(params=Params, state=State, step=step, signals=frozenset(), source="a test")
 '''
-SCENARIO = """schema: 2
+SCENARIO = """schema: 3
 fabric: {{topology: leaf-spine, hosts: 8, radix: 8}}
 transport: {{congestion_control: {file}, path_selection: oblivious, reorder_tolerant: true}}
 traffic: {{pattern: permutation}}

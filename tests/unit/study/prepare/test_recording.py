@@ -9,7 +9,7 @@ from weftwork.spec.scenario.scenario import loads
 from weftwork.study.prepare.prepare import known_names, prepare
 from weftwork.study.prepare.recording import LEAST_BINS, TIMELINE_BINS, TIMELINE_ROWS, recording
 
-SCENARIO = "{schema: 1, fabric: {topology: leaf-spine, hosts: 8, radix: 8}, traffic: {pattern: permutation}}"
+SCENARIO = "{schema: 3, fabric: {topology: leaf-spine, hosts: 8, radix: 8}, traffic: {pattern: permutation}}"
 
 
 @pytest.mark.parametrize(("rows", "bins"), [(TIMELINE_ROWS, TIMELINE_BINS), (32 * 100, 100), (32, LEAST_BINS)])

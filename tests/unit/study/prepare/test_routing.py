@@ -13,7 +13,7 @@ from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.prepare import known_names, prepare
 from weftwork.study.prepare.prepared import Prepared
 
-SCENARIO = """schema: 2
+SCENARIO = """schema: 3
 fabric:
   topology: leaf-spine
   leaves: 3

@@ -11,7 +11,7 @@ from weftwork.study.prepare import shared_parts as shared
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.run.run import run_scenario
 
-FILE = """schema: 2
+FILE = """schema: 3
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2, node: dgx-h100}
 training: {model: gpt-1.7b, tensor: 8, global_batch: 16, placement: PLACEMENT}
 engine: {fidelity: flow}

@@ -45,7 +45,7 @@ JOBS: dict[str, dict[str, Any]] = {
 def test_nic_ports_send_what_the_matrix_says(name: str) -> None:
     """But for headers: a share of about a fiftieth, the same for all NIC ports unless there are small messages."""
     made = prepare(
-        loads(yaml.safe_dump({"schema": 2, "engine": {"fidelity": "flow"}, **JOBS[name]}), known=known_names())
+        loads(yaml.safe_dump({"schema": 3, "engine": {"fidelity": "flow"}, **JOBS[name]}), known=known_names())
     )
     matrix = traffic_matrix(made.fabric, made.job)
     ports = made.fabric.ports

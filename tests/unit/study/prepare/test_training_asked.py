@@ -14,7 +14,7 @@ from weftwork.study.prepare.prepare import prepare, read_scenario
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCENARIO = """schema: 2
+SCENARIO = """schema: 3
 fabric: {topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}
 training:
   model: MODEL

@@ -10,13 +10,12 @@ from helpers.tiny import wired
 from weftwork.base.errors import ConfigError
 from weftwork.study.prepare.prepare import prepare, read_scenario
 
-RAILS = """schema: 2
+RAILS = """schema: 3
 fabric:
-  topology: rail-optimized
+  topology: {topology}
   gpus: 16
   node: {{gpus: 4, nic_ports: 4, nvlink_domain_gpus: 4, nvlink_rate: 900Gbps}}
   switch: {{radix: 64}}
-  rail_only: {rail_only}
 transport: {{congestion_control: fixed-window}}
 engine: {{fidelity: {fidelity}}}
 {workload}
@@ -25,10 +24,10 @@ ALL_TO_ALL = "collective: {{operation: all-to-all, algorithm: {}, size: 1MiB}}"
 
 
 def prepared(
-    tmp_path: Path, workload: str, *, rail_only: str = "true", fidelity: str = "packet", **overrides: str
+    tmp_path: Path, workload: str, *, topology: str = "rail-only", fidelity: str = "packet", **overrides: str
 ) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(RAILS.format(workload=workload, rail_only=rail_only, fidelity=fidelity), encoding="utf-8")
+    file.write_text(RAILS.format(workload=workload, topology=topology, fidelity=fidelity), encoding="utf-8")
     prepare(read_scenario(file, overrides))
 
 
@@ -37,14 +36,14 @@ def test_a_direct_all_to_all_over_separate_rails_is_refused(tmp_path: Path, fide
     with pytest.raises(ConfigError) as error:
         prepared(tmp_path, ALL_TO_ALL.format("direct"), fidelity=fidelity)
     (mistake,) = error.value.mistakes
-    assert (mistake.path, mistake.line, mistake.fix) == ("collective.algorithm", 10, "hierarchical")
+    assert (mistake.path, mistake.line, mistake.fix) == ("collective.algorithm", 9, "hierarchical")
     assert "rank 3 ('host0/nic3') sends to rank 4 ('host1/nic0'), and no path joins them" in mistake.text
     assert "form 4 networks without a switch in common" in mistake.text
 
 
 def test_what_stays_on_its_rail_or_finds_rails_joined_runs(tmp_path: Path) -> None:
     prepared(tmp_path, ALL_TO_ALL.format("hierarchical"))
-    prepared(tmp_path, ALL_TO_ALL.format("direct"), rail_only="false")
+    prepared(tmp_path, ALL_TO_ALL.format("direct"), topology="rail-optimized")
     prepared(tmp_path, "traffic: {pattern: permutation, size: 10KB}")
 
 
@@ -52,7 +51,7 @@ def test_a_pattern_between_planes_that_nothing_joins_is_refused(tmp_path: Path) 
     """Two planes, and hosts 2 and 3 are plugged in the wrong way round: a pattern uses the first port of each."""
     file = tmp_path / "mine.yaml"
     file.write_text(
-        "schema: 2\nfabric: {topology: leaf-spine, leaves: 2, spines: 1, hosts_per_leaf: 2}\n"
+        "schema: 3\nfabric: {topology: leaf-spine, leaves: 2, spines: 1, hosts_per_leaf: 2}\n"
         "transport: {congestion_control: none}\ntraffic: {pattern: all-to-all, size: 10KB}\n",
         encoding="utf-8",
     )

@@ -15,12 +15,12 @@ from weftwork.study.prepare import what_if
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.topology.oversubscription import oversubscription_by_tier
 
-TRAINING = """schema: 2
+TRAINING = """schema: 3
 fabric: {topology: rail-optimized, gpus: 32, pods: 2, node: dgx-h100, switch: tomahawk-5, oversubscription: 2}
 training: {model: llama-3-8b, tensor: 8, pipeline: 2, global_batch: 32}
 engine: {fidelity: FIDELITY}
 """
-PACKETS = """schema: 2
+PACKETS = """schema: 3
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2, link_rate: 400Gbps}
 transport: {congestion_control: none}
 traffic: {pattern: permutation, size: 64KiB}

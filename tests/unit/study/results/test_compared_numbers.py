@@ -13,7 +13,7 @@ from weftwork.store.runs import Run
 from weftwork.study.results.compare_runs import compare_runs
 
 
-def a_run(scenario: str = "schema: 1\n", digest: str | None = None, **numbers: tuple[float | None, ...]) -> Run:
+def a_run(scenario: str = "schema: 3\n", digest: str | None = None, **numbers: tuple[float | None, ...]) -> Run:
     """A run with numbers, each a value or a value with the ends of its interval over three seeds."""
     summary: dict[str, dict[str, Any]] = {
         name: {"value": value, "unit": "ps", **({"low": rest[0], "high": rest[1], "seeds": 3} if rest else {})}
@@ -60,8 +60,8 @@ def test_a_change_is_clear_where_the_intervals_of_both_do_not_touch(
 
 
 def test_keys_that_differ_are_told_with_both_values() -> None:
-    one = a_run("schema: 1\nfabric: {radix: 4}\nfaults: [{at: 1us, link: a}]\nname: x\n")
-    other = a_run("schema: 1\nfabric: {radix: 8, nic: {pcie: true}}\nfaults: [{at: 2us, link: a}]\nname: x\n")
+    one = a_run("schema: 3\nfabric: {radix: 4}\nfaults: [{at: 1us, link: a}]\nname: x\n")
+    other = a_run("schema: 3\nfabric: {radix: 8, nic: {pcie: true}}\nfaults: [{at: 2us, link: a}]\nname: x\n")
     found = [(one.key, *one.values) for one in compare_runs([one, other]).differences]
     assert found == [("fabric.radix", "4", "8"), ("faults.0.at", "1us", "2us"), ("fabric.nic.pcie", None, "true")]
 

@@ -18,7 +18,7 @@ def test_a_rate_of_one_bit_per_second_is_no_overflow(tmp_path: Path, fabric: dic
     shape = {**fabric, **({"switch": "tomahawk-5"} if fabric is INSIDE else {})}
     collective = {"operation": "all-reduce", "size": "1TiB", "protocol": "none"}
     engine = {"fidelity": fidelity, "until": "1ms"}
-    text = yaml.safe_dump({"schema": 1, "fabric": shape, "collective": collective, "engine": engine})
+    text = yaml.safe_dump({"schema": 3, "fabric": shape, "collective": collective, "engine": engine})
     path.write_text(text, encoding="utf-8")
     run = run_scenario(path, out=tmp_path / "run")
     assert run.status == "stopped"

@@ -33,7 +33,7 @@ def test_links_side_by_side_add_up_until_the_host_is_the_slowest() -> None:
     assert times[2] == times[3]
 
 
-SCENARIO = """schema: 1
+SCENARIO = """schema: 3
 fabric: {topology: leaf-spine, leaves: 2, spines: 4, hosts_per_leaf: 1, link_rate: 400Gbps, fabric_rate: 100Gbps}
 transport: {congestion_control: none, load_balancing: LB, reorder_tolerant: true}
 traffic: {pattern: incast, senders: 1, receiver: 0, size: 1MB}
@@ -76,7 +76,7 @@ def test_the_bound_of_a_sprayed_message_on_paper(tmp_path: Path) -> None:
 def test_no_message_of_a_collective_is_faster_than_alone(tmp_path: Path, node: str, algorithm: str) -> None:
     file = tmp_path / "rails.yaml"
     file.write_text(
-        f"{{schema: 1, fabric: {{topology: rail-optimized, hosts: 2, node: {node}, radix: 128}},"
+        f"{{schema: 3, fabric: {{topology: rail-optimized, hosts: 2, node: {node}, radix: 128}},"
         " transport: {congestion_control: none},"
         f" collective: {{operation: all-reduce, algorithm: {algorithm}, size: 1MB, protocol: none}}}}"
     )  # rings cross on the rail of the channel, whatever the rail of the GPU that sends

@@ -25,7 +25,7 @@ from weftwork.study.run.run import run_scenario
 
 PS = 1e12
 TINY = "topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 3, link_rate: 100Gbps"
-POISSON = f"""schema: 1
+POISSON = f"""schema: 3
 fabric: {{{TINY}}}
 transport: {{congestion_control: fixed-window}}
 traffic: {{pattern: poisson, load: 0.5, flows: 12, sizes: facebook-hadoop}}
@@ -128,7 +128,7 @@ def test_a_number_that_some_seeds_lack_is_the_mean_of_the_others(tmp_path: Path)
 
 def test_repetitions_that_were_cut_off_have_no_time_and_do_not_count(tmp_path: Path) -> None:
     work = "operation: all-reduce, size: 100KB, repeat: 4, protocol: none"
-    text = f"schema: 1\nfabric: {{{TINY}}}\ncollective: {{{work}}}\n"
+    text = f"schema: 3\nfabric: {{{TINY}}}\ncollective: {{{work}}}\n"
     whole = columns(ran(tmp_path, text, "whole").path, "collectives")
     first, last = int(whole["first_end_ps"][2]), int(whole["end_ps"][2])
     until = (first + last) // 2  # of the third repetition some ranks have their result, and others do not
@@ -159,7 +159,7 @@ def test_several_iterations_with_checkpoints(tmp_path: Path, fidelity: str) -> N
         '{"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 2,'
         ' "vocab_size": 1000, "num_attention_heads": 8, "num_key_value_heads": 8, "max_position_embeddings": 4096}'
     )
-    head = f"schema: 1\nfabric: {{{RAILS}, gpus: 16}}\nengine: {{fidelity: {fidelity}}}\nreliability: {{}}\n"
+    head = f"schema: 3\nfabric: {{{RAILS}, gpus: 16}}\nengine: {{fidelity: {fidelity}}}\nreliability: {{}}\n"
     work = "model: ./tiny.json, sequence: 512, tensor: 1, data: 16, global_batch: 16"
     plain = ran(tmp_path, f"{head}training: {{{work}}}\n", "plain")
     run = ran(tmp_path, f"{head}training: {{{work}, iterations: 5, checkpoint: {{every: 2}}}}\n", "saved")
@@ -185,7 +185,7 @@ def test_several_iterations_with_checkpoints(tmp_path: Path, fidelity: str) -> N
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> Run:
     work = "model: llama-3-8b, recompute: full, placement: pods"
-    text = f"""schema: 1
+    text = f"""schema: 3
 fabric: {{{RAILS}, gpus: 64, pods: 2, oversubscription: 2, fabric_rate: 800Gbps}}
 jobs:
   - {{name: large, tensor: 4, pipeline: 2, gpus: 32, global_batch: 16, {work}}}
@@ -236,7 +236,7 @@ def test_of_very_many_links_the_busiest_are_kept(jobs: Run, tmp_path: Path, monk
 
 def test_the_busiest_port_inside_a_server_is_that_of_who_sends_or_receives_most(tmp_path: Path) -> None:
     """All GPUs of a server send to one, which receives seven times what each sends."""
-    text = f"schema: 1\nfabric: {{{RAILS}, gpus: 16}}\n"
+    text = f"schema: 3\nfabric: {{{RAILS}, gpus: 16}}\n"
     run = ran(tmp_path, text + "collective: {operation: reduce, algorithm: direct, size: 1MB, channels: 1}\n")
     flows, known = columns(run.path, "flows"), numbers(run.path)
     inside = flows["carrier"] == "nvlink"

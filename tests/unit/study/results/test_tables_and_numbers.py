@@ -228,7 +228,7 @@ def test_the_ideal_time_of_a_message_is_that_of_the_path_of_its_packets(run: Run
 
 def test_without_a_completed_message_there_is_no_time(tmp_path: Path) -> None:
     fabric = "{topology: leaf-spine, leaves: 2, spines: 1, hosts_per_leaf: 2, link_rate: 100Gbps}"
-    text = f"{{schema: 1, fabric: {fabric}, traffic: {{pattern: permutation, size: 1MB}}, engine: {{until: 3us}}}}"
+    text = f"{{schema: 3, fabric: {fabric}, traffic: {{pattern: permutation, size: 1MB}}, engine: {{until: 3us}}}}"
     (tmp_path / "a.yaml").write_text(text)
     run = run_scenario(tmp_path / "a.yaml", out=tmp_path / "run")
     known, flows = numbers(run), columns(run.path, "flows")

@@ -17,7 +17,7 @@ def run(folder: Path, chip: str, precision: str) -> weftwork.Run:
     file = folder / "s.yaml"
     file.write_text(
         f"""\
-schema: 2
+schema: 3
 fabric: {{topology: leaf-spine, node: dgx-h100, leaves: 1, spines: 1, hosts_per_leaf: 2}}
 training: {{model: llama-3-8b, gpus: 8, gpu: {chip}, data: 8, global_batch: 16, sequence: 8192, precision: {precision}}}
 engine: {{fidelity: flow}}

@@ -17,12 +17,12 @@ from weftwork.report.waiting import waiting_lines
 from weftwork.spec.device import Switch
 from weftwork.store.runs import Run
 
-COLLECTIVE = """schema: 2
+COLLECTIVE = """schema: 3
 fabric: {topology: leaf-spine, hosts: 8, radix: 8, link_rate: 100Gbps}
 transport: {congestion_control: none, timeout: 100us}
 collective: {operation: all-reduce, size: 4MiB, algorithm: ring}
 """
-TRAINING = """schema: 2
+TRAINING = """schema: 3
 fabric: {topology: leaf-spine, hosts: 8, radix: 8, node: {gpus: 1}, link_rate: 100Gbps}
 transport: {congestion_control: none, timeout: 100us}
 training: {model: gpt-1.7b, gpu: h100, pipeline: 2, micro_batch: 1, global_batch: 8, gradients: bf16,
@@ -136,7 +136,7 @@ def test_a_ring_deadlocks_and_its_cycle_is_told_port_by_port(tmp_path: Path) -> 
     links = [(host, count + host) for host in range(count)]
     links += [(count + i, count + (i + 1) % count) for i in range(count)]
     switch = Switch(forwarding_latency_ps=0, buffer_bytes=300_000, headroom_bytes=30_000)
-    text = """schema: 2
+    text = """schema: 3
 fabric: {topology: leaf-spine, hosts: 8, radix: 8, cycles: allow}
 transport: {congestion_control: none, timeout: 1ms}
 traffic: {pattern: ./waits.py}

@@ -29,7 +29,7 @@ from weftwork.wire.opcodes import Opcode
 from weftwork.wire.pcap import CapturedPacket
 from weftwork.wire.pcapng import read_capture
 
-SCENARIO = """schema: 2
+SCENARIO = """schema: 3
 name: captured
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}
 traffic: {pattern: incast, senders: 4, size: 400KB}

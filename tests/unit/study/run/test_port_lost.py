@@ -12,7 +12,7 @@ from weftwork.store.runs import Run
 TINY = """{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 512, "intermediate_size": 1024,
 "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 4096,
 "max_position_embeddings": 512, "tie_word_embeddings": false}"""
-SMALL = """schema: 2
+SMALL = """schema: 3
 name: small
 fabric:
   topology: rail-optimized

@@ -30,7 +30,7 @@ class Asked:
         if key not in self.runs:
             file = self.folder / f"asked{len(self.runs)}.yaml"
             file.write_text(
-                f"""schema: 2
+                f"""schema: 3
 fabric: {{topology: leaf-spine, hosts: 8, radix: 8, node: {{gpus: 1}}, link_rate: 100Gbps}}
 training: {{model: {MODEL}, gpu: h100, sequence: 128, pipeline: {STAGES}, data: 2, global_batch: {2 * COUNT},
   schedule: {schedule}{more}}}

@@ -31,7 +31,7 @@ def scenario(tmp_path: Path, plan: str, *, fidelity: str, more: str = "") -> Pat
     keys = plan.strip("{}")
     file = tmp_path / "scenario.yaml"
     file.write_text(
-        f"""schema: 2
+        f"""schema: 3
 fabric: {{topology: leaf-spine, hosts: 8, radix: 8, node: {{gpus: 1}}, link_rate: 100Gbps}}
 training: {{model: {MODEL}, gpu: h100, micro_batch: 1, sequence: 128, {keys}}}
 engine: {{fidelity: {fidelity}{more}}}

@@ -30,7 +30,7 @@ class Ask:
         **settings: str,
     ) -> Run:
         work = f"training: {training}\n" if training else ""
-        text = f"schema: 1\nfabric: {fabric}\n{work}{more}\n"
+        text = f"schema: 3\nfabric: {fabric}\n{work}{more}\n"
         asked = f"{text} {seeds} {what_if} {settings}"
         if asked not in self.runs:
             file = self.folder / f"asked{len(self.runs)}.yaml"

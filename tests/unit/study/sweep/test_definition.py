@@ -14,7 +14,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.study.sweep.definition import read_definition, split_values
 from weftwork.study.sweep.points import combinations, plan_of
 
-HEAD = "schema: 2\nname: tiny\n"
+HEAD = "schema: 3\nname: tiny\n"
 
 
 def points(folder: Path, section: str, **settings: str) -> list[dict[str, str]]:

@@ -221,7 +221,7 @@ def test_groups_that_there_are_not_are_refused() -> None:
 @pytest.mark.parametrize("keys", [{"algorithm": "bucket"}, {"algorithm": "swing"}, {"algorithm": "auto"}])
 def test_both_packet_engines_agree_on_a_lossless_torus(keys: dict[str, Any]) -> None:
     scenario = {
-        "schema": 2,
+        "schema": 3,
         "fabric": {"topology": "torus", "shape": [4, 2], "link_rate": "400Gbps", "fabric_rate": "100Gbps",
                    "routing": "dimension-order"},
         "transport": {"congestion_control": "fixed-window"},

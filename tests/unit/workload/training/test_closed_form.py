@@ -43,7 +43,7 @@ def scenario(folder: Path, training: str, *, batch: int = 64) -> Prepared:
     named = "" if "model:" in training else "model: gpt-1.7b, "
     file = folder / "one.yaml"
     file.write_text(
-        "{schema: 2, fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-h100},"
+        "{schema: 3, fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-h100},"
         f" training: {{{named}global_batch: {batch}, {training}}}, engine: {{fidelity: flow}}}}",
         encoding="utf-8",
     )

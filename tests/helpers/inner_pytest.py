@@ -25,7 +25,9 @@ def inner_pytest(
     options : of pytest, such as ``-p helpers.file_queue``
     markers : that the tests may use
     """
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n" + "".join(f"  {each}\n" for each in markers), encoding="utf-8")
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n" + "".join(f"  {each}\n" for each in markers), encoding="utf-8"
+    )
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")

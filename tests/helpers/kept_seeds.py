@@ -41,7 +41,9 @@ def kept_seeds(of: str, path: Path = SEEDS) -> list[KeptSeed]:
     rows = tomllib.loads(path.read_text(encoding="utf-8")).get("seed", []) if path.is_file() else []
     for row in rows:
         if not {"of", "number", "commit"} <= set(row) <= _KEYS:
-            raise ValueError(f"{path.name}: an entry has the keys {', '.join(sorted(row))}; wanted {', '.join(sorted(_KEYS))}")
+            raise ValueError(
+                f"{path.name}: an entry has the keys {', '.join(sorted(row))}; wanted {', '.join(sorted(_KEYS))}"
+            )
     return [KeptSeed(**row) for row in rows if row["of"] == of]
 
 

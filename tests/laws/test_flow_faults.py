@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from helpers.cases import Saw, case_count
 from helpers.tiny import Message, flow_input_of, sends, wired
-from numpy.typing import NDArray
 from laws.test_fluid import textbook
+from numpy.typing import NDArray
 
 from weftwork.base.clock import US_PS
 from weftwork.base.random import Stream, draw

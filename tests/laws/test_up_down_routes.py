@@ -14,9 +14,9 @@ from helpers.cases import Saw, case_count
 from helpers.tiny import Message, flow_input_of, packet_input_of, sends
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from laws.test_flow_paths import cases, compare, family
 from laws.test_routes import walks
+from numpy.typing import NDArray
 from unit.topology.test_valleys import has_valley, switches_of, tiered_fabrics
 
 from weftwork.base.clock import US_PS

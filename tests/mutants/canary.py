@@ -52,7 +52,9 @@ def copy_with_core(folder: Path) -> Copy:
 def main() -> int:
     """0: the tests noticed the mistake; 1: they did not; 2: nothing could be tried."""
     parser = argparse.ArgumentParser(description="Do the tests notice one planted mistake?")
-    parser.add_argument("--only", metavar="PATTERN", default="", help="draw among the mistakes with PATTERN in LIST/NAME")
+    parser.add_argument(
+        "--only", metavar="PATTERN", default="", help="draw among the mistakes with PATTERN in LIST/NAME"
+    )
     options = parser.parse_args()
     began_s = time.monotonic()
     mutants = [mutant for mutant in read_mutants() if re.search(options.only, mutant.label)]

@@ -58,7 +58,9 @@ def change_of(root: Path, base: str | None) -> Change:
     if base is None and file.is_file():
         base = file.read_text(encoding="utf-8").split("#")[0].strip() or None
     if base is None:
-        return Change(place=place, changed=None, remark=f"no base is given and {BASE_FILE} names none: the turn alone decides")
+        return Change(
+            place=place, changed=None, remark=f"no base is given and {BASE_FILE} names none: the turn alone decides"
+        )
     differing = _git(root, "diff", "--name-only", "-z", f"{base}...HEAD") if _is_commit(root, base) else None
     if differing is None:
         return Change(

@@ -58,9 +58,7 @@ class Plan:
     touched_left_out: int
 
 
-def planned(
-    cases: Iterable[Case], *, budget_s: float, place: int, distances: Mapping[str, int] | None = None
-) -> Plan:
+def planned(cases: Iterable[Case], *, budget_s: float, place: int, distances: Mapping[str, int] | None = None) -> Plan:
     """Choose cases.
 
     Parameters

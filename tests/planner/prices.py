@@ -76,7 +76,9 @@ def write_prices(prices: Prices, path: Path = PRICES) -> None:
             files.setdefault(case.file, {})[case.name.partition("::")[2]] = [round(case.price_s, 2), case.turn]
         steps[step] = files
     files_of_plain = {file: round(work_s, 2) for file, work_s in sorted(prices.files.items())}
-    lines = json.dumps({"measured": prices.measured, "files": files_of_plain, "cases": steps}, indent=1, ensure_ascii=False)
+    lines = json.dumps(
+        {"measured": prices.measured, "files": files_of_plain, "cases": steps}, indent=1, ensure_ascii=False
+    )
     path.write_text(_short_pairs(lines) + "\n", encoding="utf-8")
 
 

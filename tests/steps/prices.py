@@ -60,7 +60,9 @@ def main() -> int:
     for name in ("tests", *steps):
         parser.add_argument(f"--{name}", type=Path, metavar="REPORT")
     arguments = vars(parser.parse_args())
-    head = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
+    head = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True
+    )
     prices = replace(
         read_prices(),
         measured={

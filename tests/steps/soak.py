@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from helpers.both import both_or_neither
 from helpers.kept_seeds import keep_seed, kept_seeds
-from planner.plan import TURNS
 from laws import test_engines_agree, test_wide_plans_agree
 from laws.scenarios import random_plan
+from planner.plan import TURNS
 
 from weftwork.base.errors import ConfigError, WeftworkError
 

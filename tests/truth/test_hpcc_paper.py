@@ -14,9 +14,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from truth.conftest import Show
 from hpcc_320_hosts import INCASTS, LONG_BYTES, SHAPES, SHORT_BYTES
 from hpcc_setup import CONTROLS, SCENARIOS, Found, percentiles, run
+from truth.conftest import Show
 
 from weftwork.base.clock import MS_PS
 

@@ -7,8 +7,8 @@ Leaves out: DRILL's and WCMP's published factors, whose set-ups could not be rea
 from __future__ import annotations
 
 import pytest
-from truth.conftest import Show
 from balancers_switch import LOADS, PERMUTATION, asymmetric, collisions, permutation, planes, table, weighted
+from truth.conftest import Show
 
 pytestmark = pytest.mark.deep  # a test takes some seconds to half a minute of CPU time
 

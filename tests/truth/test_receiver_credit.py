@@ -8,8 +8,8 @@ permutation over queues of 8 packets at "nearly 100% utilization".
 from __future__ import annotations
 
 import pytest
-from truth.conftest import Show
 from helpers.credits import HEADER_BYTES, MTU_BYTES, RATE_BPS, UET, incast, plan, star
+from truth.conftest import Show
 
 from weftwork.base.clock import US_PS
 from weftwork.engine import packet

@@ -22,7 +22,9 @@ WHOLE = "weftwork"  # what the top package offers lies on the floors of studies
 @functools.cache
 def floors() -> dict[str, int]:
     """The floor of each package, 0 the lowest, from the contract that import-linter checks."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
     layers = next(each["layers"] for each in contracts if each.get("containers") == [WHOLE])
     names = [[name.strip(" ()") for name in layer.split("|")] for layer in layers]
     floor = {name: place for place, layer in enumerate(reversed(names)) for name in layer}

@@ -25,7 +25,12 @@ def told(tmp_path: Path, body: str, *, folder: str = "unit") -> str:
     )
     test = PRELUDE + f"def test_x(tmp_path_factory):\n    {body}\n"
     done = inner_pytest(
-        tmp_path, {"unit_here.py": HERE, "conftest.py": conftest, f"{folder}/test_x.py": test}, "-n", "0", "-p", "no:cacheprovider"
+        tmp_path,
+        {"unit_here.py": HERE, "conftest.py": conftest, f"{folder}/test_x.py": test},
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
     )
     return done.stdout
 

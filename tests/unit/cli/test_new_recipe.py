@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from weftwork.cli import main
-from weftwork.study.prepare.prepare import read_scenario
 from weftwork.study.recipe_scenario import recipe_scenario
 from weftwork.workload.models.catalogue import MODELS, model
-from weftwork.workload.models.huggingface import model_of
-from weftwork.workload.models.software import software
 from weftwork.workload.recipes.catalogue import recipe_named, recipe_names
 
 NAME = "26.06/deepseek-v3/gb300/mxfp8"
+
+
 DIVISIBLE = {
     name: found
     for name, found in recipe_names().items()
@@ -27,34 +25,6 @@ def left_code(*words: str) -> object:
     with pytest.raises(SystemExit) as left:
         main(list(words))
     return left.value.code
-
-
-def test_a_recipe_is_written_as_a_scenario_with_its_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert left_code("new", "recipe", NAME) == 0
-    (file,) = tmp_path.glob("*.yaml")
-    assert f"weftwork run {file.name}" in capsys.readouterr().out
-    text = file.read_text(encoding="utf-8")
-    recipe, _ = recipe_named(NAME)
-    assert text.startswith("# NVIDIA-NeMo/Megatron-Bridge at v0.5.0")
-    assert recipe.recipe in text.splitlines()[0]
-    assert left_code("new", "recipe", NAME) == 2  # it is there already
-
-
-@pytest.mark.parametrize("name", sorted(DIVISIBLE)[::40])
-def test_its_scenario_has_the_plan_and_the_software_of_the_recipe(name: str, tmp_path: Path) -> None:
-    recipe, release = DIVISIBLE[name]
-    file = tmp_path / "s.yaml"
-    file.write_text(recipe_scenario(name), encoding="utf-8")
-    scenario = read_scenario(file)
-    (section,) = scenario.trainings
-    made = model(recipe.model)
-    plan = section.parallelism(model_of(section.model)).model_copy(update={"has_prefetch": True})
-    assert plan == recipe.plan(made)
-    assert section.software.on(software(section.software.model)) == recipe.software(release)
-    assert section.gpus == recipe.gpus
 
 
 def test_what_no_key_says_stands_above_the_scenario() -> None:

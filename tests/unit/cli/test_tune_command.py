@@ -17,6 +17,8 @@ from helpers.sweeps import SCENARIO, with_pattern
 import weftwork
 
 WINDOW = "transport.congestion_control.window_bytes"
+
+
 TUNE = f"tune tiny.yaml --parameter {WINDOW}=5KB..500KB --set {WINDOW}=1KB --trials 9 --seeds 1 --fresh 2"
 
 
@@ -31,18 +33,6 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 @pytest.fixture
 def optuna() -> None:
     pytest.importorskip("optuna", reason="Optuna comes with the extra 'plan'")
-
-
-def test_mistakes_of_the_options_are_told_at_once_and_nothing_is_written(command: Command, tmp_path: Path) -> None:
-    answer = command(
-        "tune", "tiny.yaml", "--parameter", "fabric.switch.alfa", "--parameter", "fabric.switch.ecn.kmin=3"
-    )
-    assert answer.code == 2
-    assert "did you mean 'fabric.switch.alpha'?" in answer.err
-    assert "wanted LOW..HIGH" in answer.err
-    assert "2 mistakes" in answer.err
-    assert command("tune", "tiny.yaml").code == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.yaml"]
 
 
 @pytest.mark.extra
@@ -73,16 +63,6 @@ def test_a_tuning_prints_its_gain_and_leaves_a_scenario_that_runs(command: Comma
     text = (tmp_path / "out/page.html").read_text()
     assert text == page
     assert command("report", "out", "run").code == 2
-
-
-@pytest.mark.extra
-@pytest.mark.deep
-@pytest.mark.usefixtures("optuna")
-def test_the_number_of_workers_changes_nothing(command: Command, tmp_path: Path) -> None:
-    for workers in ("1", "3"):
-        assert command(*shlex.split(TUNE), "-o", workers, "-j", workers).code == 0
-    one, three = (json.loads((tmp_path / folder / "result.json").read_text()) for folder in ("1", "3"))
-    assert one == three
 
 
 @pytest.mark.extra

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import gc
-import os
 from contextlib import suppress
 
-from helpers.pyverbs_ends import DEVICE, End, pair
+from helpers.pyverbs_ends import DEVICE, End
 
 from weftwork.compat.pyverbs.base import close_orphans
-from weftwork.compat.pyverbs.cq import CQ
 from weftwork.compat.pyverbs.device import Context
 from weftwork.compat.pyverbs.mr import MR, MW
 from weftwork.compat.pyverbs.pd import PD
-from weftwork.compat.pyverbs.software_nics import open_nic, set_devices
+from weftwork.compat.pyverbs.software_nics import set_devices
 from weftwork.compat.pyverbs.srq import SRQ, SrqInitAttr
 
 
@@ -63,34 +60,8 @@ def test_what_nobody_refers_to_is_closed_by_the_next_call() -> None:
     assert len(memory) == 0
 
 
-def test_garbage_is_closed_whatever_the_order_in_which_it_is_found() -> None:
-    context = Context(name=DEVICE)
-    nic = context.nic.device.nic
-    for _ in range(3):
-        ends = [End(), End()]
-        ends.append(ends)  # a circle, which the collector alone can end
-        del ends
-    gc.collect()
-    close_orphans()
-    assert len(nic.memory) == 0
-    queue = CQ(context, 8)
-    assert queue.is_open
-
-
 def test_a_context_manager_closes_and_reports_no_error_of_its_own() -> None:
     with suppress(KeyError), Context(name=DEVICE) as context, PD(context) as pd:
         raise KeyError
     assert not pd.is_open
     assert not context.is_open
-
-
-def test_a_fork_leaves_the_device_to_its_parent() -> None:
-    client, server = pair()
-    child = os.fork()
-    if child == 0:
-        client.context.close()  # nothing that the parent has may change
-        os._exit(0 if open_nic(DEVICE).device is not server.context.nic.device else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    server.receive()
-    assert server.context.nic.is_here
-    assert client.qp.qp_state == 3

@@ -6,18 +6,23 @@ from typing import Any
 
 import pytest
 from helpers.both import both
-from helpers.tiny import BYTE_PS, DELAY_PS, Message, job_of, packet_input_of, pair, sends, star, wired
+from helpers.tiny import BYTE_PS, DELAY_PS, Message, packet_input_of, pair, sends, star
 
-from weftwork.base.clock import MS_PS, US_PS
-from weftwork.engine.instants import Fault
+from weftwork.base.clock import US_PS
 from weftwork.engine.outcome import Outcome
-from weftwork.spec.job import Operation, Peer, Send, Size, Wait
 from weftwork.spec.transport import Transport
 
 FIRST_PS = (4096 + 62 + 16 + 20) * BYTE_PS
+
+
 NEXT_PS = (4096 + 62 + 20) * BYTE_PS
+
+
 ACK_PS = (66 + 20) * BYTE_PS
+
+
 STATE_BYTES = 375
+
 
 pytestmark = pytest.mark.sanitize
 
@@ -26,9 +31,6 @@ def four_packets(cap_bytes: int, **changes: Any) -> Outcome:
     transport = Transport.model_validate({"inflight_cap_bytes": cap_bytes, "ack_every": 1_000} | changes)
     job = sends(2, [Message(source=0, destination=1, size_bytes=4 * 4096)])
     return both(packet_input_of(pair(), job, transport=transport))
-
-
-# A cap of what is in flight
 
 
 @pytest.mark.parametrize(
@@ -75,9 +77,6 @@ def test_the_smaller_of_window_and_cap_counts(window_bytes: int, rounds: int) ->
     assert outcome.counters["acks_sent"] == rounds + 1
 
 
-# What connections take at a NIC
-
-
 def test_each_end_of_a_connection_takes_state_at_its_nic() -> None:
     # Two channels to host 1, one to host 2, and one back; two messages of one channel are one connection.
     ends = [(0, 1, 0), (0, 1, 0), (0, 1, 1), (0, 2, 0), (1, 0, 0)]
@@ -94,18 +93,3 @@ def test_a_receiver_that_no_packet_has_reached_takes_nothing() -> None:
     for until_ps, places in ((98 * 2 * BYTE_PS + DELAY_PS, [1, 0]), (US_PS, [1, 1])):
         outcome = both(packet_input_of(pair(), sends(2, message), transport=transport, until_ps=until_ps))
         assert outcome.ports["nic_state_bytes"].tolist() == [count * STATE_BYTES for count in places]
-
-
-def test_a_connection_that_moves_takes_state_at_each_port_it_comes_to() -> None:
-    # Two hosts with a port at each of two switches. The first link fails, comes back, and the connection with it.
-    fabric = wired([(0, 2), (0, 3), (1, 2), (1, 3)], hosts=2)
-    stream: list[Operation] = [Send(peer=Peer(rule="rank", shift=1), size=Size(total_bytes=600 * 4096)), Wait()]
-    job = job_of([[stream], [[]]], nics=((0, 1), (0, 1)))
-    down, up = (Fault(at_ps=at_ps, event=event, link=0) for at_ps, event in ((10 * US_PS, "down"), (30 * US_PS, "up")))
-    transport = Transport(connection_state_bytes=STATE_BYTES, retransmission_timeout_ps=MS_PS, lossless_priorities=())
-    places = []
-    for faults in ([], [down], [down, up]):
-        outcome = both(packet_input_of(fabric, job, transport=transport, faults=faults, reconvergence_delay_ps=MS_PS))
-        assert outcome.complete
-        places.append([int(state_bytes) // STATE_BYTES for state_bytes in outcome.ports["nic_state_bytes"]])
-    assert [row[:4] for row in places] == [[1, 0, 1, 0], [1, 1, 1, 1], [2, 1, 2, 1]]

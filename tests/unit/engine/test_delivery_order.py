@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from helpers.both import both
-from helpers.tiny import BYTE_PS, job_of, packet_input_of, pair, sends, wired
-from helpers.tiny import Message as Sent
+from helpers.tiny import BYTE_PS, job_of, packet_input_of, pair
 
-from weftwork.base.clock import US_PS
 from weftwork.engine.instants import Fault
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.waits import WAIT_KINDS, WAIT_STATES
@@ -23,13 +20,28 @@ from weftwork.spec.job import At, Milestone, Operation, Peer, Receive, Send, Siz
 from weftwork.spec.transport import Transport
 
 FIRST_PS = (4096 + 62 + 16 + 20) * BYTE_PS  # of the first packet of a message
+
+
 NEXT_PS = (4096 + 62 + 20) * BYTE_PS
+
+
 NEAR_PS = 10_000  # a wire so short that one packet is on it
+
+
 BACK_PS = (66 + 20) * BYTE_PS + NEAR_PS  # of an ACK
+
+
 SECOND_PS = 2 * FIRST_PS + 2 * NEXT_PS + NEAR_PS  # packet 3 is there, and with it the second message
+
+
 FIRST_WHOLE_PS = SECOND_PS + NEXT_PS  # packet 1, sent again
+
+
 THIRD_PS = FIRST_WHOLE_PS + FIRST_PS + NEXT_PS
+
+
 ORDERS = ("connection", "message", "none")
+
 
 pytestmark = pytest.mark.sanitize
 
@@ -139,20 +151,3 @@ def test_a_send_tells_of_messages_that_came_unasked() -> None:
         outcome = ran(ordering, receives(0), until_ps=SECOND_PS + 1)
         found = outcome.waits[outcome.waits["kind"] == WAIT_KINDS.index("send")]
         assert found["missing"].tolist() == [unasked] * 3
-
-
-@pytest.mark.parametrize("recovery", ["go-back-n", "timeout"])
-def test_many_messages_on_two_ways_are_each_delivered_when_they_are_whole(recovery: str) -> None:
-    # The wire does not know the order: in that of the connection a message waits for the latest of those before it.
-    links = [(0, 2), (1, 3), (2, 4), (4, 3), (2, 5), (5, 3)]
-    fabric = wired(links, hosts=2, delays_ps=[NEAR_PS, NEAR_PS, NEAR_PS, NEAR_PS, 3 * US_PS, NEAR_PS])
-    job = sends(2, [Sent(source=0, destination=1, size_bytes=(1 + number % 3) * 3_000) for number in range(200)])
-    delivered = {}
-    for ordering in ORDERS:
-        transport = Transport.model_validate({"ordering": ordering, "recovery": recovery, "reorder_tolerant": True})
-        outcome = both(packet_input_of(fabric, job, transport=transport, path_selection="spray"))
-        assert outcome.counters["retransmissions"] == outcome.counters["out_of_order_discards"] == 0
-        delivered[ordering] = outcome.messages["delivered_at_ps"]
-    assert np.count_nonzero(np.diff(delivered["message"]) < 0) > 20
-    assert delivered["none"].tolist() == delivered["message"].tolist()
-    assert delivered["connection"].tolist() == np.maximum.accumulate(delivered["message"]).tolist()

@@ -8,17 +8,29 @@ from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, packet_input_of, 
 
 from weftwork.base.clock import MS_PS, NS_PS, SECOND_PS, US_PS
 from weftwork.engine.instants import Fault
-from weftwork.engine.outcome import Outcome
-from weftwork.spec.device import Ecn, Nic, Switch
+from weftwork.spec.device import Nic, Switch
 from weftwork.spec.transport import Transport
 
 FIRST_BYTES = 4096 + 62 + 16
+
+
 FULL_PS = (FIRST_BYTES + 20) * BYTE_PS
+
+
 NEXT_PS = (4096 + 62 + 20) * BYTE_PS
+
+
 ACK_PS = (66 + 20) * BYTE_PS
+
+
 SILENCED = str(Path(__file__).parents[2] / "policies" / "silenced.py")
+
+
 PAUSE_FRAME_PS = (64 + 20) * BYTE_PS
+
+
 QUANTUM_PS = 64 * BYTE_PS
+
 
 pytestmark = pytest.mark.sanitize
 
@@ -73,23 +85,6 @@ def test_half_of_all_packets_lost_and_all_delivered(recovery: str) -> None:
     outcome = both(packet_input_of(pair(loss=0.5), sends(2, one(10 * 4096)), transport=transport))
     assert (outcome.messages["acked_at_ps"] > 0).all()
     assert outcome.counters["drop_link_loss"] > 5
-
-
-def test_one_more_flow_changes_no_other_flows_luck() -> None:
-    # Losses and marks of flow 0 -> 1; the other flow shares nothing with it but the switch.
-    switch = Switch(forwarding_latency_ps=0, ecn=Ecn(kmin_bytes=0, kmax_bytes=100_000, pmax=0.5))
-    fabric = star(4, switch=switch, loss=0.02, rates_bps=[RATE_BPS, RATE_BPS // 2, RATE_BPS, RATE_BPS // 2])
-    transport = Transport(retransmission_timeout_ps=50 * US_PS, retry_limit=1_000, lossless_priorities=())
-
-    def run(flows: list[Message]) -> Outcome:
-        return both(packet_input_of(fabric, sends(4, flows), transport=transport, congestion_control="dcqcn"))
-
-    own = one(60 * 4096)
-    alone, beside = run(own), run([*own, Message(source=2, destination=3, size_bytes=60 * 4096)])
-    assert alone.counters["drop_link_loss"] > 0
-    assert alone.ports["marks"].sum() > 0
-    assert beside.messages[:1].tolist() == alone.messages.tolist()
-    assert beside.ports[[0, 1, 4, 5]].tolist() == alone.ports[[0, 1, 4, 5]].tolist()
 
 
 def test_several_ports_act_at_one_instant() -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from weftwork.base.catalogue import Catalogue
-from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import (
     GPUS,
@@ -23,6 +20,8 @@ from weftwork.hardware.catalogue import (
 )
 
 GBPS = 10**9
+
+
 CATALOGUES = [SWITCHES, NICS, LINKS, GPUS]
 
 
@@ -115,15 +114,3 @@ def test_figures_know_their_unit_and_text() -> None:
     assert (figures["capacity_bps"].unit, figures["capacity_bps"].text) == ("bit/s", "51.2Tbps")
     assert (figures["power_w"].unit, figures["power_w"].text) == ("W", "500 W")
     assert (figures["alpha"].unit, figures["alpha"].text) == ("", "1.0")
-
-
-def test_a_catalogue_is_read_when_it_is_first_asked(tmp_path: Path) -> None:
-    catalogue = Catalogue("thing", tmp_path / "later.toml")
-    (tmp_path / "later.toml").write_text(
-        '[one]\ntitle = "One"\nsize_bytes = { value = 8, source = "chosen: small", verified = false }\n',
-        encoding="utf-8",
-    )
-    assert list(catalogue) == ["one"]
-    assert catalogue["one"].caveats() == caveats_by_subject(
-        [Caveat(subject="one.size_bytes", kind="chosen", text="8B, chosen: small")]
-    )

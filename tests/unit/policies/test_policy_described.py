@@ -4,11 +4,10 @@ import dataclasses
 import inspect
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
-from weftwork.engine import _native
 from weftwork.policies import interface
 from weftwork.policies.described import (
     FIELDS_OF_NEED,
@@ -21,29 +20,9 @@ from weftwork.policies.described import (
 from weftwork.policies.interface import Kind, Need, Plugin, Signal
 
 ROOT = Path(__file__).parents[3]
+
+
 PAGE = (ROOT / "docs" / "models" / "policy-interface.md").read_text(encoding="utf-8")
-RECORDS = {
-    "SIGNAL_DTYPE": "Signal", "PORT_SIGNAL_DTYPE": "PortSignal", "CANDIDATE_DTYPE": "Candidate",
-    "CONGESTION_CONTROL_PREFIX": "SenderState", "RECEIVER_PREFIX": "ReceiverState",
-    "PATH_SELECTION_PREFIX": "PathState",
-}  # fmt: skip
-OF_POLICIES = [record for record in _native.records() if record[1] in RECORDS]
-
-
-def test_every_record_of_policies_crosses() -> None:
-    assert {name for _, name, _, _ in OF_POLICIES} == set(RECORDS)
-
-
-@pytest.mark.parametrize("record", OF_POLICIES, ids=lambda record: record[0])
-def test_every_field_of_the_core_has_a_row_with_its_meaning_on_the_page(record: tuple[Any, ...]) -> None:
-    _, name, _, fields = record
-    rows = field_rows(getattr(interface, RECORDS[name]))
-    assert [field for field, *_ in fields] == [row.name for row in rows]
-    assert [(kind, count) for _, _, kind, _, count in fields] == [
-        ("f" if row.type == "float" else "i", max(row.size, 1)) for row in rows
-    ]
-    assert [row.name for row in rows if not row.text] == []
-    assert f"```{{weftwork-rows}} interface-{RECORDS[name]}\n```" in PAGE
 
 
 def test_units_are_those_of_the_names() -> None:

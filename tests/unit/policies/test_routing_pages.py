@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from weftwork.cli.list import list_kind
 from weftwork.policies.routings import AMONG, ROUTINGS, routing_step
 from weftwork.spec.scenario.kinds import Choice
 from weftwork.spec.scenario.reference import row
@@ -20,8 +18,13 @@ from weftwork.spec.scenario.reference import row
 if TYPE_CHECKING:
     from weftwork.policies.interface import PortSelection
 
+
 ROOT = Path(__file__).parents[3]
+
+
 FOLDER = ROOT / "docs" / "routing"
+
+
 INDEX = (FOLDER / "index.md").read_text(encoding="utf-8")
 
 
@@ -29,26 +32,6 @@ def test_the_key_takes_the_names_of_the_table() -> None:
     kind = row("fabric.routing").kind
     assert isinstance(kind, Choice)
     assert set(kind.options) == set(ROUTINGS)
-
-
-def test_the_list_has_sentence_source_and_channels(capsys: pytest.CaptureFixture[str]) -> None:
-    list_kind("routing", as_json=True, with_sources=False)
-    told = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
-    assert list(told) == list(ROUTINGS)
-    for name, routing in ROUTINGS.items():
-        assert told[name] == {
-            "name": name, "text": routing.text, "source": routing.source, "channels": routing.channels,
-        }  # fmt: skip
-        assert routing.text.endswith(".")
-
-
-def test_the_printed_list_has_a_table_of_channels(capsys: pytest.CaptureFixture[str]) -> None:
-    list_kind("routing", as_json=False, with_sources=True)
-    first, _, second = capsys.readouterr().out.partition("virtual channels of each priority")
-    for name in ROUTINGS:
-        assert re.search(rf"^{name} ", first, re.MULTILINE)
-        assert re.search(rf"^{name} +\S", second, re.MULTILINE)
-    assert "doi:10.1137/0211027" in first
 
 
 @pytest.mark.parametrize("name", [name for name, routing in ROUTINGS.items() if routing.step])
@@ -68,9 +51,6 @@ def test_a_step_that_sprays_spreads_evenly_and_one_by_queues_asks_for_them() -> 
     assert ("reorder-tolerance" in by_hash.needs, "reorder-tolerance" in sprayed.needs) == (False, True)
     spreads: list[Any] = [getattr(one, "spreads", None) for one in (by_hash, sprayed)]
     assert spreads == ["hash", "evenly"]
-
-
-# The pages
 
 
 def test_there_are_no_other_pages() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ipaddress import IPv6Address
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from helpers.rdma_encapsulations import ENCAPSULATIONS, INFINIBAND, INFINIBAND_G
 from helpers.rdma_pair import Pair
 
 from weftwork.base.errors import UsageError
-from weftwork.cli import main
 from weftwork.rdma.encapsulation import ROCE_V1, ROCE_V2, Encapsulation, InfinibandEncapsulation
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.verbs import AddressHandle, QpType, WcStatus, WrOpcode
@@ -25,11 +23,12 @@ from weftwork.wire.ib import Bth
 from weftwork.wire.infiniband import ETHERTYPE_ROCE_V1, NativePacket, RoceV1Packet
 from weftwork.wire.lrh import LRH_BYTES
 from weftwork.wire.pcap import CapturedPacket
-from weftwork.wire.pcapng import encode_pcapng
 from weftwork.wire.rocev2 import RoceV2Packet
 from weftwork.wire.vcrc import check_vcrc
 
 EACH = pytest.mark.parametrize("encapsulation", ENCAPSULATIONS.values(), ids=ENCAPSULATIONS)
+
+
 CARRIERS = {"RoCEv2": Carrier.ROCE_V2, "RoCEv1": Carrier.ROCE_V1, "InfiniBand": Carrier.INFINIBAND}
 
 
@@ -60,21 +59,6 @@ def test_the_codecs_read_every_packet(conversation: Callable[..., Pair], encapsu
         found = dissect(packet)
         assert (found.kind, found.problem) == (CARRIERS[encapsulation.name], "")
         assert found.icrc_found == found.icrc_wanted is not None
-
-
-@EACH
-def test_decode_explains_a_capture(
-    encapsulation: Encapsulation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    packets = packets_of(reliable, encapsulation)
-    file = tmp_path / "nic.pcapng"
-    file.write_bytes(b"".join(encode_pcapng(packets)))
-    with pytest.raises(SystemExit) as left:
-        main(["rdma", "decode", str(file)])
-    assert left.value.code in {0, None}
-    printed = capsys.readouterr().out
-    assert f"({len(packets)} {encapsulation.name})" in printed
-    assert "Nothing stands out: every ICRC holds" in printed
 
 
 @EACH

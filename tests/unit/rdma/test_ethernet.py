@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -17,7 +15,6 @@ from helpers.rdma_devices import (
     DeviceEnd,
     exchange,
     join,
-    may_open_packet_sockets,
 )
 
 from weftwork.base.errors import PeerError, UsageError
@@ -36,7 +33,11 @@ from weftwork.wire.infiniband import ETHERTYPE_ROCE_V1
 from weftwork.wire.opcodes import Opcode
 
 HERE = "127.{}.{}.".format(*divmod(os.getpid() % 60_000, 250)) + "{}"
+
+
 MINE, OTHERS = (socket.inet_aton(HERE.format(end)) for end in (2, 3))
+
+
 HEADER = bytes(12) + ETHERTYPE_ROCE_V1.to_bytes(2)
 
 
@@ -231,9 +232,6 @@ def test_a_service_has_one_process() -> None:
         second.close()
 
 
-# Addresses and links
-
-
 @NEEDS_PACKET_SOCKETS
 def test_addresses_that_no_interface_has() -> None:
     with pytest.raises(UsageError, match=re.escape("found 203.0.113.9, wanted one of this machine")):
@@ -269,20 +267,6 @@ def test_what_only_rocev2_has_is_refused() -> None:
     with pytest.raises(UsageError, match="checks_identification: found it for rocev1"):
         RdmaDevice(HERE.format(2), wire="rocev1", checks_identification=True)
 
-
-def test_without_the_right_to_packet_sockets() -> None:
-    if os.geteuid() and may_open_packet_sockets():
-        pytest.skip("this user has CAP_NET_RAW, and cannot give it away")
-    drop = "" if os.geteuid() else "os.setgid(65534); os.setuid(65534);"
-    port = "weftwork.rdma.drivers.ethernet"
-    program = f"import os; from {port} import EthernetPort; {drop} EthernetPort('127.0.0.1')"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (
-        "packet socket: refused by the system: Operation not permitted; run as root or with CAP_NET_RAW" in done.stderr
-    )
-
-
-# Neighbours
 
 PEER, MAC, OTHER_MAC = bytes((192, 0, 2, 7)), b"\2\0\0\0\0\7", b"\2\0\0\0\0\x66"
 

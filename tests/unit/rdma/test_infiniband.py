@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import select
 import threading
 from ipaddress import IPv6Address, ip_address
 from typing import Any
@@ -229,9 +228,6 @@ def test_connections(*, has_grh: bool) -> None:
     assert not wire.counters
 
 
-# Mailboxes
-
-
 def test_a_mailbox_is_bounded_and_closes() -> None:
     box: Mailbox[int] = Mailbox()
     assert all(box.put(number) for number in range(MOST_WAITING))
@@ -241,27 +237,3 @@ def test_a_mailbox_is_bounded_and_closes() -> None:
     box.close()
     assert box.take() is None
     assert not box.put(0)
-
-
-def test_a_mailbox_rings_for_each_of_two_threads() -> None:
-    """The reader sleeps only while nothing waits, however the threads take turns."""
-    box: Mailbox[int] = Mailbox()
-    count = 20_000
-
-    def write() -> None:
-        for number in range(count):
-            while not box.put(number):
-                pass
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    poller = select.poll()
-    poller.register(box.fileno(), select.POLLIN)
-    found = []
-    while len(found) < count:
-        assert poller.poll(PATIENCE_S * 1000), f"asleep after {len(found)}"
-        while (number := box.take()) is not None:
-            found.append(number)
-    writer.join(PATIENCE_S)
-    assert found == list(range(count))
-    box.close()

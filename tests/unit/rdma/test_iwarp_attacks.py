@@ -26,10 +26,12 @@ from weftwork.wire.rdmap import (
 )
 
 _T = TerminateCode
-WRITE, READ = RdmapOpcode.WRITE, RdmapOpcode.READ_REQUEST
-REQUEST = MpaFrame(is_reply=False).encode()
 
-# The start-up: a stream that breaks it is closed, and nothing is said.
+
+WRITE, READ = RdmapOpcode.WRITE, RdmapOpcode.READ_REQUEST
+
+
+REQUEST = MpaFrame(is_reply=False).encode()
 
 
 @pytest.mark.parametrize(
@@ -155,9 +157,6 @@ def test_a_peer_that_never_closes_is_closed() -> None:
     assert not victim.end.manager._conversations
 
 
-# Replies to an end that asks.
-
-
 @pytest.mark.parametrize(
     ("reply", "kind"),
     [
@@ -207,9 +206,6 @@ def test_a_reply_that_agrees_on_too_much_gets_a_terminate(setup: EnhancedSetup, 
     assert end.kinds() == [CmEventType.CONNECT_ERROR]
 
 
-# FPDUs.
-
-
 def test_a_wrong_crc_ends_the_stream_and_places_nothing() -> None:
     victim = Victim()
     header = DdpTagged(rdmap_control(WRITE), victim.open.rkey, victim.open.addr).encode()
@@ -249,16 +245,6 @@ def test_a_close_in_the_middle_of_an_fpdu_is_a_lost_stream() -> None:
     assert [wc.status for wc in victim.end.poll()] == [WcStatus.WR_FLUSH_ERR]
     assert CmEventType.DISCONNECTED in victim.end.kinds()
     assert "in the middle of a message" in victim.end.manager.last_why
-
-
-def test_a_peer_that_trickles_holds_one_fpdu_at_most() -> None:
-    victim = Victim()
-    for byte in (b"\xff\xff" + bytes(70_000))[: 65_535 + 6]:
-        victim.send(bytes([byte]))
-    assert victim.qp._reader.held_bytes <= 65_535 + 8
-
-
-# DDP.
 
 
 @pytest.mark.parametrize("version", [0, 2, 3])
@@ -331,9 +317,6 @@ def test_a_message_without_a_receive_is_refused() -> None:
     terminate = victim.check_refused(_T.DDP_NO_BUFFER)
     header, _ = DdpUntagged.decode(terminate.ddp_header)
     assert (header.queue, header.message, terminate.segment_bytes) == (0, 1, 18 + 4)
-
-
-# Memory.
 
 
 @pytest.mark.parametrize(
@@ -446,9 +429,6 @@ def test_a_key_that_may_not_be_invalidated_is_refused() -> None:
     victim.post_recv(64)
     victim.untagged(RdmapOpcode.SEND_INVALIDATE, RdmapQueue.SEND, 1, upper_word=victim.open.rkey)
     victim.check_refused(_T.RDMAP_CANNOT_INVALIDATE)
-
-
-# RDMAP.
 
 
 @pytest.mark.parametrize("opcode", [0xC, 0xD, 0xE, 0xF, RdmapOpcode.SEND, RdmapOpcode.TERMINATE])

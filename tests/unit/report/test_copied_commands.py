@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import html
 import re
-from pathlib import Path
 
 import pytest
 from helpers.designs import design_document
-from helpers.pages import simulated
 from helpers.plans import plan_document
 
-from weftwork.report.page import run_page
 from weftwork.report.page_design import design_page
 from weftwork.report.page_elements import notice
 from weftwork.report.page_plan import plan_page
@@ -23,6 +20,8 @@ from weftwork.spec.tuning import TuneParameter, TuneResult, TuneScenario, TuneTr
 from weftwork.study.sweep.verdict import judged
 
 FOLDER = "runs/a 4 MB 5 us folder"
+
+
 COMMAND = f"weftwork sweep 4MB.yaml --set fabric.link_rate=400Gbps,800Gbps --set 'a.b=5 us' --size 4MB -o '{FOLDER}'"
 
 
@@ -78,11 +77,6 @@ def test_the_command_is_whole(kind: str) -> None:
 
 def test_values_of_parameters_are_those_of_a_scenario() -> None:
     assert '<td class="text">9 us</td><td class="text"><b>5 us</b></td>' in tune()
-
-
-def test_a_page_of_a_run_has_its_commands_as_they_are_typed(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 256KB}")
-    assert [one for one in copied(run_page(run)) if not one.isascii()] == []
 
 
 def test_a_sentence_keeps_its_command_and_typesets_its_numbers() -> None:

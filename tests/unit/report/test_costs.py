@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from helpers.shown import section
 
-import weftwork
-from weftwork.report.page import run_page
 from weftwork.report.three_lines import cost_texts, culprit_text
 from weftwork.spec.answer import Culprit, How
-
-UNEVEN = """schema: 3
-fabric: {topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tomahawk-5}
-training: {model: llama-3-8b, tensor: 8, pipeline: 2, global_batch: 64, recompute: none}
-stragglers: [{gpu: 12, factor: 1.25}]
-transport: {load_balancing: switch-spray, reorder_tolerant: true}
-engine: {fidelity: flow}
-"""
 
 
 def suspect(cost_s: float | None, share: float | None, how: How = "simulated") -> Culprit:
@@ -45,17 +32,3 @@ def test_a_cost_is_a_time_and_a_share_or_nothing(one: Culprit, texts: tuple[str,
 def test_the_line_has_the_same_words() -> None:
     assert culprit_text(suspect(2e-3, 0.25)) == "a-b is slow: 2 ms, 25 % (simulated again without it)"
     assert culprit_text(suspect(2e-3, 0.25, "bound")) == "a-b is slow: at most 2 ms, 25 % (a bound)"
-
-
-def test_the_page_lists_who_made_a_run_faster_as_nothing_and_the_answer_keeps_what_was_found(tmp_path: Path) -> None:
-    file = tmp_path / "scenario.yaml"
-    file.write_text(UNEVEN, encoding="utf-8")
-    run = weftwork.run(file, out=tmp_path / "run", what_if="all")
-    assert run.answer is not None
-    (stage,) = run.answer.others  # even stages would wait for the slow GPU of the other one
-    assert stage.kind == "stage"
-    assert stage.cost_s is not None
-    assert stage.cost_share is not None
-    assert max(stage.cost_s, stage.cost_share) < 0
-    rows = [[cell.text for cell in row.all("td")] for row in section(run_page(run), "answer").all("tr")]
-    assert ["stage 1", "nothing", "0 %", stage.text] in rows

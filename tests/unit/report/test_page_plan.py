@@ -6,17 +6,14 @@ import html
 import json
 import re
 from math import log
-from pathlib import Path
 
 import pytest
 from helpers.pages import Page
 from helpers.plans import GB, MS, plan_document
 
-from weftwork.base.errors import ConfigError
 from weftwork.report.figures.scatter import ScatterDot, highest_shown, scatter
 from weftwork.report.figures.stacked import StackedBar, stacked
 from weftwork.report.page_plan import plan_page
-from weftwork.report.plan_words import open_plan
 
 THIN = "\u202f"
 
@@ -152,26 +149,3 @@ def test_an_axis_ends_at_eight_times_the_fastest() -> None:
     drawn = scatter(("memory", "time"), ("B", "ps"), cloud=front, front=front, best=best, limit=(50, "limit"))
     assert "too slow" not in drawn
     assert "slow" in drawn
-
-
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        ("{", "is no JSON"),
-        ("[]", "lacks about, best"),
-        ('{"best": []}', "lacks about, closed_form_s, cloud"),
-        (json.dumps(plan_document(best=0)), "lacks plans"),
-    ],
-)
-def test_a_damaged_document_is_told_of(tmp_path: Path, written: str, said: str) -> None:
-    (tmp_path / "plan.json").write_text(written, encoding="utf-8")
-    with pytest.raises(ConfigError, match=said):
-        open_plan(tmp_path)
-
-
-def test_a_folder_without_a_scenario_is_told_of(tmp_path: Path) -> None:
-    (tmp_path / "plan.json").write_text(json.dumps(plan_document()), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"scenario\.yaml  cannot be read: No such file"):
-        open_plan(tmp_path)
-    (tmp_path / "scenario.yaml").write_text("schema: 3", encoding="utf-8")
-    assert open_plan(tmp_path) == (plan_document(), "schema: 3")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers.cases import case_count
-from helpers.pages import Page, plain, simulated
-from hypothesis import example, given, settings
+from helpers.pages import Page, plain
+from hypothesis import given
 from hypothesis import strategies as st
 
 from weftwork.report.figures.axes import area, line, log_ticks, stairs, ticks
@@ -22,7 +19,6 @@ from weftwork.report.figures.fabric import MOST_CELLS, fabric_picture
 from weftwork.report.figures.heat_map import rows_of
 from weftwork.report.figures.lines import Curve, Moment, curves
 from weftwork.report.figures.png import levels, png
-from weftwork.report.over_time import directions, read_over_time
 
 
 @given(high=st.floats(1e-6, 1e15), most=st.integers(2, 8))
@@ -96,56 +92,10 @@ def test_rows_of_a_heat_map_show_the_busiest_first_and_the_largest_of_those_that
     assert rows.shares.tolist() == [[1.0, 0.5], [0.2, 0.2], [0, 0]]
 
 
-@given(st.lists(st.floats(1, 1e12), min_size=1, max_size=50))
-def test_a_distribution_is_drawn_inside_and_tells_its_percentiles(values: list[float]) -> None:
-    html = distribution("Times", [("one", np.array(values)), ("two", np.array(values) * 2)], "ps")
-    Page(html)
-    assert html.count(">p50 ") == html.count(">p95 ") == html.count(">p99 ") == 2
-    assert 'class="legend"' in html
-
-
 SAMPLES = st.one_of(
     st.lists(st.floats(1, 1e12), min_size=1, max_size=40),
     st.builds(lambda low, size: [low * (1 + 0.001 * i) for i in range(size)], st.floats(1, 1e12), st.integers(1, 40)),
 )
-# px of bold digits and letters of 12.5 px; DejaVu Sans, the widest font of the style, has up to 8.7 for a digit and
-# less for the others, 4.4 for a thin space
-WIDEST = {" ": 4.4, "\u202f": 3.0, ".": 4.8, ",": 4.8, "m": 13.1}
-
-
-def boxes(html: str, width_px: float) -> list[tuple[float, float, float, float]]:
-    """Left, right, bottom and top of the words of percentiles in a plot of a width."""
-    found = []
-    for side, percent, bottom, text in re.findall(
-        r'<span class="mark c\d" style="(left|right):([\d.]+)%;bottom:(\d+)px">([^<]*)</span>', html
-    ):
-        own = 25 + sum(WIDEST.get(letter, 8.7) for letter in text)  # padding, and the bar in front
-        edge = float(percent) / 100 * width_px
-        left = edge if side == "left" else width_px - edge - own
-        found.append((left, left + own, float(bottom), float(bottom) + 18))
-    return found
-
-
-@settings(max_examples=case_count(plain=150, deep=4000))
-@given(first=SAMPLES, second=st.none() | SAMPLES, unit=st.sampled_from(["ps", "ratio"]), width=st.integers(260, 1200))
-@example(first=[3.4e11], second=[1.32e11] * 3 + [3.58e11, 8.18e11], unit="ps", width=260)  # an m is wide
-def test_words_of_percentiles_never_overlap(
-    first: list[float], second: list[float] | None, unit: str, width: int
-) -> None:
-    samples = [("one", np.array(first))] + ([] if second is None else [("two", np.array(second))])
-    if unit == "ratio":  # nothing is a million times slower than alone
-        samples = [(name, 1 + values / 1e6) for name, values in samples]
-    html = distribution("Times", samples, unit)
-    found = boxes(html, width)
-    assert len(found) == 3 * len(samples)
-    (height,) = {int(height) for height in re.findall(r'class="pa" style="height:(\d+)px"', html)}
-    for place, (left, right, bottom, top) in enumerate(found):
-        assert bottom >= 240  # above the curves
-        assert top <= height
-        assert left >= -58  # inside the card, whose ticks are 58 px wide
-        assert right <= width + 14
-        for other_left, other_right, other_bottom, other_top in found[:place]:
-            assert right <= other_left or other_right <= left or top <= other_bottom or other_top <= bottom
 
 
 def test_percentiles_of_more_than_two_lines_are_in_a_table() -> None:
@@ -171,28 +121,6 @@ def test_a_line_has_its_name_its_axis_and_what_happened() -> None:
     Page(html)
     assert 'aria-label="Marks. marks: at most 5"' in html
     assert "a&lt;b down" in html
-
-
-def test_the_sums_over_time_are_those_of_the_links(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 256KB}")
-    found = read_over_time(run)
-    assert found is not None
-    everywhere = np.arange(found.ports)
-    links = run.query("select * from links order by port")
-    assert found.values("bytes", everywhere).sum(axis=1).tolist() == links["bytes"].to_pylist()
-    for column, counter in (("marks", "marks"), ("drops", "drops"), ("pauses", "pauses_sent")):
-        assert found.total(column).sum() == sum(links[counter].to_pylist())
-    mean = (found.utilisation(everywhere) * found.length_ps).sum(axis=1) / found.end_ps
-    assert mean == pytest.approx(links["utilisation"].to_numpy(), abs=0.03)
-    assert [one.name for one in directions(run)] == [
-        "host \u2192 leaf", "leaf \u2192 spine", "spine \u2192 leaf", "leaf \u2192 host"
-    ]  # fmt: skip
-    port = int(np.argmax(links["bytes"].to_numpy()))
-    whole = found.within("bytes", port, 0, found.end_ps)
-    halves = found.within("bytes", port, 0, found.end_ps // 2) + found.within(
-        "bytes", port, found.end_ps // 2, found.end_ps
-    )
-    assert whole == pytest.approx(halves) == pytest.approx(links["bytes"][port].as_py())
 
 
 def test_hosts_of_a_leaf_share_a_cell_and_long_rows_are_shortened() -> None:

@@ -8,13 +8,14 @@ import pytest
 from helpers.sketched_networks import PARTS, cubes
 
 from weftwork.base.errors import ConfigError
-from weftwork.cli.cost import csv_text
 from weftwork.hardware.prices import parse_prices, price_book
 from weftwork.spec.device import Switch
 from weftwork.spec.fabric import Fabric
 from weftwork.topology.bill import Bill, bill
 
 NEAR = replace(PARTS, switch=Switch(name="plain"), fabric_delay_ps=10_000)  # 2 m, within the reach of copper
+
+
 BOOK = price_book()
 
 
@@ -43,19 +44,6 @@ def test_a_long_circuit_needs_a_medium_that_reaches_over_both_fibres() -> None:
     far = bill(cubes(4, parts=replace(NEAR, fabric_delay_ps=60 * 5_000)), BOOK)  # 60 m: two fibres of 30 m
     assert set(_of(far, "switch to optical switch")) == {"DR"}
     assert {length for _, length in _of(far, "switch to optical switch").values()} == {30}
-
-
-def test_optical_switches_are_counted_with_their_watts_and_have_no_price() -> None:
-    found = bill(_pod(), BOOK)
-    (row,) = found.of_kind("optical")
-    assert (row.item, row.count) == ("Palomar 136x136", 12)
-    assert row.unit_price_usd is None
-    assert row in found.not_priced
-    assert row.power_w is not None
-    assert row.power_w.typical == 12 * 108
-    assert not row.verified
-    assert not row.power_verified
-    assert "optical" in csv_text(found)
 
 
 def test_48_palomars_draw_less_than_the_published_share_of_a_pod() -> None:

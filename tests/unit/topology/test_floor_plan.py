@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.floor_plan import FloorPlanSection
@@ -42,30 +39,6 @@ def test_leaves_of_rails_stand_amid_their_pod() -> None:
     assert [np.unique(leaves[:8]).tolist(), np.unique(leaves[8:]).tolist()] == [[4], [14]]
     assert floor.racks == 16 + 2 + 1
     assert floor.length_m.max() < 12
-
-
-@given(
-    keys=st.sampled_from([
-        {"topology": "fat-tree", "radix": 8}, {"topology": "superpod", "scalable_units": 3},
-        {"topology": "hpn", "segments": 2, "nodes_per_segment": 8}, {"topology": "meta-24k", "hosts": 24},
-    ]),
-    plan=st.builds(
-        FloorPlanSection, servers_per_rack=st.integers(1, 9), switches_per_rack=st.integers(1, 40),
-        racks_per_row=st.none() | st.integers(1, 12),
-    ),
-)  # fmt: skip
-def test_racks_hold_what_they_may_and_cables_reach(keys: dict[str, Any], plan: FloorPlanSection) -> None:
-    fabric = fabric_of(**keys)
-    floor = floor_of(fabric, plan)
-    hosts = np.bincount(floor.rack_of_node[fabric.hosts], minlength=floor.racks)
-    assert hosts.max() <= plan.servers_per_rack
-    assert sorted(set(floor.rack_of_node.tolist())) == list(range(floor.racks))
-    rows = -(-floor.racks // floor.racks_per_row)
-    longest = floor.racks_per_row * plan.rack_pitch_m + rows * plan.row_pitch_m + 2 * plan.tray_height_m
-    assert floor.length_m.min() >= min(plan.rack_cable_m, 2 * plan.tray_height_m)
-    assert floor.length_m.max() <= longest
-    wider = plan.model_copy(update={"rack_pitch_m": 2 * plan.rack_pitch_m, "racks_per_row": floor.racks_per_row})
-    assert (floor_of(fabric, wider).length_m >= floor.length_m - 1e-9).all()
 
 
 def test_a_scenario_keeps_its_floor_and_no_other_delay() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
@@ -38,9 +38,6 @@ def ending(fabric: Fabric) -> TreeEnding:
 
 def steps(end: TreeEnding) -> dict[tuple[str, int], NextStep]:
     return {(step.step, step.count): step for step in end.steps}
-
-
-# Closed forms
 
 
 @given(half=st.integers(1, 256), tiers=st.integers(1, 6))
@@ -86,35 +83,6 @@ def test_hpn_is_counted_by_its_paper() -> None:
     assert 8 * rails.servers == 122_880  # the variant whose second tier is rail-only
 
 
-@given(
-    ports=st.integers(2, 300),
-    over=st.integers(1, 20),
-    under=st.integers(1, 20),
-    down=st.sampled_from([100, 200, 400]),
-    up=st.sampled_from([100, 200, 400, 800]),
-    each=st.integers(1, 4),
-    capacity=st.sampled_from([0, 12_800, 25_600, 51_200]),
-)
-def test_a_split_has_the_ratio_and_the_most_ports_down(
-    ports: int, over: int, under: int, down: int, up: int, each: int, capacity: int
-) -> None:
-    switch, ratio = SwitchPorts(ports=ports, capacity_bps=capacity), Fraction(over, under)
-    fitting = [
-        (below, above)
-        for below in range(each, ports + 1, each)
-        for above in range(1, ports - below + 1)
-        if (not capacity or below * down + above * up <= capacity)
-    ]
-    exact = [one for one in fitting if abs(Fraction(one[0] * down, one[1] * up) - ratio) <= ratio / 1000]
-    lower = [one for one in fitting if Fraction(one[0] * down, one[1] * up) <= ratio]
-    found = best_split(switch, ratio=ratio, down_bps=down, up_bps=up, each=each)
-    if not exact and not lower:
-        assert found is None
-    else:
-        assert found in fitting
-        assert found[0] == max(one[0] for one in (exact or lower))
-
-
 @given(ports=st.integers(4, 128), more=st.integers(1, 64), tiers=st.integers(1, 4))
 def test_more_ports_carry_at_least_as_many(ports: int, more: int, tiers: int) -> None:
     few, many = (tree_limit(widest_tree(count, tiers)).servers for count in (ports, ports + more))
@@ -137,11 +105,15 @@ def test_the_next_larger_switch_has_ports_of_both_rates() -> None:
     assert larger_switches(1_024, 100 * G) is None
 
 
-# The generators build as far, and no further
-
 PLAIN_2 = {"model": "plain", "gpus": 2, "nic_ports": 2}
+
+
 DUAL_PLANE = {"model": "plain", "gpus": 2, "nic_ports": 4}
+
+
 DUAL_HOMED = {"model": "plain", "nic_ports": 2}
+
+
 SHAPES: list[tuple[dict[str, Any], int]] = [  # a kind, and servers of a small fabric of it with one full group
     ({"topology": "fat-tree", "tiers": 2, "radix": 8}, 5),
     ({"topology": "fat-tree", "tiers": 3, "radix": 6}, 10),
@@ -180,25 +152,6 @@ def test_the_largest_fabric_builds_and_one_server_more_is_refused(kind: dict[str
             fabric_of(**kind, hosts=small.limit.servers + small.end.down[0] // small.end.each)
 
 
-@settings(max_examples=20)
-@given(half=st.integers(2, 5), tiers=st.sampled_from([2, 3]), share=st.floats(0.01, 1))
-def test_any_part_of_a_fat_tree_tells_the_same_end(half: int, tiers: int, share: float) -> None:
-    most = 2 * half**tiers
-    fabric = fabric_of(topology="fat-tree", tiers=tiers, radix=2 * half, hosts=max(1, int(share * most)))
-    assert ending(fabric).gpus == most
-
-
-@settings(max_examples=20)
-@given(radix=st.integers(8, 24), ratio=st.sampled_from([1, 2, 3, Fraction(3, 2)]), groups=st.integers(2, 4))
-def test_any_leaf_spine_of_a_ratio_tells_the_end_of_that_ratio(radix: int, ratio: Fraction, groups: int) -> None:
-    split = best_split(SwitchPorts(ports=radix), ratio=Fraction(ratio), down_bps=1, up_bps=1)
-    assert split is not None
-    if Fraction(*split) != ratio:
-        return
-    fabric = fabric_of(topology="leaf-spine", radix=radix, hosts=groups * split[0], oversubscription=float(ratio))
-    assert ending(fabric).limit == tree_limit(widest_tree(radix, 2, ratio=Fraction(ratio)))
-
-
 @pytest.mark.parametrize(
     ("section", "gpus", "today"),
     [
@@ -224,9 +177,6 @@ def test_a_tor_of_hpn_keeps_the_eight_ports_of_its_backup() -> None:
     """51.2 Tb/s - 128 x 200 Gb/s - 60 x 400 Gb/s leave eight ports of 200 Gb/s, which the paper has."""
     tor = fabric_limits(fabric_of(topology="hpn", segments=1)).ports[0]
     assert (tor.used_min, tor.used_max, tor.ports, tor.left) == (188, 188, 196, 8 * 16)
-
-
-# What comes next
 
 
 def test_every_step_past_a_superpod_has_its_price() -> None:
@@ -272,9 +222,6 @@ def test_a_lone_group_that_is_not_full_counts_as_filled_and_says_so() -> None:
     assert (racks.ratios, racks.part_filled) == ((Fraction(1, 2),), ())  # four leaves show that 1:2 is wanted
 
 
-# Fabrics that are no trees, or end nowhere
-
-
 def built(
     switch_tier: list[int], pairs: list[tuple[int, int]], *, radix: int = 8, rates: list[int] | None = None
 ) -> Fabric:
@@ -292,6 +239,8 @@ def built(
 
 
 UNEVEN = "its servers are not all attached alike to leaves and groups of switches"
+
+
 HOSTS = [(0, 4), (1, 4), (2, 5), (3, 5)]
 
 

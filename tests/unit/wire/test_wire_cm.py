@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from weftwork.base.errors import UsageError
-from weftwork.engine.lower import TELEMETRY_BYTES as ENGINE_TELEMETRY_BYTES
-from weftwork.engine.lower import TELEMETRY_HOP_BYTES as ENGINE_TELEMETRY_HOP_BYTES
 from weftwork.wire.cm import (
     CM_MESSAGES,
     CmDisconnectRequest,
@@ -120,12 +118,6 @@ def test_telemetry_is_laid_out_as_in_the_paper() -> None:
     assert IntPath.decode(path.encode() + b"rest") == (path, b"rest")
     assert hop.rate_bps == 100_000_000_000
     assert hop._replace(rate_code=15).rate_bps is None
-
-
-@pytest.mark.parametrize("hops", [0, 1, 5])
-def test_the_engines_count_the_bytes_that_the_codec_writes(hops: int) -> None:
-    block = IntPath(path_id=0, hops=(IntHop(0, 0, 0, 0),) * hops)
-    assert len(block.encode()) == ENGINE_TELEMETRY_BYTES + hops * ENGINE_TELEMETRY_HOP_BYTES
 
 
 def test_telemetry_that_breaks_off_or_does_not_fit_is_refused() -> None:

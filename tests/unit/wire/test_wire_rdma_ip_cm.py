@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weftwork.base.errors import UsageError
-from weftwork.rdma.cm_private import pack_private_data, unpack_private_data
 from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.rdma_ip_cm import IpCmHeader, gid_of, port_of_service, service_of_port
 
 FOUR = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.2")
+
+
 SIX = IPv6Address("fd00::1"), IPv6Address("fd00::2")
 
 
@@ -67,11 +68,3 @@ def test_a_service_names_a_port_in_tcps_port_space_alone(service: int, port: int
 def test_a_gid_is_the_ip_address() -> None:
     assert IPv6Address(gid_of(FOUR[0].packed)).ipv4_mapped == FOUR[0]
     assert IPv6Address(gid_of(SIX[0].packed)) == SIX[0]
-
-
-@given(user=st.binary(max_size=48), room=st.sampled_from([56, 196]))
-def test_the_option_behind_private_data_is_invisible(user: bytes, room: int) -> None:
-    for repeats in (False, True):
-        field = pack_private_data(user, room, selective_repeat=repeats)
-        assert len(field) == room
-        assert unpack_private_data(field) == (user.ljust(room, b"\0"), repeats)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.device import Nic, Server, Switch
@@ -15,7 +13,6 @@ from weftwork.topology.build import fabric_of
 from weftwork.workload.placement import (
     PLACEMENTS,
     first_gpus,
-    gpu_ports,
     packed,
     pods,
     rails,
@@ -78,16 +75,6 @@ def test_random_alone_says_that_it_scatters_single_gpus() -> None:
     (note,) = scattered("random", "training.placement").values()
     assert (note.kind, note.subject) == ("note", "training.placement")
     assert "random-servers" in note.text
-
-
-@given(name=st.sampled_from(sorted(PLACEMENTS)), ranks=st.integers(1, 64), seed=st.integers(0, 9))
-def test_every_rank_has_a_gpu_of_its_own_and_that_gpus_ports(name: str, ranks: int, seed: int) -> None:
-    fabric = fabric_of(topology="rail-optimized", gpus=64, node="p5", radix=128)
-    placed = PLACEMENTS[name](fabric, ranks, seed=seed)
-    assert placed.gpu is not None
-    assert len(set(zip(placed.host.tolist(), placed.gpu.tolist(), strict=True))) == ranks
-    for host, gpu, nics in zip(placed.host.tolist(), placed.gpu.tolist(), placed.nics.tolist(), strict=True):
-        assert nics == gpu_ports(fabric, host, gpu) == [4 * gpu, 4 * gpu + 1, 4 * gpu + 2, 4 * gpu + 3]
 
 
 def test_gpus_that_share_a_port() -> None:

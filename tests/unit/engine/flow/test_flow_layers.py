@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from weftwork.engine.flow import run as flow
 from weftwork.engine.flow.outcome import FlowOutcome
 from weftwork.engine.flow.paths import FlowPaths, RoutingMode
 from weftwork.engine.instants import Fault
-from weftwork.policies.load import load
 from weftwork.spec.device import Switch
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.routing import Pin, Routing
@@ -27,6 +25,8 @@ from weftwork.topology.layers import Layers, layers_of
 from weftwork.topology.routing import attachments
 
 MB = 1_000_000
+
+
 MODES: tuple[RoutingMode, ...] = ("spray", "hashed", "deterministic")
 
 
@@ -229,18 +229,6 @@ def test_the_packet_engines_get_the_same_layers_and_pins() -> None:
     has = layers.next_port >= 0
     assert ((table.layer_group >= 0) == has).all()
     assert (table.group_ports[table.group_ptr[table.layer_group[has]]] == layers.next_port[has]).all()
-
-
-def test_what_no_flow_has_is_refused(tmp_path: Path) -> None:
-    fabric = ring(3)
-    job = sends(3, [Message(source=0, destination=1, size_bytes=MB)])
-    file = tmp_path / "by_word.py"
-    text = load("port_selection", "ecmp").source_path.read_text(encoding="utf-8")
-    file.write_text(text.replace("waits_for_routes=True", "layer_by_word=True"), encoding="utf-8")
-    by_word = load("port_selection", file)
-    flow_input_of(fabric, job, port_selection=by_word)
-    with pytest.raises(ConfigError, match="chooses a layer of routes by the packet's word"):
-        flow_input_of(fabric, job, port_selection=by_word, routing=Routing(paths=2))
 
 
 @pytest.mark.parametrize(

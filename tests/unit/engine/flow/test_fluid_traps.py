@@ -11,7 +11,10 @@ from weftwork.engine import _native
 
 pytestmark = pytest.mark.sanitize
 
+
 EXACT = 1e-12
+
+
 FLAT = np.ones(1)
 
 
@@ -168,30 +171,6 @@ def test_weights_scale_the_use_of_a_link_and_not_the_rate() -> None:
     assert fluid.loads().tolist() == [12.0, 3.0]
     assert run_out(fluid) == [(10.0, 0), (12.5, 1)]
     assert fluid.carried(12.5) == pytest.approx([150.0, 30.0])
-
-
-def test_a_collective_over_a_hundred_thousand_links_is_one_activity() -> None:
-    links = 100_000
-    draw = np.random.default_rng(3)
-    weight = draw.integers(1, 9, links).astype(np.float64)
-    capacity = draw.uniform(1, 2, links)
-    fluid = _native.Fluid(capacity, 1e-9)
-    every = np.arange(links, dtype=np.int32)
-    one, other = fluid.add_variable(every, weight), fluid.add_variable(every[::-1].copy(), np.ones(links))
-    small = add(fluid, 5, 6)
-    fluid.start(one, 1, 1e3, 0.0)
-    fluid.start(small, 3, 10.0, 0.0)
-    fluid.solve(0.0)
-    alone = capacity / (weight + np.isin(every, [5, 6]))
-    assert fluid.rates()[one] == pytest.approx(alone.min(), rel=1e-9)
-    fluid.start(other, 2, 1e3, 1.0)
-    fluid.solve(1.0)
-    assert fluid.rates()[[one, other]] == pytest.approx(
-        (capacity / (weight + 1 + np.isin(every, [5, 6]))).min(), rel=1e-6
-    )
-    end_ps = run_out(fluid)[-1][0]
-    wanted = 1e3 * (weight + 1) + 10.0 * np.isin(every, [5, 6])
-    np.testing.assert_allclose(fluid.carried(end_ps), wanted, rtol=1e-9)
 
 
 def test_rerouted_activities_keep_what_they_have_got() -> None:

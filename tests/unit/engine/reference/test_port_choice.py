@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.by_hand import FLOW, FRAME_BYTES, RATE_BPS, answer, data
 from helpers.hand_switch import IN, LOSSLESS, NODE, OTHER_IN, OUT, SEED, SPARE, Driven, HandRoutes, HandSelection
 
-from weftwork.base.errors import PolicyError
 from weftwork.base.random import draw
 from weftwork.engine.reference.forwarding import NextHop
 from weftwork.engine.reference.packet import PacketKind
 from weftwork.policies.interface import OFF
-from weftwork.policies.load import load
 
 HERE, THERE, AWAY, NOWHERE = 0, 1, 2, 3  # attachments: this switch where a test says so, the destination, and others
 
@@ -38,9 +35,6 @@ def driven_by(*needs: str, routes: HandRoutes | None = None, always: bool = Fals
 def shown_ports(driven: Driven) -> list[tuple[int, int]]:
     """Port and whether it is minimal, of each candidate of the last call."""
     return [(one.port, one.minimal) for one in driven.selection.candidates[-1]]
-
-
-# Which ports are candidates
 
 
 def test_a_packet_without_a_route_is_dropped_where_it_came_in() -> None:
@@ -112,9 +106,6 @@ def test_at_the_last_switch_it_is_asked_where_it_says_so_whatever_else_it_says(a
     driven.takes(1)
     assert [signal.delivered for signal in driven.selection.signals] == [1] * calls
     assert len(driven.wires[SPARE].packets) == 1  # the port to the destination
-
-
-# What port selection is told
 
 
 def test_it_is_told_of_the_packet_the_switch_and_the_choice() -> None:
@@ -190,9 +181,6 @@ def test_the_records_of_the_ports_are_those_of_the_whole_switch_and_stay() -> No
     driven.takes(1)
     states = driven.switch.choice.port_states or []
     assert [state.seen for state in states] == [0, 0, 2, 1]
-
-
-# What a packet takes along
 
 
 def test_a_word_goes_with_the_packet() -> None:
@@ -324,27 +312,6 @@ def test_a_via_that_becomes_this_switch_is_taken_back() -> None:
     assert driven.selection.shown == [(0, 0, AWAY), (0, 0, OFF)]
     assert packet.via == OFF
     assert driven.sent() == [packet]
-
-
-def test_a_via_that_changes_twice_at_a_switch_is_refused_with_its_line(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[3] / "policies" / "wandering.py").read_text(encoding="utf-8")
-    body = text.index("    total = signal.now_ps")
-    file = tmp_path / "fickle.py"
-    end = text.index("PLUGIN =")
-    file.write_text(
-        text[:body] + "    signal.via = (signal.via + 1) % signal.edges\n\n\n" + text[end:], encoding="utf-8"
-    )
-    line = text[:body].count("\n") + 1
-    driven = Driven(routes=HandRoutes(OUT, SPARE), virtual_channels=2)
-    choice = driven.switch.choice
-    choice.selection = load("port_selection", file)
-    choice.state, choice.port_states = choice.selection.new_state(), choice.selection.new_port_states(4)
-    driven.routes.ways[0] = minimal(OUT)
-    with pytest.raises(PolicyError, match=f"fickle.py, line {line}: via became 1, wanted 0"):
-        driven.takes(1)
-
-
-# Virtual channels: two of each priority, classes 0 and 1 of a lossless one, 2 and 3 of another
 
 
 def channelled(**changes: Any) -> Driven:

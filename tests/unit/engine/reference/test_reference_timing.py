@@ -8,7 +8,11 @@ from weftwork.spec.device import Nic, Switch
 from weftwork.spec.transport import Transport
 
 FULL_PS = (4096 + 62 + 16 + 20) * BYTE_PS  # first packet of a message, with what follows a frame
+
+
 NEXT_PS = (4096 + 62 + 20) * BYTE_PS
+
+
 ACK_PS = (66 + 20) * BYTE_PS
 
 
@@ -116,24 +120,3 @@ def test_the_host_interface_delays_and_its_delay_is_told() -> None:
     nic = Nic(pcie_rate_bps=100_000_000_000, pcie_latency_ps=200_000)
     outcome = run(packet_input_of(pair(nic=nic), sends(2, [Message(source=0, destination=1, size_bytes=4096)])))
     assert outcome.messages["delivered_at_ps"].tolist() == [FULL_PS + DELAY_PS + (4096 + 62 + 16) * 80 + 200_000]
-
-
-def test_progress_tells_simulated_time() -> None:
-    told: list[tuple[int, int, int]] = []
-    size_bytes = 20_000_000
-    messages = [Message(source=0, destination=1, size_bytes=size_bytes, channel=channel) for channel in (0, 1)]
-    run(packet_input_of(pair(), sends(2, messages)), on_progress=lambda *now: told.append(now))
-    assert told == sorted(told)
-    assert told[-1][1] > 10_000
-    assert told[-1][2] in {0, size_bytes, 2 * size_bytes}
-
-
-def test_an_interrupt_ends_the_run_with_what_there_is() -> None:
-    def interrupt(now_ps: int, *_: int) -> None:
-        if now_ps > 0:
-            raise KeyboardInterrupt
-
-    messages = [Message(source=0, destination=1, size_bytes=20_000_000)]
-    outcome = run(packet_input_of(pair(), sends(2, messages)), on_progress=interrupt)
-    assert not outcome.complete
-    assert outcome.counters["packet_hops"] > 0

@@ -11,8 +11,7 @@ from helpers.sweeps import pool_points, with_pattern
 
 import weftwork
 from weftwork.base.errors import ConfigError
-from weftwork.base.version import VERSION
-from weftwork.study.pool.cluster import Cluster, _outcomes, _work, connected, refuse_cluster
+from weftwork.study.pool.cluster import Cluster, _outcomes, connected, refuse_cluster
 from weftwork.study.pool.pool import run_pool
 from weftwork.study.pool.work import PoolOutcome, run_point
 
@@ -82,16 +81,6 @@ def test_a_worker_that_does_not_see_the_folder_ends_the_sweep(tmp_path: Path) ->
     with pytest.raises(ConfigError, match="a sweep on Ray needs a file system that all machines share") as wrong:
         list(_outcomes(points, tmp_path / "elsewhere/mark", 1, run_point, GIB // 4))
     assert f"does not see {tmp_path / 'elsewhere'}" in str(wrong.value)
-
-
-def test_a_worker_says_what_it_lacks(tmp_path: Path) -> None:
-    (point,) = pool_points(with_pattern(tmp_path), {"traffic.kilobytes": "1"})
-    (tmp_path / "mark").touch()
-    older = _work(run_point, point, tmp_path / "mark", tmp_path, "0.0.1")
-    assert f"has Weftwork {VERSION}, and this machine has 0.0.1; install the same" in older.reason
-    apart = _work(run_point, point, tmp_path / "mark", tmp_path / "away", VERSION)
-    assert f"does not see {tmp_path / 'away'}" in apart.reason
-    assert not (tmp_path / point.folder).exists()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,13 +10,11 @@ import pytest
 from helpers.sweeps import SCENARIO
 from helpers.tunings import RandomSampler
 
-from weftwork.base.errors import ConfigError
 from weftwork.study.prepare.prepare import read_scenario
 from weftwork.study.tune.keys import keys_of
 from weftwork.study.tune.parameters import TuneSpace, space_of
-from weftwork.study.tune.question import TuneQuestion
-from weftwork.study.tune.sampler import Sampler, TreeSampler, refuse_without_optuna
-from weftwork.study.tune.search import BATCH, run_tune
+from weftwork.study.tune.sampler import Sampler, TreeSampler
+from weftwork.study.tune.search import BATCH
 
 KEYS = ("fabric.switch.ecn.kmin", "fabric.switch.ecn.kmax", "fabric.switch.alpha", "fabric.switch.ecn.at")
 
@@ -86,17 +83,3 @@ def test_choices_without_a_score_are_left_alone(space: TuneSpace) -> None:
 
     search(TreeSampler(space), 96, half)
     assert sum(refused[-40:]) < sum(refused[:40]) / 2
-
-
-def test_without_optuna_the_package_to_install_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    there = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *more: None if name == "optuna" else there(name, *more)
-    )
-    with pytest.raises(ConfigError, match=r"install it with: pip install 'weftwork\[plan\]'"):
-        refuse_without_optuna()
-    (tmp_path / "a.yaml").write_text(SCENARIO)
-    question = TuneQuestion(files=(tmp_path / "a.yaml",), parameters=("fabric.switch.alpha",))
-    with pytest.raises(ConfigError, match="Optuna, which chooses the values, is not installed"):
-        run_tune(question, out=tmp_path / "out")
-    assert not (tmp_path / "out").exists()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -24,7 +22,7 @@ from weftwork.workload.collectives.closed_form import (
     ramp_ps,
     round_bytes,
 )
-from weftwork.workload.collectives.figures import FIGURES, CollectiveFigures, collective_figures
+from weftwork.workload.collectives.figures import CollectiveFigures, collective_figures
 from weftwork.workload.collectives.tuner import chosen
 
 GIB = 1 << 30
@@ -48,9 +46,17 @@ def groups(draw: st.DrawFn) -> GroupShape:
 
 
 operations = st.sampled_from(OPERATIONS)
+
+
 sizes = st.integers(1, 16 * GIB)
+
+
 servers = st.sampled_from([name for name in SERVERS if node(name).nic_port_rate_bps])
+
+
 FASTER = ("nvlink_rate_bps", "network_rate_bps")
+
+
 LATENCIES = (
     "launch_ps", "ramp_ps", "nvlink_latency_ps", "network_latency_ps", "nic_latency_ps", "nic_flush_ps", "peer_ps",
     "post_ps",
@@ -172,19 +178,3 @@ def test_latencies_scale() -> None:
             alone("all-reduce", method, group, 1 << 16, figures(), latency_scale=scale).time_ps for scale in (1.0, 2.0)
         )
         assert once < twice < 2 * once
-
-
-@pytest.mark.parametrize(("gpu", "most"), [("a100", 0.05), pytest.param("h100", 0.10, marks=pytest.mark.deep)])
-def test_the_fit_gives_the_figures(gpu: str, most: float) -> None:
-    path = Path(__file__).resolve().parents[4] / "benchmarks" / "fit_one_node.py"
-    spec = importlib.util.spec_from_file_location("fit_one_node", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found, error = module.fit(gpu)
-    assert error < most
-    if gpu == "a100":
-        assert module.nvlink_share() == pytest.approx(1.0, abs=0.01)
-    for key, value in found.items():
-        assert FIGURES[gpu].value(key) == pytest.approx(value, rel=0.03), key

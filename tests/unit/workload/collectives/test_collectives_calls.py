@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from math import isqrt
 
 import pytest
 
 from weftwork.base.errors import ConfigError
-from weftwork.spec.job import Loop, Operation
-from weftwork.testing.lattices import torus_of
 from weftwork.workload.collectives.algorithm import least_time_ps
 from weftwork.workload.collectives.algorithms import tree
 from weftwork.workload.collectives.call import Call, bus_bandwidth_factor
@@ -98,29 +95,6 @@ def test_the_time_that_a_ring_takes_at_least_is_steps_of_alpha_and_beta() -> Non
     call = Call(operation="all-reduce", ranks=4, size_bytes=4_000_000, step_latency_ps=3_000, base_latency_ps=11)
     least_ps = least_time_ps(ALGORITHMS["ring"], call, rate_bps=400_000_000_000, latency_ps=1_000_000)
     assert least_ps == 11 + 6 * (1_000_000 + 3_000 + 20 * 1_000_000)
-
-
-def operations(body: tuple[Operation, ...]) -> int:
-    return sum(1 + (operations(op.body) if isinstance(op, Loop) else 0) for op in body)
-
-
-@pytest.mark.parametrize(
-    ("name", "operation"), [(name, op) for name, algorithm in ALGORITHMS.items() for op in algorithm.operations]
-)
-def test_programs_do_not_grow_with_the_ranks(name: str, operation: str) -> None:
-    def count(ranks: int) -> int:
-        domain = ranks if name == "nvls" else 8
-        call = Call(operation=operation, ranks=ranks, size_bytes=1 << 24, channels=2, chunks=2, domain=domain)
-        if ALGORITHMS[name].needs_lattice:
-            call = replace(call, domain=1, lattice=torus_of(isqrt(ranks), isqrt(ranks)))
-        programs = schedule(name, call).programs
-        return sum(operations(stream) for program in programs for stream in program.streams)
-
-    small, large = (8, 64) if name == "nvls" else (64, 1_024)
-    factor = {"halving-doubling": 2, "swing": 2, "hierarchical": 1, "nvls": 8}.get(
-        name, 1
-    )  # log2 of the ranks; multicasts
-    assert count(large) <= factor * count(small)
 
 
 @pytest.mark.parametrize("servers", [2, 3, 7, 8, 12, 13, 32, 100])

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import string
-import subprocess
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,23 +79,6 @@ def test_words_below_a_condition_know_it() -> None:
     assert [(word.text, word.is_conditional) for word in script.commands[-1]] == [
         ("run", False), ("--x", False), ("--y", True), ("1", True),
     ]  # fmt: skip
-
-
-def test_a_variable_that_doubles_itself_stops() -> None:
-    script = 'A="x x x x"\n' + 'A="$A $A"\n' * 24 + "run $A"
-    assert len(words(script)) < 1_000_000
-
-
-WORDS = st.text(string.ascii_letters + string.digits + " '\"\\$-_=./#~", max_size=8)
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="nothing to compare with")
-@given(values=st.lists(WORDS, min_size=1, max_size=5))
-def test_quoted_words_are_those_of_bash(values: list[str]) -> None:
-    quoted = ["'" + value.replace("'", "'\\''") + "'" for value in values]
-    script = f'A=({" ".join(quoted)})\nB={quoted[0]}\nprintf \'%s\\0\' "${{A[@]}}" "$B" x"$B"y'
-    told = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout.decode()
-    assert words(script)[2:] == told.split("\0")[:-1]
 
 
 @given(text=st.text("a \n\\'\"`$(){}[]=+;|&<>#-:EOF@\0\1", max_size=60))

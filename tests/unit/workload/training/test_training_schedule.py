@@ -9,10 +9,10 @@ from helpers.stages import expanded, run_stages
 from helpers.trained import SMALL, job_of
 
 from weftwork.base.errors import ConfigError
-from weftwork.spec.job import Compute, Loop, Operation
+from weftwork.spec.job import Compute
 from weftwork.spec.training import Overlap, Parallelism
 from weftwork.workload.training.programs import PASSES
-from weftwork.workload.training.schedule import as_loops, passes
+from weftwork.workload.training.schedule import passes
 
 Times = dict[tuple[int, str, int], int]  # stage, kind, virtual stage
 
@@ -86,26 +86,6 @@ def test_chunks_want_a_multiple_of_the_stages() -> None:
     plan = Parallelism(pipeline=4, virtual_stages=2, data=2, micro_batch=3, global_batch=60)
     with pytest.raises(ConfigError, match=r"found 10 micro batches .* did you mean '72'"):
         passes(plan, 0)
-
-
-@pytest.mark.parametrize(
-    ("plan", "most"),
-    [
-        (Parallelism(pipeline=4, global_batch=1000), 8),
-        (Parallelism(pipeline=16, virtual_stages=8, global_batch=512), 120),
-        (Parallelism(pipeline=4, virtual_stages=2, global_batch=4, schedule="gpipe"), 20),
-    ],
-)
-def test_loops_say_the_same_in_fewer_words(plan: Parallelism, most: int) -> None:
-    for stage in (0, plan.pipeline // 2, plan.pipeline - 1):
-        wanted = [(one.kind == "backward") * 100 + one.virtual_stage for one in passes(plan, stage)]
-        loops = as_loops(wanted, lambda item: [Compute(duration_ps=item)])
-        assert [one.duration_ps for one in expanded(loops) if isinstance(one, Compute)] == wanted
-        assert words(loops) <= most
-
-
-def words(operations: tuple[Operation, ...]) -> int:
-    return sum(1 + (words(one.body) if isinstance(one, Loop) else 0) for one in operations)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""Charts over time measure a link by the rate that it had: one that a fault slows is busy, not idle."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from base64 import b64decode
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.pages import lose_tables, simulated
+from helpers.shown import charts, section, value_of
+
+from weftwork.base.clock import US_PS
+from weftwork.report.over_time import read_over_time
+from weftwork.report.page import run_page
+from weftwork.store.runs import Run, open_run
+
+SLOWED = (
+    "traffic: {pattern: incast, senders: 1, size: 4MB}\n"
+    "faults: [{at: 20us, link: host0-leaf0, event: degrade, fraction: 0.25, for: 400us}]"
+)
+
+
+GBPS = 10**9
+
+
+@pytest.fixture(scope="module")
+def slowed(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return simulated(tmp_path_factory.mktemp("slowed"), SLOWED)
+
+
+def test_the_table_of_rates_has_what_a_fault_changed_and_nothing_else(slowed: Run) -> None:
+    rows = slowed.query("select name, at_ps, rates.rate_bps from rates join links using (port) order by name, at_ps")
+    steps = [(0, 100 * GBPS), (20 * US_PS, 25 * GBPS), (420 * US_PS, 100 * GBPS)]
+    wanted = [(name, *step) for name in ("host0->leaf0", "leaf0->host0") for step in steps]
+    assert [tuple(row.values()) for row in rows.to_pylist()] == wanted
+
+
+def test_a_link_without_faults_has_no_rows(tmp_path: Path) -> None:
+    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 1, size: 64KB}")
+    assert run.table("rates").num_rows == 0
+
+
+def test_a_link_at_a_quarter_of_its_rate_is_busy_in_its_chart_and_its_heat_map(slowed: Run) -> None:
+    over_time = read_over_time(slowed)
+    assert over_time is not None
+    port = slowed.query("select port from links where name = 'leaf0->host0'")["port"].to_numpy()
+    shares = over_time.utilisation(port)[0]
+    at_ps = (over_time.edges_ps[1:] + over_time.edges_ps[:-1]) / 2
+    inside = (at_ps > 60 * US_PS) & (at_ps < 400 * US_PS)
+    assert inside.sum() > 10
+    assert shares[inside].mean() > 0.97  # a packet counts where its sending begins, so that single bins differ
+    assert shares[inside].min() > 0.5
+    part = section(run_page(slowed), "links")
+    (chart,) = (one for one in charts(part) if one.label.startswith("Utilisation, leaf \u2192 host"))
+    told = np.array([value_of(text) for text in chart.lines["busiest at each time"]])
+    assert told[inside] == pytest.approx(shares[inside], abs=0.005)
+    (cells,) = (one for one in part.all(kind="cells") if "leaf0->host0" in one.attributes["data-rows"])
+    names = json.loads(cells.attributes["data-rows"])
+    drawn = np.frombuffer(b64decode(cells.attributes["data-shares"]), np.uint8).reshape(len(names), -1)
+    row = drawn[names.index("leaf0->host0")]
+    assert names[0] == "leaf0->host0"  # the busiest on top
+    assert row[inside].mean() > 0.95 * row.max()
+
+
+def test_without_the_table_a_link_has_its_nominal_rate(slowed: Run, tmp_path: Path) -> None:
+    shutil.copytree(slowed.path, tmp_path / "old")
+    lose_tables(tmp_path / "old", "rates")
+    over_time = read_over_time(open_run(tmp_path / "old"))
+    assert over_time is not None
+    port = slowed.query("select port from links where name = 'leaf0->host0'")["port"].to_numpy()
+    at_ps = (over_time.edges_ps[1:] + over_time.edges_ps[:-1]) / 2
+    inside = (at_ps > 60 * US_PS) & (at_ps < 400 * US_PS)
+    assert over_time.utilisation(port)[0][inside].max() < 0.3
+    assert run_page(open_run(tmp_path / "old"))

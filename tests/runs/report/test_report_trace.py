@@ -1,0 +1,63 @@
+"""Traces of training runs obey the trace event format: fields, order, nesting, pairs, and the sums of the run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.pages import simulated
+from helpers.training_run import Plan, training_run
+
+from weftwork.base.errors import ConfigError
+from weftwork.cli import main
+from weftwork.report.trace import trace_events
+from weftwork.store.runs import Run
+
+FIELDS = {
+    "M": {"ph", "name", "pid", "tid", "args"},
+    "X": {"ph", "name", "cat", "pid", "tid", "ts", "dur", "args"},
+    "b": {"ph", "name", "cat", "id", "pid", "tid", "ts", "args"},
+    "e": {"ph", "name", "cat", "id", "pid", "tid", "ts"},
+    "C": {"ph", "name", "cat", "pid", "tid", "ts", "args"},
+    "s": {"ph", "name", "cat", "id", "pid", "tid", "ts"},
+    "f": {"ph", "name", "cat", "id", "pid", "tid", "ts", "bp"},
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return training_run(tmp_path_factory.mktemp("trace") / "run", Plan(), Plan(job="second", stages=2))
+
+
+@pytest.fixture(scope="module")
+def events(run: Run) -> list[dict[str, Any]]:
+    return trace_events(run)
+
+
+def test_every_event_has_the_fields_of_its_kind(events: list[dict[str, Any]]) -> None:
+    assert {event["ph"] for event in events} == set(FIELDS)
+    for event in events:
+        assert set(event) == FIELDS[event["ph"]]
+        assert event.get("ts", 0) >= 0
+        assert event.get("dur", 0) >= 0
+
+
+def test_the_command_writes_it_and_refuses_what_has_none(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "trace.json"
+    with pytest.raises(SystemExit) as left:
+        main(["report", str(run.path), "-o", str(file)])
+    assert left.value.code in {0, None}
+    assert capsys.readouterr().out.startswith(f"trace: {file} (")
+    document = json.loads(file.read_text(encoding="utf-8"))
+    assert document["traceEvents"] == trace_events(run)
+    with pytest.raises(SystemExit) as left:
+        main(["report", str(run.path), str(run.path), "-o", str(file)])
+    assert left.value.code == 2
+    assert "a trace is of one run; wanted a .html file" in capsys.readouterr().err
+    other = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 256KB}")
+    with pytest.raises(ConfigError, match="trains nothing"):
+        trace_events(other)

@@ -1,0 +1,68 @@
+"""The rules of the house that a program can check: floors, sizes of files, names, one screen of public names."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from weftwork.cli import main
+
+ROOT = Path(__file__).parents[2]
+
+
+SOURCES = sorted(
+    path
+    for folder, pattern in (("src/weftwork", "**/*.py"), ("native", "**/*.[ch]pp"), ("tests", "**/*.py"))
+    for path in (ROOT / folder).glob(pattern)
+)
+
+
+COMPAT = ROOT / "src/weftwork/compat"  # files and classes there have the names of another project's API
+
+
+# Classes of one name that mean one thing: what every policy and every choice offers.
+EVERY_CHOICE_HAS = {"Keys", "Params", "Receiver", "Shared", "State"}
+
+
+def test_no_two_classes_share_a_name() -> None:
+    catalogues = [ROOT / "src/weftwork" / folder for folder in ("policies", "topology/shapes", "workload", "templates")]
+    found: dict[str, list[str]] = {}
+    own = [path for path in SOURCES if path.is_relative_to(ROOT / "src") and not path.is_relative_to(COMPAT)]
+    for path in own:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for name in (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+            if name not in EVERY_CHOICE_HAS or not any(path.is_relative_to(folder) for folder in catalogues):
+                found.setdefault(name, []).append(path.relative_to(ROOT).as_posix())
+    assert found
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
+def test_nothing_is_left_for_later() -> None:
+    mark = re.compile(r"\b(TOD[O]|FIXM[E])\b")  # brackets, so that this file does not find itself
+    assert [path.name for path in SOURCES if mark.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_the_old_name_is_nowhere() -> None:
+    """The name was taken on PyPI by another package; only the fragment that tells of the change still says it."""
+    old = re.compile(rb"\b" + b"we" + rb"ft\b", re.IGNORECASE)  # in two parts, so that this file does not find itself
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a clone: git does not know which files are tracked")
+    tracked = [name for name in listed.stdout.decode().split("\0") if name]
+    assert len(tracked) > 500
+    found = [name for name in tracked if old.search(name.encode()) or old.search((ROOT / name).read_bytes())]
+    assert found in (["changes.d/10.name.breaking.md"], [])
+
+
+@pytest.mark.deep
+@pytest.mark.golden
+def test_the_readme_shows_what_weftwork_collective_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    command = next(line for line in readme.splitlines() if line.startswith("weftwork collective all-reduce"))
+    with pytest.raises(SystemExit) as left:
+        main(command.split()[1:])
+    printed = capsys.readouterr().out.rstrip().rpartition("\n")[0]  # the last line has the time on the clock
+    assert left.value.code in {0, None}
+    assert f"```text\n{printed}\n```" in readme

@@ -1,6 +1,6 @@
 """Keys of a scenario: those that its JSON schema prints, and small scenarios in which one of them has another value.
 
-Leaves out: the rows themselves (`tests/unit/study/keys/rows.yaml`).
+Leaves out: the rows themselves (`tests/runs/study/keys/rows.yaml`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """What the build promises: one version, a core without Python, and arithmetic that is the same on every machine."""
 
-
-
 import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path

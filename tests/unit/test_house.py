@@ -1,7 +1,5 @@
 """The rules of the house that a program can check: floors, sizes of files, names, one screen of public names."""
 
-
-
 import os
 import re
 import subprocess

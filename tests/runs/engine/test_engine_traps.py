@@ -1,7 +1,5 @@
 """What goes wrong in such an engine, on tiny plans in both engines; docs/models/packet-engine.md has the table."""
 
-
-
 import pytest
 from helpers.both import both
 from helpers.tiny import RATE_BPS, Message, packet_input_of, sends, star

@@ -1,7 +1,5 @@
 """BBR version 3: phases, bounds and ProbeRTT by hand, then flows in deep and in shallow buffers."""
 
-
-
 import numpy as np
 import pytest
 from helpers.both import both

@@ -1,11 +1,5 @@
 """The rows of the interface, which its page prints, hold every field that crosses to the core, each with its words."""
 
-
-
-
-
-
-
 from pathlib import Path
 from typing import Any
 

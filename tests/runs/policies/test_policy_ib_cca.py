@@ -1,7 +1,5 @@
 """InfiniBand congestion control against its table, worked out by hand, and N senders at one port."""
 
-
-
 import pytest
 from helpers.both import both
 from helpers.tiny import Message, packet_input_of, sends, star

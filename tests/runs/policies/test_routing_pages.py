@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
 from weftwork.cli.list import list_kind
 from weftwork.policies.routings import ROUTINGS
-
 
 
 def test_the_list_has_sentence_source_and_channels(capsys: pytest.CaptureFixture[str]) -> None:

@@ -193,7 +193,7 @@ def test_a_wire_in_memory_carries_multicast(members: list[Member]) -> None:
 SENDER = """
 import sys
 sys.path[:0] = sys.argv[3:]
-from unit.rdma.test_multicast import Member
+from runs.rdma.test_multicast import Member
 member = Member(sys.argv[1])
 member.send(b"hello", bytes.fromhex(sys.argv[2]))
 member.next()

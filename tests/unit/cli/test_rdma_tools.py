@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
 
 import pytest
 from helpers.command import command_of
@@ -13,8 +12,6 @@ from weftwork import rdma
 from weftwork.cli.rdma_perf import PerfStyle, head_line, row_line
 from weftwork.rdma.perf.figures import BandwidthFigures, LatencyFigures
 from weftwork.rdma.perf.session import PerfRow
-
-
 
 HERE = "127.{}.{}.85".format(*divmod(os.getpid() % 60_000, 250))
 

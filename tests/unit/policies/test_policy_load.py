@@ -1,11 +1,5 @@
 """Loading a policy: names, files, parameters, variants, and errors with all mistakes at once."""
 
-
-
-
-
-
-
 from pathlib import Path
 
 import pytest

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from laws.test_flow_paths import cases, compare, family
 from laws.test_routes import walks
 from numpy.typing import NDArray
-from unit.topology.test_valleys import has_valley, switches_of, tiered_fabrics
+from runs.topology.test_valleys import has_valley, switches_of, tiered_fabrics
 
 from weftwork.base.clock import US_PS
 from weftwork.engine.flow import run as flow

@@ -31,3 +31,7 @@ def test_a_change_touches_what_needs_it(changed: str, touched: str, graph: Impor
     distances = graph.distances([changed])
     assert touched in distances
     assert 0 < distances[touched] <= 3
+
+
+def test_what_nobody_needs_touches_itself_alone(graph: ImportGraph) -> None:
+    assert graph.distances(["README.md"]) == {"README.md": 0}

@@ -77,3 +77,13 @@ def test_an_end_that_breaks_off_is_reported() -> None:
             process.hear()
     finally:
         process.stop()
+
+
+@pytest.mark.parametrize("size_bytes", [8, 4096, 65536])
+def test_a_read_and_a_write_run_the_remote_nic_and_not_its_program(pair: MeasuredPair, size_bytes: int) -> None:
+    for way in ("read", "write"):
+        both = pair.run(Task(name="get", way=way, size_bytes=size_bytes, count=COUNT, is_counted=True))
+        assert (both.server["requests"], both.server["completions"]) == (0, 0)
+        assert both.server["thread_sleeps"] < COUNT // 2  # it waits once, for the end of the load
+        assert both.server["packets"] >= 2 * COUNT  # the NIC took each request and answered it
+        assert both.server["thread_ns"] < both.server["user_ns"] + both.server["system_ns"]

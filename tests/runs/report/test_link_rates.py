@@ -13,8 +13,10 @@ from helpers.pages import lose_tables, simulated
 from helpers.shown import charts, section, value_of
 
 from weftwork.base.clock import US_PS
+from weftwork.report.link_rates import LinkRates
 from weftwork.report.over_time import read_over_time
 from weftwork.report.page import run_page
+from weftwork.report.slow_flows import slow_flows
 from weftwork.store.runs import Run, open_run
 
 SLOWED = (
@@ -75,3 +77,21 @@ def test_without_the_table_a_link_has_its_nominal_rate(slowed: Run, tmp_path: Pa
     inside = (at_ps > 60 * US_PS) & (at_ps < 400 * US_PS)
     assert over_time.utilisation(port)[0][inside].max() < 0.3
     assert run_page(open_run(tmp_path / "old"))
+
+
+def test_a_flow_that_is_alone_on_a_slow_link_filled_it(slowed: Run) -> None:
+    """At the nominal rate its port would seem to have stood idle for most of the time."""
+    (slow,) = slow_flows(slowed, read_over_time(slowed))
+    last = next(hop for hop in slow.hops or () if hop.name == "leaf0->host0")
+    assert last.own_ps is not None
+    assert last.own_ps + (last.others_ps or 0) > 0.9 * slow.took_ps
+
+
+def test_what_a_port_can_send_is_the_sum_over_its_rates() -> None:
+    steps = {3: (np.array([0, 10, 30]), np.array([8 * 10**12, 0, 4 * 10**12]))}  # 1, 0 and 0.5 B/ps
+    rates = LinkRates(nominal_bps={3: 8 * 10**12, 4: 16 * 10**12}, steps=steps)
+    assert rates.could_bytes(3, np.array([0, 5, 20, 40, 60])).tolist() == pytest.approx([5, 5, 5, 10])
+    assert rates.could_bytes(4, np.array([0, 5, 20])).tolist() == pytest.approx([10, 30])
+    assert rates.mean_bps(3, 0, 40) == pytest.approx(15 / 40 * 8e12)
+    assert rates.mean_bps(3, 10, 30) == 0
+    assert rates.mean_bps(4, 7, 7) == 16e12

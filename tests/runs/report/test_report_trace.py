@@ -61,3 +61,11 @@ def test_the_command_writes_it_and_refuses_what_has_none(
     other = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 256KB}")
     with pytest.raises(ConfigError, match="trains nothing"):
         trace_events(other)
+
+
+def test_events_come_in_order_and_names_before_them(events: list[dict[str, Any]]) -> None:
+    times = [event["ts"] for event in events if event["ph"] != "M"]
+    assert times == sorted(times)
+    assert [event["ph"] for event in events[: len(events) - len(times)]] == ["M"] * (len(events) - len(times))
+    named = {event["pid"] for event in events if event["name"] == "process_name"}
+    assert named == {event["pid"] for event in events}

@@ -16,10 +16,6 @@ def graph() -> ImportGraph:
     return ImportGraph(ROOT, tracked_files(ROOT))
 
 
-def test_what_nobody_needs_touches_itself_alone(graph: ImportGraph) -> None:
-    assert graph.distances(["README.md"]) == {"README.md": 0}
-
-
 def test_no_lower_floor_is_touched_by_a_higher_one(graph: ImportGraph) -> None:
     touched = graph.distances(["src/weftwork/cli/design.py"])
     assert [file for file in touched if file.startswith(("src/weftwork/engine", "src/weftwork/spec"))] == []

@@ -23,14 +23,6 @@ def events(run: Run) -> list[dict[str, Any]]:
     return trace_events(run)
 
 
-def test_events_come_in_order_and_names_before_them(events: list[dict[str, Any]]) -> None:
-    times = [event["ts"] for event in events if event["ph"] != "M"]
-    assert times == sorted(times)
-    assert [event["ph"] for event in events[: len(events) - len(times)]] == ["M"] * (len(events) - len(times))
-    named = {event["pid"] for event in events if event["name"] == "process_name"}
-    assert named == {event["pid"] for event in events}
-
-
 def test_slices_of_a_thread_nest(events: list[dict[str, Any]]) -> None:
     threads = defaultdict(list)
     for event in events:

@@ -96,3 +96,17 @@ def test_a_record_that_contradicts_itself_is_refused_on_loading(tmp_path: Path, 
     with pytest.raises(PolicyError) as error:
         load("port_selection", own(tmp_path, "mine.py", "0", more))
     assert told in error.value.text
+
+
+@pytest.mark.parametrize(
+    ("port", "path", "mode"),
+    [
+        ("ecmp", "ecmp", Mode.HASHED),
+        ("ecmp", "spray", Mode.SPRAY),
+        ("ecmp", "oblivious", Mode.SPRAY),
+        ("spray", "ecmp", Mode.SPRAY),
+        ("destination-modulo", "spray", Mode.DETERMINISTIC),  # which does not look at the entropy
+    ],
+)
+def test_both_ends_decide(port: str, path: str, mode: Mode) -> None:
+    assert lowered(port, path).mode == mode

@@ -54,3 +54,10 @@ def test_a_policy_of_ones_own_is_tuned_by_its_rows(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(Path("examples/my_cc.py").read_text())
     known = keys_in(tmp_path, SCENARIO.replace("fixed-window", "./mine.py"))
     assert space_of(known, [f"{CONTROL}.*"]).keys
+
+
+def test_a_bound_of_the_row_cuts_a_range(known: dict[str, TunableKey]) -> None:
+    (one,) = space_of(known, [f"{CONTROL}.alpha_timer_ps"]).keys
+    assert one.low == 125_000  # an eighth of 1 us
+    (other,) = space_of(known, [f"{CONTROL}.alpha_initial"]).keys
+    assert (other.low, other.high, other.is_log) == (0.125, 1, False)

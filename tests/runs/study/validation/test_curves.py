@@ -79,3 +79,11 @@ def test_a_figure_moves_training_the_command_and_the_scorecard_alike(monkeypatch
         closed_form._protocol.cache_clear()
     for first, then in zip(before, after, strict=True):
         assert then - first == pytest.approx(13 * 10e-6 - 13 * 0.1e-6, rel=0.05)  # 2 us of the host were the least
+
+
+def test_curves_of_one_server_are_within_4_percent(of_one_server: tuple[Score, ...]) -> None:
+    fitted, other = of_one_server
+    assert fitted.is_reached
+    assert fitted.mape < 0.03
+    assert other.mape < 0.04
+    assert other.median < 0.02

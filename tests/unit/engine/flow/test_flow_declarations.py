@@ -33,20 +33,6 @@ def lowered(port: str | Path, path: str | Path | None = None, **parameters: Any)
     )
 
 
-@pytest.mark.parametrize(
-    ("port", "path", "mode"),
-    [
-        ("ecmp", "ecmp", Mode.HASHED),
-        ("ecmp", "spray", Mode.SPRAY),
-        ("ecmp", "oblivious", Mode.SPRAY),
-        ("spray", "ecmp", Mode.SPRAY),
-        ("destination-modulo", "spray", Mode.DETERMINISTIC),  # which does not look at the entropy
-    ],
-)
-def test_both_ends_decide(port: str, path: str, mode: Mode) -> None:
-    assert lowered(port, path).mode == mode
-
-
 @pytest.mark.parametrize("name", ["bitmap", "mixed", "plb", "reps"])
 def test_a_path_selection_that_declares_nothing_is_refused_where_the_entropy_counts(name: str) -> None:
     with pytest.raises(ConfigError, match=rf"transport\.path_selection  '{name}' does not declare"):

@@ -34,13 +34,6 @@ def ranges(space: TuneSpace) -> dict[str, tuple[float, float]]:
     return {one.key.rpartition(".")[2]: (one.low, one.high) for one in space.keys if not one.choices}
 
 
-def test_a_bound_of_the_row_cuts_a_range(known: dict[str, TunableKey]) -> None:
-    (one,) = space_of(known, [f"{CONTROL}.alpha_timer_ps"]).keys
-    assert one.low == 125_000  # an eighth of 1 us
-    (other,) = space_of(known, [f"{CONTROL}.alpha_initial"]).keys
-    assert (other.low, other.high, other.is_log) == (0.125, 1, False)
-
-
 def test_thresholds_that_are_left_out_are_searched_around_what_they_amount_to(known: dict[str, TunableKey]) -> None:
     space = space_of(known, [f"{ECN}.*"])
     # 100 KB and 400 KB x 100 / 25 Gb/s

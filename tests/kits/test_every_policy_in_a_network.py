@@ -7,7 +7,7 @@ Jain index of 0.95. Flow control is on, so that even no control at all shares.
 from pathlib import Path
 
 import pytest
-from conformance.test_every_policies_contract import CONTROLS, EACH, PATHS, PORTS, short
+from kits.test_every_policies_contract import CONTROLS, EACH, PATHS, PORTS, short
 
 from weftwork.base.clock import US_PS
 from weftwork.policies.load import load

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 import yaml
-from helpers.keys import FIDELITIES, Refused, Row, Said, rows_in, said_of, with_value
+from helpers.keys import FIDELITIES, Refused, Row, Said, printed_keys, rows_in, said_of, with_value
 
 import weftwork
 from weftwork import policies
+from weftwork.spec.scenario.schema import json_schema
 from weftwork.topology.export import export
 
 HERE = Path(__file__).parent / "keys"
@@ -110,3 +111,15 @@ def test_a_key_that_cannot_matter_is_refused_or_told(row: Row, fidelity: str, sa
 def is_about(subject: str, key: str) -> bool:
     """Whether a note is about a key, about one below it, or about what it belongs to."""
     return f"{subject}.".startswith(f"{key}.") or f"{key}.".startswith(f"{subject}.")
+
+
+def test_every_key_that_the_schema_prints_has_a_row() -> None:
+    """But for those of a sweep, which no run has: tests/runs/study/sweep/test_no_dead_sweep_keys.py has these."""
+    printed = {key: senses for key, senses in printed_keys(json_schema()).items() if not key.startswith("sweep.")}
+    rows = Counter(row.key for row in ROWS)
+    missing = {key: senses - rows[key] for key, senses in printed.items() if rows[key] < senses}
+    assert not missing, f"give each of these a row in {HERE.name}/rows.yaml, see CONTRIBUTING.md: {missing}"
+
+
+def test_every_row_has_a_key() -> None:
+    assert {row.key for row in ROWS} - set(printed_keys(json_schema())) == set()

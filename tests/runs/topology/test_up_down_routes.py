@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conformance.test_every_choice import FABRICS, USUAL
 from helpers.tiny import Message, flow_input_of, packet_input_of, sends, wired
+from kits.test_every_choice import FABRICS, USUAL
 from laws.test_flow_paths import host_ports
 
 from weftwork.base.errors import ConfigError

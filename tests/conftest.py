@@ -13,6 +13,7 @@ from helpers.gallery import Gallery, gallery_folder
 from hypothesis import settings
 
 GOLDEN_DIR = Path(__file__).parent / "golden"
+DEEP = Path(__file__).parent / "deep"
 
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # a test that wants several processes asks for them
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
@@ -34,6 +35,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    paths = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
+    if config.option.markexpr == "not deep" and all(path.is_relative_to(DEEP) for path in paths):
+        config.option.markexpr = ""  # who names files of tests/deep wants them run
     config.pluginmanager.register(cases)
     config.pluginmanager.register(time_limit)
     config.pluginmanager.register(unit_rules)
@@ -44,6 +48,11 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ):  # a shell does that in the background, and children inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.path.is_relative_to(DEEP):
+        item.add_marker("deep")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

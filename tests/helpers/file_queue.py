@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
 QUICK_FILES = 8  # chosen: files in front of the long ones, so that the first dots come at once
+DEEP = Path(__file__).parents[1] / "deep"
 _ONE_MARKER = re.compile(r"\s*([a-z_]+)\s*$")
 _ASKS_FOR_TESTS = ("collectonly", "lf", "failedfirst", "newfirst", "stepwise", "usepdb")
 
@@ -73,6 +74,8 @@ class Worker:
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         if not self.marker or collection_path.suffix != ".py" or collection_path.name == "conftest.py":
             return None
+        if self.marker == "mark.deep" and collection_path.is_relative_to(DEEP):
+            return None  # marked by its folder: tests/conftest.py
         return None if self.marker in collection_path.read_text(encoding="utf-8") else True
 
     @pytest.hookimpl(wrapper=True)

@@ -1,98 +1,22 @@
 """Digests of all examples and of the benchmarks' rows: a change that says that it moves no result moves none of these.
 
-A digest is SHA-256 over every completion time and counter of a run. What an example runs by itself is held in
-`test_examples`, which runs it anyway. Leaves out: rows that other programs run.
+A digest is SHA-256 over completion times and counters of a run (`weftwork.engine.digest`). What takes seconds is in
+tests/deep/examples/test_digests.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import flow_against_packet as against
-import published_nccl
 import pytest
-import rows
-import training_scale
-from helpers.examples import as_a_run
-
-import weftwork
-from weftwork.engine import packet
-from weftwork.engine.flow import run as flow
-from weftwork.engine.reference.simulation import Simulation
-from weftwork.study.prepare.prepare import prepare, read_scenario
-
-ROOT = Path(__file__).resolve().parents[2]
-LONG = ("all_reduce_64", "goodput_scale", "oversubscription", "plan_405b", "which_fabric_405b")  # each takes seconds
-SCENARIOS = [
-    pytest.param(path.relative_to(ROOT).as_posix(), marks=[pytest.mark.deep] if path.parent.name in LONG else [])
-    for path in sorted(ROOT.glob("examples/**/*.yaml"))
-]
-SMALL = ("small", "rails", "pfc", "spray")
-LARGE = sorted(set(rows.ROWS) - set(SMALL))
-LARGEST_BYTES = 64 << 20  # of a published collective; larger ones differ by the number of packets alone
-
-Check = Callable[[str, str], None]
+from helpers.digests import LONG, SCENARIOS, SMALL, Check, check_scenario, digest_of_row
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name not in LONG])
 def test_a_scenario_of_the_examples_keeps_its_digest(scenario: str, tmp_path: Path, check_golden: Check) -> None:
-    run = weftwork.run(ROOT / scenario, out=tmp_path / "run", what_if="none", overrides=as_a_run(ROOT / scenario))
-    name = scenario.removeprefix("examples/").removesuffix(".yaml").replace("/", ".")
-    check_golden(f"digests/scenarios/{name}.txt", f"{run.provenance['digest']}\n")
-
-
-def of_row(name: str) -> str:
-    row = rows.ROWS[name]
-    engine_input = row.engine_input(row.fabric())
-    if row.on_reference:
-        simulation = Simulation(engine_input)
-        simulation.run()
-        return simulation.outcome().digest()
-    return packet.run(engine_input, series=rows.series_of(row, engine_input)).digest()
+    check_scenario(scenario, tmp_path, check_golden)
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_row_of_the_packet_engine_keeps_its_digest(name: str, check_golden: Check) -> None:
-    check_golden(f"digests/packet_engine/{name}.txt", f"{of_row(name)}\n")
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("name", LARGE)
-def test_a_large_row_of_the_packet_engine_keeps_its_digest(name: str, check_golden: Check) -> None:
-    check_golden(f"digests/packet_engine/{name}.txt", f"{of_row(name)}\n")
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("routing", list(against.ROUTING))
-@pytest.mark.parametrize("shape", list(against.SHAPES))
-def test_a_shape_of_both_fidelities_keeps_its_digests(
-    shape: str, routing: str, tmp_path: Path, check_golden: Check
-) -> None:
-    found = []
-    for fidelity in ("packet", "flow"):
-        file = tmp_path / f"{fidelity}.yaml"
-        file.write_text(against.scenario_text(shape, routing, against.FIXED_WINDOW, fidelity), encoding="utf-8")
-        engine_input = prepare(read_scenario(file)).engine_input
-        outcome = packet.run(engine_input) if fidelity == "packet" else flow.run(engine_input).packets
-        found.append(f"{fidelity} {outcome.digest()}\n")
-    check_golden(f"digests/flow_against_packet/{shape}.{routing}.txt", "".join(found))
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("name", list(published_nccl.CURVES))
-def test_a_curve_of_collectives_packet_by_packet_keeps_its_numbers(name: str, check_golden: Check) -> None:
-    found = published_nccl.rows_of(published_nccl.CURVES[name], largest_bytes=LARGEST_BYTES)
-    lines = [f"{row.gpus} {row.size_bytes} {row.weftwork!r} {row.algorithm} {row.protocol}\n" for row in found]
-    check_golden(f"digests/published_nccl/{name}.txt", "".join(lines))
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("gpus", [16_384, 131_072])
-@pytest.mark.parametrize("routing", list(training_scale.ROUTINGS))
-def test_a_row_of_training_at_scale_keeps_its_digest(
-    routing: str, gpus: int, tmp_path: Path, check_golden: Check
-) -> None:
-    overrides = training_scale.settings_of(gpus, routing)
-    run = weftwork.run(training_scale.SCENARIO, out=tmp_path / "run", overrides=overrides)
-    check_golden(f"digests/training_scale/{gpus}.{routing}.txt", f"{run.provenance['digest']}\n")
+    check_golden(f"digests/packet_engine/{name}.txt", f"{digest_of_row(name)}\n")

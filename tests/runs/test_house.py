@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from weftwork.cli import main
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -54,15 +52,3 @@ def test_the_old_name_is_nowhere() -> None:
     assert len(tracked) > 500
     found = [name for name in tracked if old.search(name.encode()) or old.search((ROOT / name).read_bytes())]
     assert found in (["changes.d/10.name.breaking.md"], [])
-
-
-@pytest.mark.deep
-@pytest.mark.golden
-def test_the_readme_shows_what_weftwork_collective_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    command = next(line for line in readme.splitlines() if line.startswith("weftwork collective all-reduce"))
-    with pytest.raises(SystemExit) as left:
-        main(command.split()[1:])
-    printed = capsys.readouterr().out.rstrip().rpartition("\n")[0]  # the last line has the time on the clock
-    assert left.value.code in {0, None}
-    assert f"```text\n{printed}\n```" in readme

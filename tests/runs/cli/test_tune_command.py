@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from pathlib import Path
 
 import pytest
 from helpers.command import Command, command_of
 from helpers.sweeps import SCENARIO
-
-WINDOW = "transport.congestion_control.window_bytes"
-
-
-TUNE = f"tune tiny.yaml --parameter {WINDOW}=5KB..500KB --set {WINDOW}=1KB --trials 9 --seeds 1 --fresh 2"
 
 
 @pytest.fixture
@@ -22,11 +15,6 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.yaml").write_text(SCENARIO)
     return command_of(capsys)
-
-
-@pytest.fixture
-def optuna() -> None:
-    pytest.importorskip("optuna", reason="Optuna comes with the extra 'plan'")
 
 
 def test_mistakes_of_the_options_are_told_at_once_and_nothing_is_written(command: Command, tmp_path: Path) -> None:
@@ -39,13 +27,3 @@ def test_mistakes_of_the_options_are_told_at_once_and_nothing_is_written(command
     assert "2 mistakes" in answer.err
     assert command("tune", "tiny.yaml").code == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.yaml"]
-
-
-@pytest.mark.extra
-@pytest.mark.deep
-@pytest.mark.usefixtures("optuna")
-def test_the_number_of_workers_changes_nothing(command: Command, tmp_path: Path) -> None:
-    for workers in ("1", "3"):
-        assert command(*shlex.split(TUNE), "-o", workers, "-j", workers).code == 0
-    one, three = (json.loads((tmp_path / folder / "result.json").read_text()) for folder in ("1", "3"))
-    assert one == three

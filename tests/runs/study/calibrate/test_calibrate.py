@@ -21,9 +21,10 @@ from weftwork.study.calibrate.rows import gemm_template, measured_rows
 from weftwork.study.calibrate.usual import usual_values
 from weftwork.study.pool.side_by_side import Workers
 from weftwork.study.validation.curves import CurveRow
-from weftwork.study.validation.published_cases import Case, vtrain_single_node
 
 HERE = Workers(count=1)
+
+
 NCCL = """\
 # nThread 1 nGpus 8 minBytes 1024 maxBytes 1073741824 step: 4(factor) warmup iters: 5 iters: 20 validation: 1
 #
@@ -37,6 +38,8 @@ NCCL = """\
 # Out of bounds values : 0 OK
 # Avg bus bandwidth    : 100.0
 """
+
+
 RANKS = "\n".join(
     f"#  Rank {rank:2} Group  0 Pid  100 on  host device {rank:2} [0x00] NVIDIA H100" for rank in range(8)
 )
@@ -157,24 +160,6 @@ class _OfClosedForms(Problem):
 
     def run_s(self, values: dict[str, float] | None) -> np.ndarray:  # type: ignore[override]
         return np.array([_closed_s([values or {}], row)[0] for row in self.rows])
-
-
-@pytest.mark.deep
-def test_the_launch_of_small_models_is_found_again() -> None:
-    cases = vtrain_single_node()[::45]
-    true = {"matmul_efficiency": 0.8, "launch_us": 50.0}
-    rows = [
-        Case(
-            name=case.name, source="made", measured_s=_closed_s([true], case)[0], model=case.model, plan=case.plan,
-            cluster=case.cluster, software=case.software,
-        )
-        for case in [*cases, *vtrain_single_node()[1:400:45]]
-    ]  # fmt: skip
-    problem = _OfClosedForms(kind="iterations", rows=rows, workers=HERE)
-    found = calibrate(problem, ("launch_us", "matmul_efficiency"), usual=usual_values(rows), source="rows")
-    assert found.values["launch_us"] == pytest.approx(50.0, rel=0.02)
-    assert found.error < 0.01
-    assert found.error_before > found.error
 
 
 @pytest.fixture

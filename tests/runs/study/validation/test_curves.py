@@ -12,7 +12,7 @@ from weftwork.spec.training import Software
 from weftwork.study.prepare.prepare import prepare
 from weftwork.study.run.collective import collective_scenario, measure_collective
 from weftwork.study.validation.curves import one_server, rows_of
-from weftwork.study.validation.network_fit import P5_FITTED, fit_p5, p5_figures
+from weftwork.study.validation.network_fit import p5_figures
 from weftwork.study.validation.scorecard import Score
 from weftwork.study.validation.validate import write_scenarios
 from weftwork.workload.collectives import closed_form
@@ -23,15 +23,6 @@ from weftwork.workload.collectives.protocols import ProtocolFigures
 @pytest.fixture(scope="module")
 def of_one_server() -> tuple[Score, ...]:
     return one_server()
-
-
-@pytest.mark.deep
-def test_what_the_network_of_p5_adds_is_that_of_16_gpus() -> None:
-    found = fit_p5()
-    assert found.network_share == pytest.approx(P5_FITTED.network_share, abs=0.005)
-    assert found.nic_latency_ps == pytest.approx(P5_FITTED.nic_latency_ps, rel=0.03)
-    assert found.nic_flush_ps == pytest.approx(P5_FITTED.nic_flush_ps, rel=0.05)
-    assert found.peer_ps == pytest.approx(P5_FITTED.peer_ps, rel=0.10)
 
 
 def test_a_row_is_what_its_scenario_runs(of_one_server: tuple[Score, ...], tmp_path: Path) -> None:

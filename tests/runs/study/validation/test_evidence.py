@@ -9,7 +9,6 @@ import pytest
 from weftwork.data.measured import measured
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.validation.evidence import EVIDENCE
 from weftwork.study.validation.llm_foundry import llm_foundry
 from weftwork.study.validation.mlperf import mlperf
 from weftwork.study.validation.predict import predict
@@ -17,7 +16,6 @@ from weftwork.study.validation.published_cases import Case
 from weftwork.study.validation.row_scenario import write_row
 from weftwork.study.validation.signs import comparisons
 from weftwork.study.validation.training_runs import deepseek_v3, lumi
-from weftwork.study.validation.validate import validate
 from weftwork.topology.measures import measure
 from weftwork.workload.models.huggingface import model_of
 from weftwork.workload.models.software import software
@@ -80,14 +78,6 @@ def test_a_comparison_runs_on_both_fabrics() -> None:
     assert 0.9 < point.predicted_s < 1.5
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("authors", ["Rail-only: all-to-all", "Meta", "MegaScale", "DeepSeek"])
-def test_published_comparisons_have_the_published_sign(authors: str) -> None:
-    rows = [row for row in comparisons()[0] if row.name.startswith(authors)]
-    assert rows
-    assert all(row.point().has_same_sign for row in rows)
-
-
 def test_the_step_of_deepseek_is_that_of_its_own_set(tmp_path: Path) -> None:
     (case,) = deepseek_v3()
     (row,) = (row for row in comparisons()[0] if row.name.startswith("DeepSeek: step"))
@@ -95,11 +85,3 @@ def test_the_step_of_deepseek_is_that_of_its_own_set(tmp_path: Path) -> None:
     file.write_text(write_tree(row.scenarios()[f"{row.name}, own"]), encoding="utf-8")
     plans = [read_scenario(one).trainings[0].parallelism(case.model) for one in (file, write_row(case, tmp_path))]
     assert plans[0] == plans[1]
-
-
-@pytest.mark.deep
-def test_all_sets_of_iterations_are_predicted_and_beat_the_naive_line() -> None:
-    keys = [made.key for made in EVIDENCE if made.cases is not None]
-    found = {score.key: score for score in validate(keys, is_full=True)}
-    assert all(score.beats_naive for score in found.values())
-    assert {key for key, score in found.items() if score.is_reached} == {"mlperf-gpt3", "mlperf-llama3", "foundry-a100"}

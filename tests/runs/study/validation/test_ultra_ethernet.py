@@ -65,13 +65,6 @@ def test_the_flow_that_stays_below_its_leaf_takes_as_long_as_there() -> None:
     assert ends_us.max() > 1.05 * row.least_us
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("paths", ["bitmap", "mixed", "reps"])
-def test_1024_hosts_take_as_long_as_in_the_reference_model(paths: str) -> None:
-    (row,) = [row for row in small_cases()[0] if row.pattern == "permutation" and row.path_selection == paths]
-    assert abs(row.point().error) < 0.05
-
-
 def test_feedback_shortens_the_tail_of_a_permutation() -> None:
     """The order of the published runs, on few of their hosts: mixed, then bitmap, then oblivious."""
     row = next(row for row in permutations(is_full=False)[0] if row.rate_bps == 200 * 10**9)

@@ -17,14 +17,10 @@ from weftwork.study.validation.predict import predict
 from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
 from weftwork.study.validation.row_scenario import file_name, write_row
 from weftwork.study.validation.scorecard import Point
-from weftwork.study.validation.scorecard_page import line
 from weftwork.study.validation.ultra_ethernet import UetRow, permutations
 from weftwork.workload.models.huggingface import model_of
 from weftwork.workload.models.software import software
 from weftwork.workload.parallelism.memory import fullest_stage
-
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "models" / "scorecard.md"
-
 
 FAMILIES = ("dense-fp8", "dense-nvfp4", "experts", "gpt-oss")
 
@@ -116,12 +112,3 @@ def test_the_command_prints_curves_and_their_json(
 
 
 P5 = [f"nccl-p5-{name}" for name in ("all-reduce", "all-gather", "all-to-all", "small")]
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("key", ["sc21", "bridge-dense-nvfp4", "nccl-one-server", *P5])
-def test_the_page_of_the_documents_has_the_line_of_a_set(key: str) -> None:
-    """Some sets are worked out again; `weftwork validate --full --page docs/models/scorecard.md` writes it anew."""
-    text = PAGE.read_text(encoding="utf-8")
-    for score in validate.validate([key], is_full=True):
-        assert f"| {' | '.join(line(score))} |" in text, score.key

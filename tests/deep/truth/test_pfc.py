@@ -22,8 +22,6 @@ from weftwork.engine.packet import run
 from weftwork.spec.device import Switch
 from weftwork.spec.transport import Transport
 
-pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
-
 GBPS = 10**9
 MILLION = 1_000_000
 

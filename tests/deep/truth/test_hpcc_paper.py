@@ -13,14 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-import pytest
 from hpcc_320_hosts import INCASTS, LONG_BYTES, SHAPES, SHORT_BYTES
 from hpcc_setup import CONTROLS, SCENARIOS, Found, percentiles, run
 from truth.conftest import Show
 
 from weftwork.base.clock import MS_PS
-
-pytestmark = pytest.mark.deep  # a test takes 15 s of CPU time
 
 HOSTS = 32
 LAST_PS = 20 * MS_PS

@@ -17,8 +17,6 @@ import pytest
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.run.execute import execute
 
-pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
-
 if TYPE_CHECKING:
     from against.conftest import Show
     from numpy.typing import NDArray

@@ -13,8 +13,6 @@ from truth.conftest import Show
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.policies.load import load
 
-pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
-
 LINE_BPS = 10_000_000_000
 LATE_PS, END_PS = 60 * MS_PS, 100 * MS_PS
 

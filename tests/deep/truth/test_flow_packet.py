@@ -10,8 +10,6 @@ from __future__ import annotations
 import flow_against_packet as against
 import pytest
 
-pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
-
 LONG = {"halving-doubling", "poisson", "rails-direct", "rails-ring", "ring", "tree"}  # more than a second each
 SHAPES = [pytest.param(shape, marks=[pytest.mark.deep] if shape in LONG else []) for shape in against.SHAPES]
 BOUND = {"sprayed": 0.03, "hashed": 0.10}

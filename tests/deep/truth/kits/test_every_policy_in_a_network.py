@@ -14,8 +14,6 @@ from weftwork.policies.load import load
 from weftwork.testing.congestion_control import check_congestion_control, network_findings
 from weftwork.testing.network import Bottleneck, Uplinks, uplink_findings
 
-pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
-
 # By the reference, which is slow, a shorter one: the flows start together and are soon where they stay.
 SHORT = Bottleneck(engine="reference", lead_ps=10 * US_PS, settled_at_ps=300 * US_PS, until_ps=600 * US_PS)
 CONTROL = """
@@ -48,7 +46,6 @@ def test_one_flow_fills_the_link_and_two_share_it(name: str, variant: str | None
     assert [one.check for one in found] == (["one_flow_fills_the_link"] if (name, variant) == TOO_SMALL else [])
 
 
-@pytest.mark.deep  # test_every_control.py compares both engines in the test command
 @pytest.mark.parametrize("name", CONTROLS, ids=short)
 def test_the_reference_says_the_same_of_a_short_run(name: str) -> None:
     policy = load("congestion_control", name)

@@ -18,9 +18,7 @@ from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import read_scenario
 from weftwork.study.run.run import run_scenario
 
-pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 DEGRADED = "[{at: 0us, link: leaf0-spine0, event: degrade, rate: 100Gbps}]"
 BOUND = 5.0  # times as long as healthy; 4.7 were seen, without control 3.7
 

@@ -31,8 +31,6 @@ from weftwork.spec.transport import Transport
 from weftwork.topology.assemble import assemble, links_between
 from weftwork.topology.shapes.leaf_spine import leaf_spine
 
-pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
-
 FIVE_TUPLE = HashField.SRC_IP | HashField.DST_IP | HashField.PROTOCOL | HashField.SRC_PORT | HashField.DST_PORT
 WIRE = Transport(first_extra_bytes=0)
 PACKET = Size(total_bytes=WIRE.mtu_bytes)

@@ -14,8 +14,6 @@ import balancers_nic as setups
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
-
 if TYPE_CHECKING:
     from against.conftest import Show
 

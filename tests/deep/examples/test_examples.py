@@ -1,6 +1,6 @@
 """The examples answer what their READMEs say: each is run, and its numbers, table and figure are held to the files.
 
-One of them is quick and part of the test command. The step `examples` of .ci/run runs the others.
+The step `examples` of .ci/run runs them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ from weftwork.store.runs import Run
 from weftwork.study.sweep import sweep
 from weftwork.study.sweep.sweep import SweepRun
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/answer.py"))
-QUICK = {"pfc_victim"}
 NEED_OPTUNA = {"tune_dcqcn"}
-RUNS = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.deep) for name in NAMES]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +40,7 @@ def answer(name: str) -> ModuleType:
     return importlib.import_module(f"examples.{name}.answer")
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_example_prints_and_draws_what_its_readme_shows(
     name: str, monkeypatch: pytest.MonkeyPatch, check_golden: Callable[[str, str], None], *, is_golden_compared: bool
 ) -> None:

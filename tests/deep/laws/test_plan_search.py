@@ -77,7 +77,6 @@ def sampled_ps(scenario: Scenario, draw: random.Random) -> tuple[float, int]:
     return least, ran
 
 
-@pytest.mark.deep  # half a minute each
 @pytest.mark.parametrize("seed", range(CASES))
 def test_no_plan_is_missed_by_more_than_a_hundredth(seed: int, tmp_path: Path, saw: Saw) -> None:
     draw = random.Random(seed)

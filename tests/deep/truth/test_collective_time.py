@@ -19,8 +19,6 @@ from weftwork.workload.collectives.closed_form import GroupShape, Method, alone,
 from weftwork.workload.collectives.figures import CollectiveFigures, collective_figures, path_latency_ps
 from weftwork.workload.collectives.program import program
 
-pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
-
 BOUND = 0.10
 KIB, MIB = 1 << 10, 1 << 20
 TRANSPORT = (
@@ -151,7 +149,6 @@ def test_programs_on_flows_take_as_long_as_the_closed_form(
 ALGORITHMS = ("ring", "tree", "nvls", "nvls-tree", "direct", "pat")
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_size_and_group_is_within_the_bound_or_what_is_said_of_it(algorithm: str, server: str) -> None:
@@ -212,7 +209,6 @@ def test_a_ring_with_windows_of_one_round_trip_takes_longer_by_packets(fabric: d
     assert packet_ps / flow_ps - 1 == pytest.approx(later, abs=0.01)
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("operation", ["all-gather", "all-reduce"])
 def test_hierarchical_collectives_of_128_gpus_agree_by_packets_and_flows(operation: str) -> None:
     method, size_bytes = Method(algorithm="hierarchical", inner="ring"), 64 * MIB

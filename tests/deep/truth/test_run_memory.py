@@ -9,8 +9,6 @@ FACTOR = 1.5  # chosen: what the issue of it asked; benchmarks/run_memory.py pri
 # `refuse_actors` refuses then what memory does not hold. What is told before is the least; the benchmark runs them.
 TOLD_APART = ("examples/plan_405b/scenario.yaml",)
 
-pytestmark = pytest.mark.deep
-
 
 @pytest.mark.parametrize(
     ("name", "settings"), [(name, settings) for name, text, settings in CASES if not text and name not in TOLD_APART]

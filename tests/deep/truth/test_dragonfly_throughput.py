@@ -15,8 +15,6 @@ import pytest
 
 import weftwork
 
-pytestmark = pytest.mark.deep
-
 RATE_BPS = 100_000_000_000
 P, A, H = 4, 8, 4
 

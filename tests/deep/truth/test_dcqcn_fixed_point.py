@@ -18,8 +18,6 @@ from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import read_scenario
 from weftwork.study.run.run import run_scenario
 
-pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
-
 PAYLOAD_BYTES, WIRE_BYTES = 1024, 1024 + 62 + 20  # of a packet: data, and with headers and the gap
 LINE_PPS = 40e9 / 8 / WIRE_BYTES
 STEP_PPS = 40e6 / 8 / WIRE_BYTES  # R_AI
@@ -186,7 +184,6 @@ def settled(run: Run, flows: int) -> tuple[int, float]:
     return first, float(jain(rates[first:].mean(axis=0)))
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(
     ("control", "rate", "ecn"),

@@ -28,9 +28,7 @@ from weftwork.spec.transport import Transport
 from weftwork.testing.port_selection import check_port_selection
 from weftwork.topology.routing import attachments, switch_distances
 
-pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
-
-OURS = Path(__file__).parents[2] / "policies"
+OURS = Path(__file__).parents[3] / "policies"
 PORTS = ("dateline", "ugal", "valiant")
 G = 1_000_000_000
 RATE_BPS = 100 * G
@@ -152,7 +150,6 @@ def least_ps(size_bytes: int, rate_bps: int = RATE_BPS) -> int:
 # Contracts
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("name", PORTS)
 def test_a_port_selection_keeps_its_contract(name: str) -> None:
     assert check_port_selection(named("port_selection", name)) == ()

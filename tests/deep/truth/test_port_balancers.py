@@ -10,8 +10,6 @@ import pytest
 from balancers_switch import LOADS, PERMUTATION, asymmetric, collisions, permutation, planes, table, weighted
 from truth.conftest import Show
 
-pytestmark = pytest.mark.deep  # a test takes some seconds to half a minute of CPU time
-
 
 def test_conga_beats_ecmp_with_a_failed_link_and_letflow_comes_near(show: Show) -> None:
     """CONGA's abstract: five times the flow completion time of ECMP; LetFlow's: within 10 to 20 % of CONGA."""

@@ -2,8 +2,8 @@
 
     python docs/map_picture.py
 
-Writes ``dev/map.svg`` beside this file. A station names its package, the file to look in, and the text there that has the
-value; tests/unit/test_dev_pages.py looks for these texts. Narrow, so that a phone shows it without scrolling.
+Writes ``dev/map.svg`` beside this file. A station names its package, the file to look in, and the text there that has
+the value; tests/unit/test_dev_pages.py looks for these texts. Narrow, so that a phone shows it without scrolling.
 Leaves out: what else the records hold, and the roads of other workloads, which are the same.
 """
 
@@ -91,7 +91,9 @@ ROAD: Final = (
         does="builds all parts of a run",
         places=(
             Place(file="src/weftwork/study/prepare/prepare.py", text="def prepare", value="the one way in"),
-            Place(file="src/weftwork/topology/build.py", text="def fabric_of_section", value="Switch.ecn of the Fabric"),
+            Place(
+                file="src/weftwork/topology/build.py", text="def fabric_of_section", value="Switch.ecn of the Fabric"
+            ),
             Place(
                 file="src/weftwork/study/prepare/ignored_keys.py",
                 text='"fabric.switch.ecn.kmin"',
@@ -151,16 +153,16 @@ ROAD: Final = (
     Station(
         package="store",
         does="writes and opens the run folder",
-        places=(
-            Place(file="src/weftwork/store/runs.py", text="def write_run", value="links.parquet, summary.json"),
-        ),
+        places=(Place(file="src/weftwork/store/runs.py", text="def write_run", value="links.parquet, summary.json"),),
         hands_over="Run",
     ),
     Station(
         package="report",
         does="words and page",
         places=(
-            Place(file="src/weftwork/report/answer.py", text="ECN marked", value="\u201cECN marked \u2026 packets\u201d"),
+            Place(
+                file="src/weftwork/report/answer.py", text="ECN marked", value="\u201cECN marked \u2026 packets\u201d"
+            ),
             Place(file="src/weftwork/report/page.py", text='"ECN marks"', value="tile \u201cECN marks\u201d"),
         ),
         hands_over="",
@@ -195,21 +197,20 @@ def _station(parts: list[str], station: Station, top: int) -> int:
     lines = sum(1 + bool(place.file) for place in station.places)
     height = 2 * PAD + LINE * (1 + lines)
     kind = "core" if station.is_core else "box"
-    parts.append(
-        f'<rect class="{kind}" x="{MARGIN}" y="{top}" width="{WIDTH - 2 * MARGIN}" height="{height}" rx="6"/>'
-    )
+    parts.append(f'<rect class="{kind}" x="{MARGIN}" y="{top}" width="{WIDTH - 2 * MARGIN}" height="{height}" rx="6"/>')
     y = top + PAD + 13
     left = MARGIN + PAD
-    parts.append(
-        f'<text x="{left}" y="{y}" font-size="15"><tspan class="ink" font-weight="600">{escape(station.package)}</tspan>'
-        f'<tspan class="quiet" font-size="13" dx="8">{escape(station.does)}</tspan></text>'
-    )
+    name = f'<tspan class="ink" font-weight="600">{escape(station.package)}</tspan>'
+    says = f'<tspan class="quiet" font-size="13" dx="8">{escape(station.does)}</tspan>'
+    parts.append(f'<text x="{left}" y="{y}" font-size="15">{name}{says}</text>')
     for place in station.places:
         if place.file:
             y += LINE
             parts.append(_text(place.file, left, y, kind="quiet", size=12, mono=True))
         y += LINE
-        parts.append(_text(place.value, left + (12 if place.file else 0), y, kind="value", size=13, mono=not place.file))
+        parts.append(
+            _text(place.value, left + (12 if place.file else 0), y, kind="value", size=13, mono=not place.file)
+        )
     bottom = top + height
     if not station.hands_over:
         return bottom

@@ -58,7 +58,6 @@ def test_every_test_of_a_page_exists(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
     links = _LINK.findall(page.read_text(encoding="utf-8"))
-    assert links
     assert [link for link in links if not leads(page, *link)] == []
 
 

@@ -1,4 +1,4 @@
-"""CPU seconds of each test, its processes included, as the property ``cpu_s`` of a JUnit report: a plugin of conftest.py.
+"""CPU seconds of each test and its processes, as the property ``cpu_s`` of a JUnit report: a plugin of conftest.py.
 
 tests/steps/prices.py makes tests/prices.json of such reports. Leaves out: what a fixture does when it ends.
 """

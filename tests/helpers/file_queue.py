@@ -1,4 +1,4 @@
-"""Processes of the suite take files of tests from a queue and import a file when its turn comes: a plugin of conftest.py.
+"""Processes of the suite take files from a queue and import a file when its turn comes: a plugin of conftest.py.
 
 pytest-xdist lets every process import all files before the first test runs. Here a process collects the names of files
 alone; the turn of a file imports it, chooses its tests by -k, -m and the hooks of conftest.py, and runs them. So the

@@ -1,8 +1,8 @@
 """The gallery: runs that many tests read, each made once for the whole session and shared by all of its processes.
 
-`gallery("incast")` opens the run of tests/runs/gallery/incast.yaml; whoever asks first makes it. `gallery.run(text)` does
-the same for a scenario of a test's own, which other tests may share by writing the same text: a run is known by the
-digest of what was asked. Runs lie in a folder of the session. A test that changes a run takes `gallery.copy`.
+`gallery("incast")` opens the run of tests/runs/gallery/incast.yaml; whoever asks first makes it. `gallery.run(text)`
+does the same for a scenario of a test's own, which other tests may share by writing the same text: a run is known by
+the digest of what was asked. Runs lie in a folder of the session. A test that changes a run takes `gallery.copy`.
 Leaves out: runs of another working tree or of an earlier session, which are never read.
 """
 

@@ -1,4 +1,4 @@
-"""Seeds with which a random test has failed once, from tests/seeds.toml: they are run first, and new failures are added."""
+"""Seeds with which a random test has failed once: tests/seeds.toml. They are run first, and new failures are added."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """What a test in tests/unit may do, and that it does no more: a plugin that conftest.py registers.
 
-A unit test makes no run of a scenario, no folder and no file, starts no process, and takes less than 50 ms. Runs, files
-and processes are heard from Python's audit events (PEP 578; `weftwork.base.work_done` tells of runs). A test of an engine
-may drive that engine, for few packet-hops. Time is counted as work: the CPU time of the process over that of a fixed loop
-of Python, so that neither a busy machine nor a slow one changes the verdict. A test that takes longer is measured again
-when all is imported and compiled, and the least counts.
+A unit test makes no run of a scenario, no folder and no file, starts no process, and takes less than 50 ms. Runs,
+files and processes are heard from Python's audit events (PEP 578; `weftwork.base.work_done` tells of runs). A test of
+an engine may drive that engine, for few packet-hops. Time is counted as work: the CPU time of the process over that of
+a fixed loop of Python, so that neither a busy machine nor a slow one changes the verdict. A test that takes longer is
+measured again when all is imported and compiled, and the least counts.
 What a file of tests imports is judged from its text by tests/unit/test_floors_of_tests.py.
 Leaves out: what a fixture of a module does before the first test of it, except for runs, files and processes.
 """
@@ -71,7 +71,7 @@ class Watch:
 WATCH = Watch()
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     if not hasattr(sys, "_weftwork_unit_rules"):  # a hook cannot be taken back, and one process may hold two sessions
         sys._weftwork_unit_rules = WATCH  # type: ignore[attr-defined]
         sys.addaudithook(WATCH)

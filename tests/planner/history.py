@@ -50,17 +50,17 @@ def change_of(root: Path, base: str | None) -> Change:
     if _git(root, "rev-parse", "--is-shallow-repository") == "true":
         head = _git(root, "rev-parse", "HEAD") or "0"
         return Change(
-            place=int(head, 16), changed=None,
-            remark="the clone is shallow: the turn is drawn from the commit's name, and what the change touches is not known",
-        )  # fmt: skip
+            place=int(head, 16),
+            changed=None,
+            remark="the clone is shallow: the commit's name draws the turn, and what the change touches is not known",
+        )
     place = int(count)
     file = root / BASE_FILE
     if base is None and file.is_file():
         base = file.read_text(encoding="utf-8").split("#")[0].strip() or None
     if base is None:
-        return Change(
-            place=place, changed=None, remark=f"no base is given and {BASE_FILE} names none: the turn alone decides"
-        )
+        remark = f"no base is given and {BASE_FILE} names none: the turn alone decides"
+        return Change(place=place, changed=None, remark=remark)
     differing = _git(root, "diff", "--name-only", "-z", f"{base}...HEAD") if _is_commit(root, base) else None
     if differing is None:
         return Change(
@@ -68,7 +68,7 @@ def change_of(root: Path, base: str | None) -> Change:
         )
     pending = _git(root, "diff", "--name-only", "-z", "HEAD") or ""
     fresh = _git(root, "ls-files", "-z", "--others", "--exclude-standard") or ""
-    names = "\0".join((differing, pending, fresh)).split("\0")
+    names = f"{differing}\0{pending}\0{fresh}".split("\0")
     return Change(place=place, changed=frozenset(name for name in names if name))
 
 

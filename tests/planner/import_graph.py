@@ -1,7 +1,7 @@
 """Which file needs which: imports of Python, names of modules in strings, data beside a module, C++ behind the core.
 
-Read from text alone: nothing is imported. Distances count imports from a changed file to the file that needs it, so that
-0 is the changed file itself.
+Read from text alone: nothing is imported. A distance counts imports from a changed file to the file that needs it; 0
+is the changed file itself.
 Leaves out: what a file reads by a path that it computes.
 """
 
@@ -69,9 +69,8 @@ class ImportGraph:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names.add(node.module)
                 names.update(f"{node.module}.{alias.name}" for alias in node.names)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isascii():
-                if node.value in self.modules and "." in node.value:
-                    names.add(node.value)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
+                names.add(node.value)
         return {self.modules[name] for name in names if name in self.modules}
 
     def _add_packages(self, needs: dict[str, set[str]], texts: Mapping[str, str]) -> None:

@@ -1,14 +1,14 @@
 """Which cases of a step are run at one commit: what the change touches first, then a turn that moves with the commit.
 
-A step has cases with prices and a budget. Each case has a turn, a number below ``TURNS`` that is written down with its
-price and never changes, so that any ``TURNS`` commits in a row cover every case. Chosen are, in this order:
+A step has cases with prices and a budget. Each case has a turn, a number below ``TURNS`` that is written down with
+its price and never changes, so that any ``TURNS`` commits in a row cover every case. Chosen are, in this order:
 
 1. of each file of cases that the change touches, one case, the cheapest first;
 2. the cases whose turn the commit has;
 3. the other touched cases, nearest to the change first;
 4. cases of the turns that come next;
 
-3 and 4 as long as the budget lasts. So a wide change costs no more than the budget, and a touched file is never left out.
+3 and 4 as long as the budget lasts: a wide change costs little more than the budget, and leaves no touched file out.
 Leaves out: what a step costs besides its cases, which is part of what the budget leaves to them.
 """
 

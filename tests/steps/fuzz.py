@@ -303,12 +303,12 @@ def main() -> int:
             slowest, largest = max(slowest, (ending.wall_s, number)), max(largest, (ending.most_bytes, number))
             if ending.is_failure:
                 failed.append((number, ending))
-                print(f"{number}: {ending.how}\n{ending.said[-1500:]}", keep_seed("fuzz", number), sep="\n", flush=True)
+                print(f"{number}: {ending.how}\n{ending.said[-1500:]}\n{keep_seed('fuzz', number)}", flush=True)
     for how, count in endings.most_common():
         print(f"{count:>6,}  {how}")
     print(
-        f"{len(numbers):,} of {asked.cases:,} files of seed {asked.seed} with {LIMIT_BYTES / 2**30:g} GiB and {LIMIT_S} s each:"
-        f" {len(failed)} failed; slowest {slowest[0]:.1f} s (number {slowest[1]}),"
+        f"{len(numbers):,} of {asked.cases:,} files of seed {asked.seed}"
+        f" with {LIMIT_BYTES / 2**30:g} GiB and {LIMIT_S} s each: {len(failed)} failed; slowest {slowest[0]:.1f} s (number {slowest[1]}),"
         f" most memory {largest[0] / 2**20:,.0f} MiB (number {largest[1]})"
     )
     if failed:

@@ -252,7 +252,8 @@ def main() -> None:
             print(f"{number.name} ended the slowest in {wall_s:.2f} s, {cpu_s:.2f} s of CPU")
     print(f"bounds for SIGINT and SIGTERM: {WITHIN_S} s, and {WITHIN_CPU_S} s of CPU")
     print(
-        f"{len(cases)} of {runs} runs ended at random instants, seed {seed}: no half-written folder passes for a whole one"
+        f"{len(cases)} of {runs} runs ended at random instants, seed {seed}:"
+        " no half-written folder passes for a whole one"
     )
 
 

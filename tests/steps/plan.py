@@ -1,4 +1,4 @@
-"""Which cases of the deep steps are run at this commit, and which are left out: `.ci/run` calls this once, at its start.
+"""Which cases of the deep steps are run at this commit, and which not: `.ci/run` calls this once, at its start.
 
 What the change touches comes first, by the imports of the files of tests and the difference from the base; then a turn
 that moves with the commit, so that any ten successive commits cover every case (tests/planner/plan.py).

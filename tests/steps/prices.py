@@ -8,7 +8,7 @@ Usage: python tests/steps/prices.py [--tests REPORT] [--properties REPORT] [--tr
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import os
 import platform
 import subprocess
@@ -67,7 +67,7 @@ def main() -> int:
         read_prices(),
         measured={
             "commit": head.stdout.strip(),
-            "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+            "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
             "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
         },
     )

@@ -1,7 +1,7 @@
-"""A unit test imports nothing above the file under test: judged from the text of each file in tests/unit and of helpers.
+"""A unit test imports nothing above the file under test: judged from the text of files in tests/unit and of helpers.
 
-The folder of a file names the package under test, and the floors are those of pyproject.toml. What a helper imports counts
-for whoever imports the helper. Files that lie in tests/unit itself test the repository and may import anything.
+The folder of a file names the package under test, and the floors are those of pyproject.toml. What a helper imports
+counts for whoever imports the helper. Files that lie in tests/unit itself test the repository and may import anything.
 """
 
 from __future__ import annotations

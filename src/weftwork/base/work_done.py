@@ -1,6 +1,7 @@
-"""Audit events of Python (`sys.audit`, PEP 578) for what costs much: a listener hears of runs, and the engines do not know it.
+"""Audit events of Python (`sys.audit`, PEP 578) for what costs much: listeners hear of runs, engines know no listener.
 
-Weftwork's own suite counts work with them; a program that embeds Weftwork may do so too. Unheard, an event costs some 100 ns.
+Weftwork's own suite counts work with them; a program that embeds Weftwork may do so too.
+Leaves out: progress within a run.
 """
 
 from __future__ import annotations

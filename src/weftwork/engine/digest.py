@@ -1,9 +1,9 @@
 """The digest of a run: which columns and counters it covers, by name, and since which version.
 
-A column that an engine gains later is not in the digest until it is put into a list here, so that digests of runs that are
+A column that an engine gains later is not in the digest until it is put into a list here, so that digests which are
 written down outlive it. Whoever changes a list raises `DIGEST_VERSION`, and writes golden digests anew.
-Leaves out: what is recorded on demand (series, events, timeline, paths, captures), and waits and deadlocks, which follow
-from the rest.
+Leaves out: what is recorded on demand (series, events, timeline, paths, captures), and waits and deadlocks, which
+follow from the rest.
 """
 
 from __future__ import annotations

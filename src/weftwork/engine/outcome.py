@@ -224,9 +224,7 @@ class Outcome:
 
         Two runs that agree to the bit have the same digest.
         """
-        return digest_of(
-            {"messages": self.messages, "ports": self.ports, "milestones": self.milestones}, self.counters
-        )
+        return digest_of({"messages": self.messages, "ports": self.ports, "milestones": self.milestones}, self.counters)
 
 
 def ending(

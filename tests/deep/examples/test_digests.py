@@ -1,7 +1,7 @@
 """Digests of all examples and of the benchmarks' rows: a change that says that it moves no result moves none of these.
 
-A digest is SHA-256 over completion times and counters of a run (`weftwork.engine.digest`). What an example runs by itself is
-held in `test_examples`, which runs it anyway. Leaves out: rows that other programs run.
+A digest is SHA-256 over completion times and counters of a run (`weftwork.engine.digest`). What an example runs by
+itself is held in `test_examples`, which runs it anyway. Leaves out: rows that other programs run.
 """
 
 from __future__ import annotations

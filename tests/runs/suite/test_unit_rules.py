@@ -65,10 +65,13 @@ def test_the_rules_are_those_of_one_folder(body: str, tmp_path: Path) -> None:
 def test_a_real_run_is_heard(tmp_path: Path) -> None:
     """The events that the rules listen to are told by the engines and by the study, and not by hand as above."""
     code = (
-        "import sys\nheard = []\nsys.addaudithook(lambda event, _: heard.append(event) if event.startswith('weftwork') else None)\n"
-        "import weftwork\nweftwork.run({'fabric': {'topology': 'leaf-spine', 'leaves': 2, 'spines': 2, 'hosts_per_leaf': 2},"
-        " 'traffic': {'pattern': 'incast', 'senders': 3, 'size': '20KB'}, 'engine': {'fidelity': sys.argv[1]}},"
-        " out=sys.argv[2], what_if='none')\nprint(heard)\n"
+        "import sys\nheard = []\n"
+        "sys.addaudithook(lambda event, _: heard.append(event) if event.startswith('weftwork') else None)\n"
+        "import weftwork\n"
+        "fabric = {'topology': 'leaf-spine', 'leaves': 2, 'spines': 2, 'hosts_per_leaf': 2}\n"
+        "traffic = {'pattern': 'incast', 'senders': 3, 'size': '20KB'}\n"
+        "asked = {'fabric': fabric, 'traffic': traffic, 'engine': {'fidelity': sys.argv[1]}}\n"
+        "weftwork.run(asked, out=sys.argv[2], what_if='none')\nprint(heard)\n"
     )
     for fidelity in ("packet", "flow", "reference"):
         asked = [sys.executable, "-c", code, fidelity, str(tmp_path / fidelity)]

@@ -308,7 +308,8 @@ def main() -> int:
         print(f"{count:>6,}  {how}")
     print(
         f"{len(numbers):,} of {asked.cases:,} files of seed {asked.seed}"
-        f" with {LIMIT_BYTES / 2**30:g} GiB and {LIMIT_S} s each: {len(failed)} failed; slowest {slowest[0]:.1f} s (number {slowest[1]}),"
+        f" with {LIMIT_BYTES / 2**30:g} GiB and {LIMIT_S} s each: {len(failed)} failed;"
+        f" slowest {slowest[0]:.1f} s (number {slowest[1]}),"
         f" most memory {largest[0] / 2**20:,.0f} MiB (number {largest[1]})"
     )
     if failed:

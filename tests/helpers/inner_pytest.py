@@ -34,6 +34,7 @@ def inner_pytest(
     # a hook of the tests around this one may not reach in, and the plugins lie below `tests`
     where = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     where["PYTHONPATH"] = os.pathsep.join([str(TESTS), *sys.path])
+    where["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what is not asked for would be imported in each process
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *options], cwd=folder, env=where, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "pytest", "-p", "xdist", *options], cwd=folder, env=where, capture_output=True, text=True, check=False
     )

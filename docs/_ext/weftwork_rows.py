@@ -439,11 +439,16 @@ def _peer_keys() -> Iterator[str]:
 
 
 def _unreleased() -> Iterator[str]:
-    """Fragments of `changes.d`, by kind, as the next release will print them."""
+    """Fragments of `changes.d`, by kind, as the next release will print them.
+
+    Says so where there are none, such as right after a release.
+    """
     import tomllib
 
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["towncrier"]
     folder = ROOT / settings["directory"]
+    if not any(folder.glob("*.*.md")):
+        yield "Nothing since the last release."
     for kind in settings["type"]:
         fragments = sorted(folder.glob(f"*.{kind['directory']}.md"))
         if fragments:

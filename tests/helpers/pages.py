@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from weftwork.store.runs import Run
-from weftwork.store.tables import table_file, table_schema
 from weftwork.study.run.run import run_scenario
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}  # of SVG every element is closed
@@ -20,18 +16,6 @@ fabric: {{topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_ra
 transport: {{congestion_control: fixed-window}}
 {rest}
 """
-
-
-def lose_tables(folder: Path, *tables: str) -> None:
-    """Make of a run's folder one that an older Weftwork would have written: a file for each table but for these."""
-    file = folder / "provenance.json"
-    provenance = json.loads(file.read_text(encoding="utf-8"))
-    for name, rows in provenance.pop("tables").items():
-        if rows == 0:
-            pq.write_table(table_schema(name).empty_table(), table_file(folder, name))
-    for name in tables:
-        table_file(folder, name).unlink()
-    file.write_text(json.dumps(provenance), encoding="utf-8")
 
 
 class Page(HTMLParser):

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from helpers.run_folders import ANSWER, PROVENANCE
 
 from weftwork.base.caveat import Caveat, caveats_by_subject, caveats_to_json
+from weftwork.report.pipeline import EXPOSED, KINDS
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.store.runs import Run, write_run
 
@@ -118,6 +121,19 @@ def _job(plan: Plan, segments: Sequence[Segment], gpus: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _spent(plan: Plan, segments: Sequence[Segment], lead: str) -> dict[str, Quantity]:
+    """Time of an average rank by kind; every stage has as many ranks."""
+    total_ps = dict.fromkeys(KINDS, 0)
+    for _, _, which, kind, start, end in segments:
+        total_ps[which if kind == "compute" else kind] += end - start
+    return {
+        f"{lead}{'' if kind == 'bubble' else 'exposed_' if kind in EXPOSED else 'spent_'}{kind}_ps": Quantity(
+            value=ps / plan.stages, unit="ps", text=f"Time of {kind}."
+        )
+        for kind, ps in total_ps.items()
+    }
+
+
 def _activities(plan: Plan, segments: Sequence[Segment]) -> list[dict[str, Any]]:
     operation = {"tensor": ("all-reduce", 8, 0, 67 * 10**6), "pipeline": ("send", 2, 1, 16 * 10**6),
                  "data": ("reduce-scatter", 8, 8, 4 * 10**9)}  # fmt: skip
@@ -195,6 +211,7 @@ def training_run(folder: Path, *plans: Plan, caveats: Sequence[Caveat] = (), sta
     plans = plans or (Plan(),)
     rows: dict[str, list[Mapping[str, Any]]] = {name: [] for name in TABLES}
     every: list[Segment] = []
+    spent: dict[str, Quantity] = {}
     first = 0
     for plan in plans:
         gpus = 64 * plan.stages
@@ -204,9 +221,11 @@ def training_run(folder: Path, *plans: Plan, caveats: Sequence[Caveat] = (), sta
         rows["jobs"].append(job)
         rows["segments"] += [
             {"job": plan.job, "stage": stage, "rank": first + 64 * stage, "ranks": 64, "micro_batch": batch,
-             "virtual_stage": 0 if batch >= 0 else -1, "pass": which, "kind": kind, "start_ps": start, "end_ps": end}
+             "virtual_stage": 0 if batch >= 0 else -1, "pass": which, "kind": kind, "start_ps": start, "end_ps": end,
+             "gpu": first + 64 * stage}
             for stage, batch, which, kind, start, end in found
         ]  # fmt: skip
+        spent |= _spent(plan, found, lead=f"{plan.job}." if first else "")
         rows["activities"] += _activities(plan, found)
         rows["what_if"] += _what_if(plan, job)
         first += gpus
@@ -215,6 +234,7 @@ def training_run(folder: Path, *plans: Plan, caveats: Sequence[Caveat] = (), sta
     units = {"iteration_ps": "ps", "tokens_per_s": "1/s", "tokens_per_s_per_gpu": "1/s", "mfu": "share",
              "model_flops": "FLOP", "exposed_share": "share", "bubble_share": "share", "memory_bytes": "B"}  # fmt: skip
     summary = {name: Quantity(value=slowest[name], unit=unit, text=f"The {name}.") for name, unit in units.items()}
+    summary |= {name: number for name, number in spent.items() if name not in summary}
     return write_run(
         folder,
         scenario="schema: 3\nname: training\n",
@@ -223,9 +243,10 @@ def training_run(folder: Path, *plans: Plan, caveats: Sequence[Caveat] = (), sta
             "fabric": "two leaves and a spine", "transport": "RoCE",
         },
         summary=summary,
+        answer=ANSWER,
         tables={name: table(name, content) for name, content in rows.items()},
         provenance={
-            "status": status, "seed": 1, "engine": "flow", "weftwork": "test",
+            **PROVENANCE, "status": status, "engine": "flow", "digest": sha256(repr(plans).encode()).hexdigest(),
             "caveats": caveats_to_json(caveats_by_subject(caveats)),
         },
     )  # fmt: skip

@@ -33,7 +33,7 @@ values = st.recursive(
 keys = st.sampled_from(
     ["id", "kind", "tier", "switch", "nic", "device", "source", "target", "name", "rate", "rate_bps", "delay",
      "delay_ps",
-     "length", "length_m", "loss", "corruption", "switches", "nics", "facts", "graph", "nodes", "links", "edges"]
+     "length", "length_m", "loss", "corruption", "switches", "nics", "caveats", "graph", "nodes", "links", "edges"]
 )  # fmt: skip
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from weftwork.base.version import VERSION
+from weftwork.spec.scenario.migrations import SCHEMA
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -43,7 +46,7 @@ def test_nothing_is_left_for_later() -> None:
 
 
 def test_the_old_name_is_nowhere() -> None:
-    """The name was taken on PyPI by another package; only the fragment that tells of the change still says it."""
+    """The name was taken on PyPI by another package."""
     old = re.compile(rb"\b" + b"we" + rb"ft\b", re.IGNORECASE)  # in two parts, so that this file does not find itself
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if listed.returncode:
@@ -51,4 +54,24 @@ def test_the_old_name_is_nowhere() -> None:
     tracked = [name for name in listed.stdout.decode().split("\0") if name]
     assert len(tracked) > 500
     found = [name for name in tracked if old.search(name.encode()) or old.search((ROOT / name).read_bytes())]
-    assert found in (["changes.d/10.name.breaking.md"], [])
+    assert found == []
+
+
+def test_every_scenario_that_comes_along_is_of_this_schema() -> None:
+    folders = ("src", "examples", "benchmarks", "docs")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.yaml")]
+    files = [path for path in files if path.parent != ROOT / "src/weftwork/rdma/peer/scenarios"]  # another language
+    heads = {path: re.search(r"^schema: (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE) for path in files}
+    schemas = {path.relative_to(ROOT).as_posix(): head[1] for path, head in heads.items() if head}
+    assert len(schemas) > 30
+    assert {path: schema for path, schema in schemas.items() if schema != str(SCHEMA)} == {}
+
+
+def test_the_changelog_and_the_citation_are_of_the_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    version, date = re.findall(r"^(?:version|date-released): (\S+)$", citation, re.MULTILINE)
+    assert version == VERSION
+    released = (
+        (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("<!-- towncrier release notes start -->\n")[2]
+    )
+    assert released.lstrip().startswith(f"## {version} ({date})\n")

@@ -53,25 +53,20 @@ def caveats_to_json(caveats: Mapping[str, Caveat]) -> list[dict[str, str]]:
 def caveats_of(document: Mapping[str, Any], source: str) -> dict[str, Caveat]:
     """Read the caveats of a file.
 
-    They are a list of records. Older files have a mapping ``facts`` of texts, which become notes.
+    They are a list of records.
 
     Parameters
     ----------
-    document : a JSON object that may have the key ``caveats`` or ``facts``
+    document : a JSON object that may have the key ``caveats``
     source : name of the file, for messages
 
     Raises
     ------
     ConfigError : with all that is wrong with them
     """
-    former = document.get("facts", {})
     listed = document.get("caveats", [])
     mistakes: list[Mistake] = []
     found: list[Caveat] = []
-    if isinstance(former, dict):
-        found = [Caveat(subject=str(subject), kind="note", text=str(text)) for subject, text in former.items()]
-    else:
-        mistakes.append(Mistake(path="facts", text="wanted a mapping"))
     if not isinstance(listed, list):
         listed = []
         mistakes.append(Mistake(path="caveats", text=f"wanted a list of records with {', '.join(_FIELDS)}"))

@@ -142,7 +142,7 @@ def _document(folders: Sequence[Path], runs: Sequence[Run], found: RunComparison
     """The comparison as JSON takes it."""
     document = asdict(found)
     rows = [
-        {"run": str(folder), **row, "answer_culprit": None if run.answer is None else asdict(run.answer.culprit)}
+        {"run": str(folder), **row, "answer_culprit": asdict(run.answer.culprit)}
         for folder, run, row in zip(folders, runs, document["runs"], strict=True)
     ]
     for row in rows:

@@ -133,7 +133,7 @@ def run_document(result: Run) -> dict[str, object]:
         "status": result.status,
         "about": result.about,
         "finished": dict(zip(("runs", "of"), finished(result), strict=True)),
-        "answer": None if result.answer is None else result.answer.to_json(),
+        "answer": result.answer.to_json(),
         "lines": dict(zip(LABELS, three_lines(result), strict=True)),
         "said": details(result),
         "numbers": result.summary,

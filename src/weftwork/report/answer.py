@@ -103,7 +103,7 @@ def _sentences(run: Run) -> list[str]:
 def _value(run: Run, name: str) -> float:
     """A number of the summary.
 
-    0 if there is nothing to measure, or if an older Weftwork did not count it.
+    0 if there is nothing to measure, or if a run of this kind does not have it.
     """
     return run.summary[name]["value"] or 0 if name in run.summary else 0
 
@@ -198,8 +198,6 @@ def _is_told_above(run: Run, where: str) -> bool:
 
     It does so if the fault is to blame, or if the fault made another suspect costly.
     """
-    if run.answer is None:
-        return False
     culprit = run.answer.culprit
     if culprit.text.endswith(_AND_MORE):
         return False
@@ -212,8 +210,6 @@ def _waits(run: Run) -> str:
 
     The repetition with the longest wait counts.
     """
-    if "last_rank" not in run.collectives.column_names:
-        return ""  # of an older Weftwork
     rows = run.query(
         "select last_rank, end_ps - first_end_ps as wait_ps, end_ps - start_ps as duration_ps from collectives"
         " where last_rank is not null order by wait_ps desc, end_ps, last_rank limit 1"
@@ -323,7 +319,7 @@ def _print_notes(run: Run, console: Console, *, has_sources: bool) -> None:
 
     With ``has_sources``, each caveat is printed.
     """
-    for note in run.provenance.get("notes", []):
+    for note in run.provenance["notes"]:
         _print_text(console, f"note: {note}", "dim")
     if has_sources:
         for line in caveat_lines(run.caveats):

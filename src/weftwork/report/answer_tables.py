@@ -71,10 +71,9 @@ def _seeds(run: Run, done: int, counted: int) -> Table:
 
 def _links(run: Run) -> Table:
     """The busiest links after the link that limited the run."""
-    found = None if run.answer is None else run.answer.limited_by.name
-    rest = [row for row in busiest_groups(run, _LINKS + 1) if row["name"] != found][:_LINKS]
-    table = _table("busiest links" if found is None else "next busiest links", "rate", "in use", "longest queue",
-                   "marks", "drops")  # fmt: skip
+    limit = run.answer.limited_by.name
+    rest = [row for row in busiest_groups(run, _LINKS + 1) if row["name"] != limit][:_LINKS]
+    table = _table("next busiest links", "rate", "in use", "longest queue", "marks", "drops")
     for row in rest:
         table.add_row(row["names"], row["rate"], row["use"], row["queue"], row["marks"], row["drops"])
     return table

@@ -163,7 +163,7 @@ def overlaid(runs: Sequence[tuple[str, Run]]) -> OverlaidRuns:
     left: list[str] = []
     for place, (label, run) in enumerate(runs):
         over_time = None if run.seeds else read_over_time(run)
-        has_rates = over_time is None and not run.seeds and run.has_table("tiers") and run.table("tiers").num_rows
+        has_rates = over_time is None and not run.seeds and run.tiers.num_rows
         if over_time is None and not has_rates:
             why = (
                 "several seeds have no common time; compare runs of one seed each." if run.seeds else not_recorded(run)

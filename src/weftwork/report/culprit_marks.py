@@ -47,11 +47,8 @@ def faults_of(run: Run) -> list[dict[str, Any]]:
 
 
 def is_to_blame(run: Run, where: str) -> bool:
-    """Whether a link, switch or NIC is the culprit of a run.
-
-    False for a run of an older Weftwork.
-    """
-    return run.answer is not None and run.answer.culprit.name == where
+    """Whether a link, switch or NIC is the culprit of a run."""
+    return run.answer.culprit.name == where
 
 
 def fault_times(run: Run) -> list[FaultTime]:
@@ -76,21 +73,19 @@ def _until(fault: FaultTime, end_ps: int) -> FaultTime:
     return FaultTime(text=fault.text, start_ps=fault.start_ps, end_ps=end_ps, is_culprit=fault.is_culprit)
 
 
-def is_culprit_row(culprit: Culprit | None, row: PipelineRow, *, jobs: int) -> bool:
+def is_culprit_row(culprit: Culprit, row: PipelineRow, *, jobs: int) -> bool:
     """Whether a row of the pipeline belongs to the culprit.
 
     The culprit is its GPU, its stage, or its job.
 
     Parameters
     ----------
-    culprit : of the run; None in a run of an older Weftwork
+    culprit : of the run
     row : of `weftwork.report.pipeline.read_pipeline`
     jobs : how many the run has
     """
-    if culprit is None:
-        return False
     if culprit.kind == "gpu":
-        return row.gpu is not None and culprit.name == f"GPU {row.gpu}"
+        return culprit.name == f"GPU {row.gpu}"
     if culprit.kind == "stage":
         return culprit.name == (f"stage {row.stage}" if jobs == 1 else f"stage {row.stage} of {row.job}")
     return culprit.kind == "job" and culprit.name == row.job

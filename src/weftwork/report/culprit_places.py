@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from weftwork.report.over_time import has_nodes
-
 if TYPE_CHECKING:
     from weftwork.store.runs import Run
 
@@ -47,9 +45,9 @@ class CulpritPlace:
 def culprit_place(run: Run) -> CulpritPlace | None:
     """The place of the culprit of a run of one seed.
 
-    None if the culprit has no place, or if the run does not know its fabric.
+    None if the culprit has no place.
     """
-    if run.seeds or run.answer is None or not has_nodes(run):
+    if run.seeds:
         return None
     culprit = run.answer.culprit
     name = _LIKE_IT.sub("", culprit.name)

@@ -1,7 +1,6 @@
 """Rates of a run's links over time, nominal or changed by faults.
 
-Reads the tables `links` and `rates` of a run's folder. Leaves out: faults of runs by an older Weftwork, which did not
-keep them; their links have the nominal rate.
+Reads the tables `links` and `rates` of a run's folder.
 """
 
 from __future__ import annotations
@@ -67,11 +66,8 @@ def read_link_rates(run: Run) -> LinkRates:
     """Read the rates of a run."""
     links = run.query("select port, rate_bps from links")
     nominal = dict(zip(links["port"].to_pylist(), links["rate_bps"].to_pylist(), strict=True))
-    steps: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-    if run.has_table("rates"):
-        rows = run.query(
-            "select port, list(at_ps) as at_ps, list(rate_bps) as rate_bps from "
-            "(from rates order by at_ps) group by port"
-        ).to_pylist()
-        steps = {row["port"]: (np.array(row["at_ps"], np.int64), np.array(row["rate_bps"], np.int64)) for row in rows}
+    rows = run.query(
+        "select port, list(at_ps) as at_ps, list(rate_bps) as rate_bps from (from rates order by at_ps) group by port"
+    ).to_pylist()
+    steps = {row["port"]: (np.array(row["at_ps"], np.int64), np.array(row["rate_bps"], np.int64)) for row in rows}
     return LinkRates(nominal_bps=nominal, steps=steps)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from weftwork.report.link_rates import LinkRates
     from weftwork.store.runs import Run
 
-__all__ = ["Direction", "OverTime", "directions", "has_nodes", "plural_role", "read_over_time"]
+__all__ = ["Direction", "OverTime", "directions", "plural_role", "read_over_time"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,10 +143,8 @@ class OverTime:
 def read_over_time(run: Run) -> OverTime | None:
     """Read the timeline of a run.
 
-    None if the run has no timeline.
+    None if nothing was recorded over time.
     """
-    if not run.has_table("timeline"):
-        return None
     table = run.table("timeline")
     if table.num_rows == 0:
         return None
@@ -155,8 +153,8 @@ def read_over_time(run: Run) -> OverTime | None:
     bin_ps = int((ends - starts).max())
     columns["bin"] = starts // bin_ps
     links = run.query("select * from links order by port")
-    rate, used, sent = (links[name].to_numpy() for name in ("rate_bps", "utilisation", "bytes"))
-    mean_bps = links["mean_rate_bps"].to_numpy() if "mean_rate_bps" in links.column_names else rate
+    columns_of_links = ("rate_bps", "mean_rate_bps", "utilisation", "bytes")
+    rate, mean_bps, used, sent = (links[name].to_numpy() for name in columns_of_links)
     wire_bytes = used * mean_bps * ((run.value("simulated_ps") or 0) / (8 * SECOND_PS))
     factor = np.ones(len(rate))
     np.divide(wire_bytes, sent, out=factor, where=sent > 0)
@@ -172,18 +170,8 @@ def read_over_time(run: Run) -> OverTime | None:
     )
 
 
-def has_nodes(run: Run) -> bool:
-    """Whether the folder has the tier of every node."""
-    return run.has_table("nodes")
-
-
 def directions(run: Run) -> list[Direction]:
-    """Kinds of ports, from hosts up to the top tier and down again.
-
-    Empty for a run without tiers.
-    """
-    if not has_nodes(run):
-        return []
+    """Kinds of ports, from hosts up to the top tier and down again."""
     table = run.query(
         "select a.role as sends, b.role as receives, a.tier as low, b.tier as high, "
         "list(port order by port) as ports, sum(rate_bps)::bigint as rate "

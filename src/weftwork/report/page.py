@@ -17,7 +17,7 @@ from weftwork.report.answer import details
 from weftwork.report.culprit_places import culprit_place
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import fabric_picture
-from weftwork.report.over_time import directions, has_nodes, read_over_time
+from weftwork.report.over_time import directions, read_over_time
 from weftwork.report.page_elements import (
     PageSection,
     Tile,
@@ -145,7 +145,7 @@ def warnings(run: Run, *, is_ending_told: bool) -> list[str]:
     is_ending_told : the words above say already how the run ended
     """
     said = [] if is_ending_told else _ending(run)
-    said += [str(note) for note in run.provenance.get("notes", [])]
+    said += [str(note) for note in run.provenance["notes"]]
     return said
 
 
@@ -242,14 +242,14 @@ def _answer(run: Run) -> PageSection:
 
 def three_lines_list(run: Run) -> str:
     """The three lines of the answer with labels and a marked culprit."""
-    found = None if run.answer is None else run.answer.culprit
-    name = found.name if found is not None and found.kind not in {"none", "unknown"} else ""
+    found = run.answer.culprit
+    name = found.name if found.kind not in {"none", "unknown"} else ""
     return answer_lines(LABELS, three_lines(run), name)
 
 
 def _others(run: Run) -> str:
     """The other suspects and the cost of each."""
-    if run.answer is None or not run.answer.others:
+    if not run.answer.others:
         return ""
     rows = [
         [
@@ -283,13 +283,8 @@ def _seeds(run: Run) -> PageSection:
 
 def _fabric(run: Run) -> PageSection:
     title, short = "The fabric and its hot links", "Fabric"
-    if not has_nodes(run):
-        version = run.provenance.get("weftwork", "an older version")
-        text = f"This run was written by Weftwork {version}, which did not keep the tiers of its fabric."
-        return PageSection(id="fabric", short=short, title=title, content=notice([text]))
     links = run.query("select * from links order by port")
     ports = links["port"].to_numpy()
-    rate = "mean_rate_bps" if "mean_rate_bps" in links.column_names else "rate_bps"
     if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
         kept = plural(len(ports), "busiest direction")
         text = f"The fabric is too large for a picture: the run kept only the {kept} of its links."
@@ -302,7 +297,7 @@ def _fabric(run: Run) -> PageSection:
         rows.append([
             f'<span class="badge here">{one.badge}</span> {port(row["name"])}',
             *(escape(typeset(amount(row[name], unit))) for name, unit in (
-                ("utilisation", "share"), (rate, "b/s"), ("max_queue_bytes", "B"), ("marks", "count"),
+                ("utilisation", "share"), ("mean_rate_bps", "b/s"), ("max_queue_bytes", "B"), ("marks", "count"),
                 ("paused_ps", "ps"), ("drops", "count"))),
         ])  # fmt: skip
     head = ("busiest links", "in use", "rate", "longest queue", "marks", "was paused", "drops")
@@ -316,20 +311,20 @@ def _fabric(run: Run) -> PageSection:
 
 def _provenance(run: Run) -> PageSection:
     known = run.provenance
-    machine = known.get("machine", {})
+    machine = known["machine"]
     policies = []
-    for kind, policy in known.get("policies", {}).items():
+    for kind, policy in known["policies"].items():
         own = f", {json.dumps(policy['parameters'])}" if policy["parameters"] else ""
         policies.append(f"{kind}: {policy['name']} ({policy['hash'][:12]}{own})")
     facts = [
         ("run", run.path.name),
         ("status", run.status),
-        ("Weftwork", str(known.get("weftwork", "-"))),
-        ("commit", str(known.get("commit") or "-")),
-        ("engine", str(known.get("engine", "-"))),
-        ("seed", str(known.get("seed", ", ".join(str(seed) for seed in known.get("seeds", []))))),
-        ("started", str(known.get("started", "-"))),
-        ("wall time", f"{known['wall_s']:.3g} s" if "wall_s" in known else "-"),
+        ("Weftwork", str(known["weftwork"])),
+        ("commit", str(known["commit"] or "-")),
+        ("engine", str(known["engine"])),
+        ("seed", ", ".join(str(seed) for seed in (known["seeds"] if run.seeds else [known["seed"]]))),
+        ("started", str(known["started"])),
+        ("wall time", f"{known['wall_s']:.3g} s"),
         ("digest", str(known.get("digest", "-"))),
         ("machine", ", ".join(str(text) for text in machine.values())),
         *(("policy", text) for text in policies),
@@ -352,7 +347,7 @@ def _provenance(run: Run) -> PageSection:
         short="Provenance",
         title="Where this comes from",
         lead="What was run, by which program, and every number. "
-        f'"{_MODEL_PAGES.get(str(known.get("engine")), _MODEL_PAGES["packet"])}" in the documentation says what the '
+        f'"{_MODEL_PAGES.get(known["engine"], _MODEL_PAGES["packet"])}" in the documentation says what the '
         "model leaves out; weftwork explain engine.fidelity names the engines.",
         content=content,
     )

@@ -482,7 +482,7 @@ def _behind(document: Mapping[str, Any], folder: str, resume: str) -> PageSectio
         ("prices", document["prices"]),
         *((f"unverified share of {key}", _span(found)) for key, found in shares.items() if found),
         ("plan of the job", f"searched on a non-blocking fabric: {plan}" if plan else "as in the file"),
-        ("keys of fabric not kept", ", ".join(f"fabric.{key}" for key in document.get("chosen_anew", ()))),
+        ("keys of fabric not kept", ", ".join(f"fabric.{key}" for key in document["chosen_anew"])),
         ("not looked at", "mixed switches, fabrics without a generator, hashed flows that collide while pruning"),
         ("file", document["file"]),
         ("folder", folder),

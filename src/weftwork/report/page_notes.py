@@ -78,7 +78,7 @@ def notes_section(run: Run) -> list[PageSection]:
 def _texts(run: Run, kind: str) -> list[tuple[str, str]]:
     """Subjects and texts of one kind of caveat, each text once.
 
-    Changes of an older scenario are notes too.
+    Changes of a migration are notes too.
     """
     subjects: dict[str, list[str]] = {}
     for caveat in run.caveats:
@@ -86,13 +86,13 @@ def _texts(run: Run, kind: str) -> list[tuple[str, str]]:
             subjects.setdefault(caveat.text, []).append(caveat.subject)
     found = [(", ".join(names), text) for text, names in subjects.items()]
     if kind == "note":
-        found += [("scenario", str(note)) for note in run.provenance.get("notes", [])]
+        found += [("scenario", str(note)) for note in run.provenance["notes"]]
     return found
 
 
 def _count(run: Run, kind: str) -> int:
     own = sum(caveat.kind == kind for caveat in run.caveats)
-    return own + len(run.provenance.get("notes", [])) if kind == "note" else own
+    return own + len(run.provenance["notes"]) if kind == "note" else own
 
 
 def _left_out(run: Run) -> list[str]:

@@ -45,11 +45,8 @@ _STRIPS: Final = (  # column of the timeline, what it is called, unit
 
 def not_recorded(run: Run) -> str:
     """Why a run has nothing over time, for people."""
-    if run.provenance.get("engine") == "reference":
+    if run.provenance["engine"] == "reference":
         return "The reference engine records nothing over time; the packet engine records it, with the same result."
-    if not run.has_table("timeline"):
-        version = run.provenance.get("weftwork", "an older version")
-        return f"This run was written by Weftwork {version}, which kept nothing over time; run it again to see more."
     return "Nothing was sent in this run."
 
 

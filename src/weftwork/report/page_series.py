@@ -139,8 +139,6 @@ def read_series(run: Run, number: int = 0) -> dict[str, list[RecordedSeries]]:
     run : of one seed
     number : of the run among those of a page
     """
-    if not run.has_table("series"):
-        return {}
     table = run.series
     if table.num_rows == 0:
         return {}

@@ -17,13 +17,11 @@ from weftwork.report.figures.gantt import KIND_NAMES, gantt, row_names
 from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.figures.waterfall import Step, waterfall
 from weftwork.report.network_flows import network_flows
-from weftwork.report.over_time import has_nodes
 from weftwork.report.page_elements import PageSection, bar, notice, paragraphs, port, table
 from weftwork.report.page_over_time import moments, without_words
 from weftwork.report.page_victims import training_victims
 from weftwork.report.pipeline import KINDS, read_pipeline, time_by_kind
 from weftwork.report.pipeline_ranks import row_ranks, stragglers_of
-from weftwork.report.tables import busiest_links
 from weftwork.report.training_answer import (
     few_flows_sentence,
     goodput_sentence,
@@ -89,7 +87,7 @@ def pipeline_figure(run: Run, found: Pipeline | None = None, *, has_anchors: boo
     for job in jobs:
         for kind, ps in time_by_kind(run, job["job"]).items():
             totals[kind] += ps * job["gpus"] / sum(one["gpus"] for one in jobs)
-    culprit = None if run.answer is None else run.answer.culprit
+    culprit = run.answer.culprit
     faults = fault_times(run)
     blamed = [is_culprit_row(culprit, row, jobs=len(jobs)) for row in found.rows]
     ranks = row_ranks(run, found)
@@ -352,25 +350,15 @@ def _kind_table(run: Run) -> str:
 
 
 def _hot_links(run: Run) -> str:
-    """The hottest link of every direction, with the mean of all.
-
-    Runs without tiers have the hottest links alone.
-    """
-    if not has_nodes(run):
-        rows = [
-            [port(row["name"]), bar(row["utilisation"]) + escape(typeset(amount(row["utilisation"], "share")))]
-            for row in busiest_links(run).to_pylist()
-        ]
-        return table(("hottest links", "in use"), rows)
-    rate = "mean_rate_bps" if "mean_rate_bps" in run.links.column_names else "rate_bps"
+    """The hottest link of every direction, with the mean of all."""
     found = run.query(
-        f"""
+        """
         select a.role || '->' || b.role as direction, count(*) as links,
-            arg_max(links.name, (utilisation, -port)) as name, arg_max({rate}, (utilisation, -port)) as rate,
+            arg_max(links.name, (utilisation, -port)) as name, arg_max(mean_rate_bps, (utilisation, -port)) as rate,
             max(utilisation) as most, avg(utilisation) as mean
         from links join nodes a on links.node = a.node join nodes b on links.peer = b.node
         where bytes > 0 group by 1 order by most desc, direction
-        """  # noqa: S608 - of ours
+        """
     ).to_pylist()
     rows = [
         [escape(_arrow(row["direction"])), port(row["name"]), escape(typeset(amount(row["rate"], "b/s"))),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
 from weftwork.report.culprit_marks import is_culprit_row
-from weftwork.report.over_time import directions, has_nodes
+from weftwork.report.over_time import directions
 from weftwork.report.page_elements import PageSection, bar, port, table
 from weftwork.report.pipeline import KINDS
 from weftwork.report.pipeline_ranks import row_ranks
@@ -43,7 +43,7 @@ def flow_victims(run: Run) -> list[PageSection]:
 
     Empty without such flows.
     """
-    if not has_nodes(run) or not run.has_table("paths") or run.table("collectives").num_rows:
+    if run.table("collectives").num_rows:
         return []
     found = _victims(run)
     if not found:
@@ -208,8 +208,8 @@ def _jobs(run: Run) -> list[str]:
 
 def _rows(run: Run, pipeline: Pipeline, names: Sequence[str]) -> list[str]:
     """Rows that waited for a GPU, device or fault, longest first."""
-    culprit = None if run.answer is None else run.answer.culprit
-    if culprit is None or culprit.kind not in _TO_BLAME:
+    culprit = run.answer.culprit
+    if culprit.kind not in _TO_BLAME:
         return []
     whole = {job["job"]: job["iteration_ps"] for job in jobs_of(run)}
     jobs = len(whole)

@@ -41,7 +41,6 @@ KINDS: Final = (
     "loading", "other",
 )  # fmt: skip
 PASSES: Final = ("", "forward", "backward", "weights", "gradients", "update", "checkpoint", "loading")
-_ROUNDING_PS: Final = 1_000.0
 _KIND: Final = (
     "case when kind = 'compute' then case when pass in ('forward', 'backward', 'weights') then pass else 'other' end "
     f"when kind in ({', '.join(repr(kind) for kind in KINDS[3:])}) then kind else 'other' end"
@@ -54,7 +53,7 @@ class PipelineRow:
 
     Attributes
     ----------
-    job, stage, rank, ranks, gpu : as in the table `segments`; of an older Weftwork the GPU is None
+    job, stage, rank, ranks, gpu : as in the table `segments`
     pieces : structured array of ``start_ps``, ``end_ps``, ``kind`` (index into `KINDS`) and ``block``, by time
     blocks : structured array of ``micro_batch``, ``virtual_stage`` and ``pass`` (index into `PASSES`)
     """
@@ -63,7 +62,7 @@ class PipelineRow:
     stage: int
     rank: int
     ranks: int
-    gpu: int | None
+    gpu: int
     pieces: NDArray[np.void]
     blocks: NDArray[np.void]
 
@@ -95,7 +94,7 @@ def is_training(run: Run) -> bool:
     Of several seeds the first one tells.
     """
     found = run.seeds[0] if run.seeds else run
-    return "flows" not in found.summary and found.has_table("jobs") and bool(found.table("jobs").num_rows)
+    return "flows" not in found.summary and bool(found.jobs.num_rows)
 
 
 def read_pipeline(
@@ -109,11 +108,9 @@ def read_pipeline(
     most_rows : above which some are left out; None: none
     most_pieces : above which the pieces of a pass are merged by kind; None: never
     """
-    known = run.query("select * from segments limit 0").column_names
-    gpu = "gpu" if "gpu" in known else "null::bigint as gpu"
     actors = run.query(
-        "with jobs as (select job, row_number() over () as place from jobs) "  # noqa: S608 - of ours
-        f"select distinct place, job, stage, rank, ranks, {gpu} from segments join jobs using (job) "
+        "with jobs as (select job, row_number() over () as place from jobs) "
+        "select distinct place, job, stage, rank, ranks, gpu from segments join jobs using (job) "
         "order by place, stage, rank"
     ).to_pylist()
     if not actors:
@@ -122,11 +119,10 @@ def read_pipeline(
     shown = actors[::each]
     wanted = ", ".join(f"({i}, {_quoted(a['job'])}, {a['stage']}, {a['rank']})" for i, a in enumerate(shown))
     passes = " ".join(f"when '{name}' then {place}" for place, name in enumerate(PASSES) if name)
-    virtual_stage = "virtual_stage" if "virtual_stage" in known else "chunk"  # as runs of before call it
     kinds = " ".join(f"when '{kind}' then {place}" for place, kind in enumerate(KINDS))
     table = run.query(
         f"with wanted(row_number, job, stage, rank) as (values {wanted}) "  # noqa: S608 - names are quoted
-        f"select row_number, micro_batch, {virtual_stage} as virtual_stage, case pass {passes} else 0 end as pass, "
+        f"select row_number, micro_batch, virtual_stage, case pass {passes} else 0 end as pass, "
         f"case {_KIND} {kinds} end as kind, start_ps, end_ps "
         "from segments join wanted using (job, stage, rank) where end_ps > start_ps order by row_number, start_ps"
     )
@@ -215,8 +211,7 @@ def time_by_kind(run: Run, job: str) -> dict[str, float]:
 
     They add up to the iteration.
 
-    It is that of the summary, which counts every rank; of an older Weftwork, that of the ranks whose segments were
-    kept.
+    It is that of the summary, which counts every rank.
 
     Parameters
     ----------
@@ -228,47 +223,6 @@ def time_by_kind(run: Run, job: str) -> dict[str, float]:
     ps by kind, only those that there are
     """
     lead = _lead(run, job)
+    # Only split backward passes have weights.
     numbers = {kind: run.summary.get(f"{lead}{_number(kind)}_ps") for kind in KINDS}
-    if all(number for kind, number in numbers.items() if kind != "weights"):  # which only split backward passes have
-        return {kind: float(number["value"]) for kind, number in numbers.items() if number and number["value"]}
-    return _time_of_segments(run, job)
-
-
-def _time_of_segments(run: Run, job: str) -> dict[str, float]:
-    """The same from the segments that were kept.
-
-    Of several iterations the mean; what came before the first one that is measured does not count.
-
-    Parameters
-    ----------
-    run : of training jobs, one seed
-    job : its name
-
-    Returns
-    -------
-    ps by kind, only those that there are
-    """
-    table = run.query(
-        f"""
-        with mine as (select * from segments where job = {_quoted(job)}),
-        span as (
-            select any_value(jobs.start_ps) as low, greatest(1.0, round(
-                (max(end_ps) - any_value(jobs.start_ps)) / coalesce(any_value(iteration_ps), 1e18))) as iterations
-            from jobs join mine using (job)
-        ),
-        weight as (select sum(ranks) as ranks from (select distinct stage, rank, ranks from mine))
-        select {_KIND} as kind,
-            sum(greatest(end_ps - greatest(start_ps, low), 0)::double * mine.ranks)
-                / (any_value(weight.ranks) * any_value(iterations)) as ps
-        from mine, span, weight group by 1
-        """  # noqa: S608 - names are quoted
-    )
-    found = dict(zip(table["kind"].to_pylist(), table["ps"].to_pylist(), strict=True))
-    (one,) = run.query(
-        "select any_value(iteration_ps) as whole, count(distinct stage) as stages "  # noqa: S608 - names are quoted
-        f"from jobs join segments using (job) where job = {_quoted(job)}"
-    ).to_pylist()
-    if one["whole"] is not None and (rest := one["whole"] - sum(found.values())) > _ROUNDING_PS:
-        idle = "bubble" if one["stages"] > 1 else "skew"  # a rank that is done waits for the last one
-        found[idle] = found.get(idle, 0.0) + rest
-    return {kind: found[kind] for kind in KINDS if found.get(kind)}
+    return {kind: float(number["value"]) for kind, number in numbers.items() if number and number["value"]}

@@ -80,15 +80,13 @@ def row_ranks(run: Run, pipeline: Pipeline) -> list[RowRanks]:
         RowRanks(
             rank=_rank(row, each),
             stands_for=_stands_for(row, _stage_ranges(plans.get(row.job), row.stage)),
-            factor=1.0 if row.gpu is None else slow.get(row.gpu, 1.0),
+            factor=slow.get(row.gpu, 1.0),
         )
         for row in pipeline.rows
     ]
 
 
 def _rank(row: PipelineRow, gpus_of_a_server: int | None) -> str:
-    if row.gpu is None:
-        return f"rank {row.rank}"
     if gpus_of_a_server is None:
         return f"rank {row.rank} (GPU {row.gpu})"
     server, gpu = divmod(row.gpu, gpus_of_a_server)

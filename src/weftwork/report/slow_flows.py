@@ -151,7 +151,7 @@ def _slow_flow(run: Run, over_time: OverTime | None, row: dict[str, Any], end_ps
     behind = int(before["behind"])
     waited = min(int(before["last"]), end) - start if behind else 0
     counts = {"timeout": 0, "go back": 0}
-    ranks = f"rank {row.get('source_rank')}->rank {row.get('destination_rank')}"
+    ranks = f"rank {row['source_rank']}->rank {row['destination_rank']}"
     for event in run.query(
         "select event, sum(count)::bigint as count from events where event in ('timeout', 'go back') "  # noqa: S608
         f"and place = '{ranks}' and at_ps between {start} and {end} group by event"
@@ -164,19 +164,19 @@ def _slow_flow(run: Run, over_time: OverTime | None, row: dict[str, Any], end_ps
         took_ps=end - start,
         is_done=is_done,
         slowdown=row["slowdown"],
-        carrier=str(row.get("carrier", row.get("way", "packets"))),  # `way` in runs of before
+        carrier=str(row["carrier"]),
         size_bytes=int(row["size_bytes"]),
         start_ps=start,
         behind_ps=waited,
         behind=behind,
         timeouts=counts["timeout"],
         returns=counts["go back"],
-        hops=_hops(run, over_time, row, start + waited, end) if run.has_table("paths") else None,
+        hops=_hops(run, over_time, row, start + waited, end),
     )
 
 
 def _name(row: dict[str, Any]) -> str:
-    if row["source"] == row["destination"] and "source_rank" in row:
+    if row["source"] == row["destination"]:
         return f"{row['source']}, rank {row['source_rank']} \u2192 {row['destination_rank']}"
     return f"{row['source']} \u2192 {row['destination']}"
 
@@ -194,7 +194,7 @@ def _hops(
         for found in run.query(
             f"with mine as (select port from paths where queue_pair = {pair}), "  # noqa: S608 - numbers
             "meanwhile as (select queue_pair, any_value(source || ' \u2192 ' || destination || case when "
-            f"source_rank = {row.get('source_rank', -1)} and destination_rank = {row.get('destination_rank', -1)} "
+            f"source_rank = {row['source_rank']} and destination_rank = {row['destination_rank']} "
             "then ', channel ' || channel else '' end) as name from flows "
             f"where start_ps < {end_ps} and coalesce(delivered_ps, {end_ps}) > {start_ps} and queue_pair <> {pair} "
             "group by queue_pair) "
@@ -212,7 +212,7 @@ def _hops(
         rate_bps = rates.mean_bps(port["port"], start_ps, end_ps)
         own = others = paused = None
         if over_time is not None and end_ps - start_ps >= _LEAST_BINS * over_time.bin_ps:
-            own = _sending_ps(share * row.get("wire_bytes", row["size_bytes"]), rate_bps, end_ps - start_ps)
+            own = _sending_ps(share * row["wire_bytes"], rate_bps, end_ps - start_ps)
             number = port["port"]
             wire = over_time.within("bytes", number, start_ps, end_ps) * over_time.wire_factor[number]
             busy = _sending_ps(wire, rate_bps, end_ps - start_ps)

@@ -56,8 +56,6 @@ def busiest_links(run: Run, top: int = 5) -> pa.Table:
     ``name``, ``utilisation``, ``mean_rate_bps``, ``max_queue_bytes``, ``marks``, ``drops``
     """
     table = run.query("select * from links where bytes > 0 order by utilisation desc, port").slice(0, top)
-    if "mean_rate_bps" not in table.column_names:  # of an older Weftwork
-        table = table.append_column("mean_rate_bps", table["rate_bps"])
     return table.select(["name", "utilisation", "mean_rate_bps", "max_queue_bytes", "marks", "drops"])
 
 

@@ -136,7 +136,7 @@ def _limited_by(run: Run) -> str:
     if groups := _groups(run):
         return ", ".join(f"{words} {_told(run, name)}" for name, words in groups)
     found = run.answer
-    if found is None or found.limited_by.share is None:
+    if found.limited_by.share is None:
         return ""
     use = amount(found.limited_by.share, "share")
     if run.seeds:
@@ -175,7 +175,7 @@ def told_numbers(run: Run) -> set[str]:
 
 
 def _to_blame(run: Run) -> str:
-    return "" if run.answer is None else culprit_text(run.answer.culprit, seeds=run.answer.seeds)
+    return culprit_text(run.answer.culprit, seeds=run.answer.seeds)
 
 
 def culprit_text(culprit: Culprit, *, seeds: int = 1) -> str:

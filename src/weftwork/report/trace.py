@@ -52,7 +52,7 @@ def write_trace(run: Run, out: TextIO) -> int:
     ConfigError : the run has several seeds, or nothing is trained in it
     """
     events = trace_events(run)
-    about = {**run.about, "weftwork": str(run.provenance.get("weftwork", "-")), "run": str(run.path)}
+    about = {**run.about, "weftwork": str(run.provenance["weftwork"]), "run": str(run.path)}
     out.write(f'{{"displayTimeUnit": "ns", "otherData": {json.dumps(about)}, "traceEvents": [\n')
     out.writelines(f"{',' if place else ''}{json.dumps(event)}\n" for place, event in enumerate(events))
     out.write("]}\n")

@@ -46,17 +46,18 @@ def waiting_lines(run: Run) -> list[str]:
 
     Parameters
     ----------
-    run : of one seed; one that an older Weftwork wrote tells nothing
+    run : of one seed
     """
-    rows = _rows(run, "waits")
+    rows: list[Row] = run.waits.to_pylist()
+    cycle: list[Row] = run.deadlock.to_pylist()
     causes: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         if row["stopped_by"] is not None:
             causes[row["stopped_by"], row["place"]].append(row)
     chain = _chain(rows)
     if not rows or (run.status == "interrupted" and not causes):
-        return _deadlock(_rows(run, "deadlock"))
-    said = _deadlock(_rows(run, "deadlock"))
+        return _deadlock(cycle)
+    said = _deadlock(cycle)
     roots = [found[0] for found in causes.values()][:_SHOWN_CAUSES]
     if chain[-1]["stopped_by"] is not None:  # that which the chain leads to stands for its cause
         key = (chain[-1]["stopped_by"], chain[-1]["place"])
@@ -73,10 +74,6 @@ def waiting_lines(run: Run) -> list[str]:
     if ranks > 1:
         said.append(f"{plural(ranks, 'rank waits', 'ranks wait')} in all.")
     return said
-
-
-def _rows(run: Run, name: str) -> list[Row]:
-    return list(run.table(name).to_pylist()) if run.has_table(name) else []
 
 
 def _ranks(rows: Sequence[Row]) -> int:

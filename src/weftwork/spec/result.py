@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FORMER_NAMES", "TABLES", "Column", "Quantity"]
+__all__ = ["TABLES", "Column", "Quantity"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,7 +156,7 @@ _SEGMENTS = (
     _column("stage", "int64", "number", "Stage of its pipeline, from 0."),
     _column("rank", "int64", "number", "A rank of the job that did this; it stands for all that did the same."),
     _column("ranks", "int64", "count", "Ranks that did the same at the same time, itself included."),
-    _column("gpu", "int64", "number", "GPU of that rank, counted over all servers from 0.", optional=True),
+    _column("gpu", "int64", "number", "GPU of that rank, counted over all servers from 0."),
     _column("micro_batch", "int64", "number", "Micro batch, from 0; -1 where the time belongs to none."),
     _column(
         "virtual_stage", "int64", "number", "Virtual stage on the stage, from 0; -1 where the time belongs to none."
@@ -295,14 +295,5 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "what_if": _WHAT_IF,
         "waits": _WAITS,
         "deadlock": _DEADLOCK,
-    }
-)
-
-FORMER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {  # by table: names of columns in folders of an older format, which were keywords of SQL, and the names of today
-        "series": {"where": "place"},
-        "events": {"where": "place"},
-        "waits": {"where": "place"},
-        "what_if": {"case": "change"},
     }
 )

@@ -1,6 +1,8 @@
 """Damage in the files of a run's folder, found before reading.
 
-Leaves out: the values in the tables; of a Parquet file only its two ends are looked at, which a truncated one lacks.
+A folder that lacks anything that a run of this version writes is refused, so that whoever reads it need not ask.
+Leaves out: columns and values of the tables (`weftwork.store.tables`); of a Parquet file only its two ends are looked
+at, which a truncated one lacks.
 """
 
 from __future__ import annotations
@@ -17,13 +19,26 @@ from weftwork.spec.result import TABLES
 from weftwork.spec.scenario.yaml_tree import Mapping, read_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["FORMAT", "damages", "read_json"]
+__all__ = ["FORMAT", "PROVENANCE", "RUN_AGAIN", "damages", "read_json"]
 
-# Of the folder; a reader refuses what is newer. 2: caveats in place of facts; 3: columns `place` and `change`, and the
-# provenance has the number of rows of each table
+# Of the folder: whatever changes a name of a file, a key, a number or a column that a reader needs raises it, and a
+# reader refuses any other. 3 is that of the first release.
 FORMAT: Final = 3
+RUN_AGAIN: Final = "run the scenario again"
+_PROVENANCE_OF_ALL: Final = (
+    "weftwork", "commit", "schema", "engine", "policies", "machine", "notes", "caveats", "files", "started", "wall_s",
+    "numbers",
+)  # fmt: skip
+# Keys of every provenance.json, for a run of one seed and of several. More may be there: files of the user's own,
+# a calibration, a capture, the name of the run.
+PROVENANCE: Final[dict[str, tuple[str, ...]]] = {
+    "one": (*_PROVENANCE_OF_ALL, "seed", "digest", "set_up_s", "engine_s", "estimate", "peak_memory_bytes", "tables"),
+    "several": (*_PROVENANCE_OF_ALL, "seeds", "seeds_wanted"),
+}
+_ABOUT: Final = ("name", "workload", "fabric", "transport")
 STATUSES: Final = ("complete", "interrupted", "stopped", "stuck", "deadlocked")
 _MAGIC: Final = b"PAR1"  # first and last four bytes of a Parquet file, parquet-format README, "File format"
 
@@ -68,23 +83,27 @@ def _in_one(folder: Path) -> tuple[list[Mistake], dict[str, Any]]:
     """Damage in a folder without its seeds, and its valid provenance."""
     found: list[Mistake] = []
     listed: dict[str, Any] = {}
-    for name, check in (("provenance.json", _in_provenance), ("summary.json", _in_summary)):
-        try:
-            document = read_json(folder / name)
-            texts = check(document)
-        except ConfigError as error:
-            texts = [mistake.text for mistake in error.mistakes]
-        else:
-            listed = document if name == "provenance.json" and not texts else listed
-        found += [Mistake(path=name, text=text) for text in texts]
+    try:
+        provenance = read_json(folder / "provenance.json")
+        texts = _in_provenance(provenance)
+    except ConfigError as error:
+        texts = [mistake.text for mistake in error.mistakes]
+    else:
+        listed = {} if texts else provenance
+    found += [Mistake(path="provenance.json", text=text) for text in texts]
+    try:
+        texts = _in_summary(read_json(folder / "summary.json"), listed.get("numbers", ()))
+    except ConfigError as error:
+        texts = [mistake.text for mistake in error.mistakes]
+    found += [Mistake(path="summary.json", text=text) for text in texts]
     found += [Mistake(path="scenario.yaml", text=text) for text in _in_scenario(folder / "scenario.yaml")]
     for name in TABLES:
         file = folder / f"{name}.parquet"
         if os.path.lexists(file):
             if text := _in_parquet(file):
                 found.append(Mistake(path=file.name, text=text))
-        elif _has_rows(listed.get("tables", ()), name):
-            found.append(Mistake(path=file.name, text="is missing"))
+        elif listed.get("tables", {}).get(name, 0) > 0:
+            found.append(Mistake(path=file.name, text=f"is missing; {RUN_AGAIN}"))
     return found, listed
 
 
@@ -93,44 +112,60 @@ def _in_provenance(document: dict[str, Any]) -> list[str]:
     if not isinstance(version, int) or isinstance(version, bool):
         return [f"found the format {version!r}, wanted {FORMAT}"]
     if version > FORMAT:
-        return [f"found the format {version}, wanted at most {FORMAT}: it comes from a newer Weftwork"]
+        return [f"found the format {version}, wanted {FORMAT}: it comes from a newer Weftwork"]
+    if version < FORMAT:
+        return [f"found the format {version}, wanted {FORMAT}; {RUN_AGAIN}"]
     if document.get("status") not in STATUSES:
         return [f"found the status {document.get('status')!r}, wanted {', '.join(STATUSES)}"]
-    seeds, tables = document.get("seeds", []), document.get("tables", [])
+    wanted = PROVENANCE["several" if "seeds" in document else "one"]
+    return [f"lacks '{key}'; {RUN_AGAIN}" for key in wanted if key not in document] or _in_lists(document)
+
+
+def _in_lists(document: dict[str, Any]) -> list[str]:
+    """Damage in the lists of a provenance that has all its keys."""
+    wrong = []
+    seeds, numbers, tables = document.get("seeds", []), document["numbers"], document.get("tables", {})
     if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
-        return ["'seeds' is not a list of whole numbers"]
-    if isinstance(tables, dict):
-        if not all(isinstance(rows, int) and rows >= 0 for rows in tables.values()):
-            return ["'tables' does not have the number of rows of each table"]
-    elif not isinstance(tables, list) or not all(isinstance(name, str) for name in tables):
-        return ["'tables' is not a list of names"]
+        wrong.append("'seeds' is not a list of whole numbers")
+    if not isinstance(numbers, list) or not all(isinstance(name, str) for name in numbers):
+        wrong.append("'numbers' is not a list of names")
+    if not isinstance(tables, dict) or not all(isinstance(rows, int) and rows >= 0 for rows in tables.values()):
+        wrong.append("'tables' does not have the number of rows of each table")
+    elif "seeds" not in document:
+        wrong += [f"'tables' lacks '{name}'; {RUN_AGAIN}" for name in TABLES if name not in tables]
+    for key in ("files", "policies"):
+        records = document[key]
+        if not isinstance(records, dict) or not all(
+            isinstance(one, dict) and "hash" in one for one in records.values()
+        ):
+            wrong.append(f"'{key}' does not have the hash of each file")
+    if not isinstance(document["machine"], dict):
+        wrong.append("'machine' is not a mapping")
     try:
         caveats_of(document, "provenance.json")
     except ConfigError as error:
-        return [f"'{mistake.path}': {mistake.text}" for mistake in error.mistakes]
-    return []
+        wrong += [f"'{mistake.path}': {mistake.text}" for mistake in error.mistakes]
+    return wrong
 
 
-def _has_rows(tables: dict[str, int] | list[str], name: str) -> bool:
-    """Whether a table has a file.
-
-    In folders before format 3 every listed table has one.
-    """
-    return tables.get(name, 0) > 0 if isinstance(tables, dict) else name in tables
-
-
-def _in_summary(document: dict[str, Any]) -> list[str]:
+def _in_summary(document: dict[str, Any], names: Iterable[str]) -> list[str]:
+    """Damage in a summary, of which the provenance lists the ``names`` of the numbers."""
     about, numbers = document.get("about"), document.get("numbers")
     wrong = []
     if not isinstance(about, dict) or not all(isinstance(text, str) for text in about.values()):
         wrong.append("'about' is missing or holds something other than text")
-    if "answer" in document:
+    else:
+        wrong += [f"'about' lacks '{key}'; {RUN_AGAIN}" for key in _ABOUT if key not in about]
+    if "answer" not in document:
+        wrong.append(f"lacks 'answer'; {RUN_AGAIN}")
+    else:
         try:
             Answer.of(document["answer"], "summary.json")
         except ConfigError as error:
             wrong += [f"'{mistake.path}' {mistake.text}" for mistake in error.mistakes]
     if not isinstance(numbers, dict):
-        return [*wrong, "'numbers' is missing"]
+        return [*wrong, f"lacks 'numbers'; {RUN_AGAIN}"]
+    wrong += [f"lacks the number '{name}'; {RUN_AGAIN}" for name in names if name not in numbers]
     for name, number in numbers.items():
         keys = ("value", "low", "high") if isinstance(number, dict) and "seeds" in number else ("value",)
         if not (

@@ -102,7 +102,7 @@ def write_run(
     summary: Mapping[str, Quantity],
     tables: Mapping[str, pa.Table],
     provenance: Mapping[str, Any],
-    answer: Answer | None = None,
+    answer: Answer,
     files: Mapping[str, str | Iterable[bytes]] = MappingProxyType({}),
 ) -> Run:
     """Write a run's folder.
@@ -115,7 +115,7 @@ def write_run(
     summary : the numbers
     tables : by the names of `weftwork.spec.result.TABLES`; those without rows get no file
     provenance : version, seed, hashes, ``status`` and so on
-    answer : what it took, what limited it, who is to blame; None where nobody asked
+    answer : what it took, what limited it, who is to blame
     files : further files of the run, name to text or to the pieces of a binary file; a name may have folders
 
     Raises
@@ -134,7 +134,8 @@ def write_run(
         numbers = {name: {"value": q.value, "unit": q.unit, "text": q.text} for name, q in summary.items()}
         _write_json(folder / "summary.json", _summary_document(about, numbers, answer))
         # last: a folder without it is no run
-        _write_json(folder / "provenance.json", {"format": FORMAT, **provenance, "tables": rows})
+        listed = {"format": FORMAT, **provenance, "numbers": sorted(numbers), "tables": rows}
+        _write_json(folder / "provenance.json", listed)
     return Run(path)
 
 
@@ -183,7 +184,7 @@ def write_run_set(
     about: Mapping[str, str],
     numbers: Mapping[str, Mapping[str, Any]],
     provenance: Mapping[str, Any],
-    answer: Answer | None = None,
+    answer: Answer,
 ) -> None:
     """Write the common files of several seeds, each atomically.
 
@@ -197,7 +198,7 @@ def write_run_set(
     """
     write_whole(folder / "scenario.yaml", scenario)
     _write_json(folder / "summary.json", _summary_document(about, numbers, answer))
-    _write_json(folder / "provenance.json", {"format": FORMAT, **provenance})
+    _write_json(folder / "provenance.json", {"format": FORMAT, **provenance, "numbers": sorted(numbers)})
 
 
 def open_run(path: str | Path) -> Run:
@@ -209,8 +210,8 @@ def open_run(path: str | Path) -> Run:
 
     Raises
     ------
-    ConfigError : no such folder, several runs of that name, not a run, damaged, or written by a newer Weftwork; with
-        every file that is wrong
+    ConfigError : no such folder, several runs of that name, not a run, damaged, or written by a Weftwork with another
+        format of folders; with every file that is wrong
     """
     folder = folder_of(path)
     text = None
@@ -286,17 +287,15 @@ class Run(Shown, RunTables):
         return dict(self._summary["numbers"])
 
     @cached_property
-    def answer(self) -> Answer | None:
+    def answer(self) -> Answer:
         """Time, limit and culprit of the run.
 
-        For several seeds on average; None in an older folder.
+        For several seeds on average.
 
         Raises
         ------
         ConfigError : the file has something else in its place
         """
-        if "answer" not in self._summary:
-            return None
         return Answer.of(self._summary["answer"], str(self.path / "summary.json"))
 
     def value(self, name: str) -> float | None:
@@ -330,9 +329,8 @@ class Run(Shown, RunTables):
 
         Raises
         ------
-        UsageError : no such table, an older Weftwork did not write it, or this is a folder of several seeds,
-            whose runs have the tables
-        ConfigError : the file is damaged
+        UsageError : no such table, or this is a folder of several seeds, whose runs have the tables
+        ConfigError : the file is damaged, or lacks a column
         """
         if not self.has_table(name):
             extra = "; this folder holds several seeds, see Run.seeds" if self.seeds else ""
@@ -343,7 +341,7 @@ class Run(Shown, RunTables):
     def has_table(self, name: str) -> bool:
         """Whether the run has a table, with rows or without.
 
-        An older Weftwork did not write all present tables.
+        A run of one seed has every table, and a folder of several seeds has none.
         """
         return name in TABLES and (table_file(self.path, name).is_file() or is_known_empty(self.provenance, name))
 
@@ -353,7 +351,7 @@ class Run(Shown, RunTables):
         Raises
         ------
         UsageError : DuckDB refuses the statement, or it gives no table
-        ConfigError : a file is damaged
+        ConfigError : a file is damaged, or lacks a column
 
         Examples
         --------
@@ -410,10 +408,13 @@ def fresh_folder(path: Path) -> Iterator[Path]:
 
 
 def _summary_document(
-    about: Mapping[str, str], numbers: Mapping[str, Mapping[str, Any]], answer: Answer | None
+    about: Mapping[str, str], numbers: Mapping[str, Mapping[str, Any]], answer: Answer
 ) -> dict[str, Any]:
-    told = {} if answer is None else {"answer": answer.to_json()}
-    return {"about": dict(about), **told, "numbers": {name: dict(number) for name, number in numbers.items()}}
+    return {
+        "about": dict(about),
+        "answer": answer.to_json(),
+        "numbers": {name: dict(number) for name, number in numbers.items()},
+    }
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:

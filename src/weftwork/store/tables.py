@@ -1,6 +1,6 @@
 """The tables of a run folder.
 
-There is one Parquet file for each table with rows; columns have today's names.
+There is one Parquet file for each table with rows.
 
 The provenance has the number of rows of every table, so that a table without a file is known to be empty.
 Leaves out: what the columns mean (`weftwork.spec.result`).
@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.spec.result import FORMER_NAMES, TABLES
+from weftwork.spec.result import TABLES
+from weftwork.store.damage import RUN_AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,35 +43,31 @@ def table_schema(name: str) -> pa.Schema:
 
 
 def is_known_empty(provenance: Mapping[str, Any], name: str) -> bool:
-    """Whether a run has an empty table without a file.
-
-    Folders of an older format have a file for each table.
-    """
-    rows = provenance.get("tables")
-    return isinstance(rows, dict) and rows.get(name) == 0
+    """Whether a run has an empty table, which has no file."""
+    return bool(provenance.get("tables", {}).get(name) == 0)
 
 
 def read_table(folder: Path, name: str) -> pa.Table:
-    """Read a table with today's names of columns.
+    """Read a table.
 
     Raises
     ------
-    ConfigError : the file is damaged
+    ConfigError : the file is damaged, or lacks a column
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     file = table_file(folder, name)
     try:
-        found = pq.read_table(file)
+        table = pq.read_table(file)
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(file, error) from error
-    former = FORMER_NAMES.get(name, {})
-    return found.rename_columns([former.get(column, column) for column in found.column_names])
+    _check_columns(file, name, table.schema)
+    return table
 
 
 def create_views(database: duckdb.DuckDBPyConnection, folder: Path, provenance: Mapping[str, Any]) -> None:
-    """Create a view for each table of a run, with today's names.
+    """Create a view for each table of a run.
 
     Parameters
     ----------
@@ -80,9 +77,11 @@ def create_views(database: duckdb.DuckDBPyConnection, folder: Path, provenance: 
 
     Raises
     ------
-    ConfigError : a file is damaged
+    ConfigError : a file is damaged, or lacks a column
     """
     import duckdb
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     for name in TABLES:
         file = table_file(folder, name)
@@ -92,19 +91,25 @@ def create_views(database: duckdb.DuckDBPyConnection, folder: Path, provenance: 
                 database.execute(f"create view {name} as select {nothing} where false")
             continue
         source = f"read_parquet('{str(file).replace(chr(39), 2 * chr(39))}')"
-        former = FORMER_NAMES.get(name, {})
         try:
-            columns = database.sql(f"from {source}").columns if former else []
-            chosen = "*"
-            if any(column in former for column in columns):
-                chosen = ", ".join(f"{_quoted(column)} as {_quoted(former.get(column, column))}" for column in columns)
-            database.execute(f"create view {name} as select {chosen} from {source}")  # noqa: S608 - all names are quoted
-        except duckdb.Error as error:
+            _check_columns(file, name, pq.read_schema(file))
+            database.execute(f"create view {name} as from {source}")
+        except (OSError, pa.ArrowException, duckdb.Error) as error:
             raise _unreadable(file, error) from error
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _check_columns(file: Path, name: str, schema: pa.Schema) -> None:
+    """Refuse a table that lacks a column, or has another type in it."""
+    there = dict(zip(schema.names, schema.types, strict=True))
+    mistakes = []
+    for field in table_schema(name):
+        if field.name not in there:
+            mistakes.append(Mistake(path=file.name, text=f"lacks the column '{field.name}'; {RUN_AGAIN}"))
+        elif there[field.name] != field.type:
+            found = f"found {there[field.name]} in the column '{field.name}', wanted {field.type}"
+            mistakes.append(Mistake(path=file.name, text=f"{found}; {RUN_AGAIN}"))
+    if mistakes:
+        raise ConfigError(str(file.parent), mistakes)
 
 
 def _unreadable(file: Path, error: Exception) -> ConfigError:

@@ -151,7 +151,6 @@ def read_graphml(content: bytes, source: str) -> Draft:
         "servers",
         "extras",
         "caveats",
-        "facts",
         "direct",
     ):  # GraphML has no lists: JSON text
         _from_text(draft.graph, key, key, None, source)

@@ -37,9 +37,8 @@ WORDS = {"host": HOST, "switch": SWITCH}
 NODE_KEYS = ("id", "kind", "tier", "pod", "switch", "nic", "device", "server", *NODE_ROWS)
 DEFAULTS = ("rate", "rate_bps", "delay", "delay_ps", "length", "length_m", "loss", "corruption")
 LINK_KEYS = ("source", "target", "name", *DEFAULTS, *LINK_ROWS)
-GRAPH_KEYS = ("name", "tree", "switches", "nics", "servers", "extras", "caveats", "facts", "direct",
+GRAPH_KEYS = ("name", "tree", "switches", "nics", "servers", "extras", "caveats", "direct",
               "switch", "nic", "server", *DEFAULTS)  # fmt: skip
-RENAMED = {"chunk_bytes": "slice_bytes"}  # of devices in files of before
 # what networkx writes besides; it says nothing about a fabric
 IGNORED = {"key", "directed", "multigraph", "node_default", "edge_default"}
 
@@ -316,16 +315,6 @@ def _measure(place: _Place, values: Mapping[str, Any], quantity: QuantityKind, k
         return 1
 
 
-def _with_new_names(row: object) -> object:
-    """A device of an older file under the present names.
-
-    Both names at once are a mistake, which the record reports.
-    """
-    if not isinstance(row, dict):
-        return row
-    return {RENAMED[key] if key in RENAMED and RENAMED[key] not in row else key: row[key] for key in row}
-
-
 def _records(rows: object, record: type[BaseModel], path: str, mistakes: list[Mistake]) -> list[Any]:
     """Listed devices as records."""
     if not isinstance(rows, list):
@@ -334,7 +323,7 @@ def _records(rows: object, record: type[BaseModel], path: str, mistakes: list[Mi
     made = []
     for number, row in enumerate(rows):
         try:
-            made.append(record.model_validate(_with_new_names(row)))
+            made.append(record.model_validate(row))
         except ValidationError as wrong:
             mistakes += [
                 Mistake(path=".".join([f"{path}.{number}", *map(str, error["loc"])]), text=error["msg"].lower())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from helpers.run_folders import ABOUT, ANSWER, PROVENANCE, all_tables
 
 from weftwork.base.clock import US_PS
 from weftwork.report.answer import _waits
@@ -23,7 +24,10 @@ def of_repetitions(folder: Path, *rows: tuple[int, int, int | None]) -> Run:
     types = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
     schema = pa.schema([(column.name, types[column.type]) for column in TABLES["collectives"]])
     tables = {"collectives": pa.Table.from_pylist(known, schema=schema)}
-    return write_run(folder / "run", scenario="", about={}, summary={}, tables=tables, provenance={})
+    return write_run(
+        folder / "run", scenario="", about=ABOUT, summary={}, answer=ANSWER, tables=all_tables(tables),
+        provenance=PROVENANCE,
+    )  # fmt: skip
 
 
 def test_the_longest_wait_of_all_repetitions_is_told(tmp_path: Path) -> None:

@@ -114,10 +114,9 @@ def test_rows_of_the_culprit_are_those_of_its_gpu_stage_or_job(tmp_path: Path) -
     assert pipeline is not None
     rows = [replace(row, gpu=place) for place, row in enumerate(pipeline.rows)]
 
-    def marked(culprit: Culprit | None, jobs: int = 1) -> list[int]:
+    def marked(culprit: Culprit, jobs: int = 1) -> list[int]:
         return [place for place, row in enumerate(rows) if is_culprit_row(culprit, row, jobs=jobs)]
 
-    assert marked(None) == []
     assert marked(SOMEBODY) == [3]
     assert marked(replace(SOMEBODY, kind="stage", name="stage 1")) == [1]
     assert marked(replace(SOMEBODY, kind="stage", name="stage 2 of pretrain"), jobs=2) == [2]

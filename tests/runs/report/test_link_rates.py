@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from base64 import b64decode
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.pages import lose_tables, simulated
+from helpers.pages import simulated
 from helpers.shown import charts, section, value_of
 
 from weftwork.base.clock import US_PS
@@ -17,7 +16,7 @@ from weftwork.report.link_rates import LinkRates
 from weftwork.report.over_time import read_over_time
 from weftwork.report.page import run_page
 from weftwork.report.slow_flows import slow_flows
-from weftwork.store.runs import Run, open_run
+from weftwork.store.runs import Run
 
 SLOWED = (
     "traffic: {pattern: incast, senders: 1, size: 4MB}\n"
@@ -65,18 +64,6 @@ def test_a_link_at_a_quarter_of_its_rate_is_busy_in_its_chart_and_its_heat_map(s
     row = drawn[names.index("leaf0->host0")]
     assert names[0] == "leaf0->host0"  # the busiest on top
     assert row[inside].mean() > 0.95 * row.max()
-
-
-def test_without_the_table_a_link_has_its_nominal_rate(slowed: Run, tmp_path: Path) -> None:
-    shutil.copytree(slowed.path, tmp_path / "old")
-    lose_tables(tmp_path / "old", "rates")
-    over_time = read_over_time(open_run(tmp_path / "old"))
-    assert over_time is not None
-    port = slowed.query("select port from links where name = 'leaf0->host0'")["port"].to_numpy()
-    at_ps = (over_time.edges_ps[1:] + over_time.edges_ps[:-1]) / 2
-    inside = (at_ps > 60 * US_PS) & (at_ps < 400 * US_PS)
-    assert over_time.utilisation(port)[0][inside].max() < 0.3
-    assert run_page(open_run(tmp_path / "old"))
 
 
 def test_a_flow_that_is_alone_on_a_slow_link_filled_it(slowed: Run) -> None:

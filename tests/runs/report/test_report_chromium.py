@@ -268,7 +268,7 @@ def test_a_pipeline_can_be_zoomed_and_asked(tmp_path: Path, width: int) -> None:
     file.write_text(html.replace("</body>", f"{ZOOM}</body>"), encoding="utf-8")
     document, said = opened(file, tmp_path / "profile", f"--window-size={width},900")
     assert complaints(said) == []
-    assert attribute(document, "tip").startswith("stage 0: rank 0 stands for 64 ranksmicro batch 0, forward")
+    assert attribute(document, "tip").startswith("stage 0: rank 0 (GPU 0) stands for 64 ranksmicro batch 0, forward")
     # an eighth of 828 ms, in the middle and 0.4 of a quarter on
     assert attribute(document, "where") == "445\u202fms to 549\u202fms, 104\u202fms of 828\u202fms"
     assert int(attribute(document, "colours")) > 5

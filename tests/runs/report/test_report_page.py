@@ -7,9 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
-from helpers.pages import Page, lose_tables, plain, simulated
+from helpers.pages import Page, plain, simulated
 
 from weftwork.cli import main
 from weftwork.cli.report import report
@@ -25,13 +24,6 @@ SECTIONS = ["answer", "times", "links", "queues", "slow", "fabric", "provenance"
 @pytest.fixture(scope="module")
 def incast(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return simulated(tmp_path_factory.mktemp("incast"), INCAST, name="incast")
-
-
-def without(run: Run, folder: Path, *tables: str) -> Run:
-    """The run as an older Weftwork would have written it."""
-    shutil.copytree(run.path, folder)
-    lose_tables(folder, *tables)
-    return open_run(folder)
 
 
 def test_a_page_has_every_section_and_loads_nothing(incast: Run) -> None:
@@ -74,33 +66,6 @@ def test_text_of_the_user_is_escaped(tmp_path: Path) -> None:
     html = run_page(run_scenario(tmp_path / "evil.yaml", out=tmp_path / "evil"))
     assert "<script>alert" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
-
-
-def test_a_run_without_the_newer_tables_says_what_it_lacks(incast: Run, tmp_path: Path) -> None:
-    old = without(incast, tmp_path / "old", "timeline", "paths", "nodes")
-    text = plain(Page(run_page(old)).text)
-    assert "kept nothing over time; run it again to see more" in text
-    assert "did not keep the tiers of its fabric" in text
-    assert "The run has not recorded its path." in text
-
-
-def test_a_collective_of_an_older_weftwork_still_has_its_page(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "collective: {operation: all-reduce, algorithm: ring, gpus: 8, size: 1MB}")
-    old = without(run, tmp_path / "old", "timeline", "paths", "nodes")
-    newer = {
-        "flows": ["source_rank", "destination_rank", "carrier", "wire_bytes"],
-        "links": ["node", "peer"],
-        "collectives": ["first_end_ps", "last_rank"],
-    }
-    for name, columns in newer.items():
-        pq.write_table(run.table(name).drop_columns(columns), old.path / f"{name}.parquet")
-    file = old.path / "summary.json"
-    summary = json.loads(file.read_text(encoding="utf-8"))
-    summary["numbers"] = {key: number for key, number in summary["numbers"].items() if key != "collective_repetitions"}
-    file.write_text(json.dumps(summary), encoding="utf-8")
-    text = plain(Page(run_page(open_run(old.path))).text)
-    assert "bus bandwidth" in text
-    assert "did not keep the tiers of its fabric" in text
 
 
 def test_the_reference_engine_says_that_it_records_nothing_over_time(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from helpers.run_folders import ABOUT, ANSWER, OF_SEVERAL, PROVENANCE, all_tables
 
 from weftwork.base.errors import ConfigError
 from weftwork.base.whole_file import temporary_beside
@@ -25,8 +26,9 @@ def run(path: Path, *, status: str = "complete", days: int = 0, name: str | None
     named = {} if name is None else {"name": name}
     started = (NOW - timedelta(days=days)).isoformat(timespec="seconds")
     write_run(
-        path, scenario="schema: 3\n", about={"name": name or "some"}, summary={}, tables={},
-        provenance={"status": status, "seed": 1, "started": started, **named}, files={"ballast": "x" * size},
+        path, scenario="schema: 3\n", about={**ABOUT, "name": name or "some"}, summary={}, answer=ANSWER,
+        tables=all_tables(), provenance={**PROVENANCE, "status": status, "started": started, **named},
+        files={"ballast": "x" * size},
     )  # fmt: skip
     return path
 
@@ -81,8 +83,8 @@ def test_folders_are_listed_by_what_they_hold_the_newest_first(runs: Path) -> No
 def test_a_run_of_several_seeds_is_one_folder(tmp_path: Path) -> None:
     run(tmp_path / "runs" / "set" / "seed-1")
     write_run_set(
-        tmp_path / "runs" / "set", scenario="schema: 3\n", about={"name": "set"}, numbers={},
-        provenance={"status": "complete", "seeds": [1], "started": NOW.isoformat()},
+        tmp_path / "runs" / "set", scenario="schema: 3\n", about={**ABOUT, "name": "set"}, numbers={},
+        answer=ANSWER, provenance={**OF_SEVERAL, "started": NOW.isoformat()},
     )  # fmt: skip
     (found,) = folders_in(tmp_path / "runs")
     assert (found.kind, found.name) == ("seeds", "set")

@@ -6,13 +6,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from helpers.run_folders import ABOUT, ANSWER, OF_SEVERAL, PROVENANCE
 
 from weftwork.base.errors import UsageError
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.store.run_tables import RunTables
 from weftwork.store.runs import Run, write_run, write_run_set
+from weftwork.store.tables import table_schema
 
 HELD = ("flows", "links", "what_if")
+
+
+def of_one_row(name: str) -> pa.Table:
+    """A table whose texts are its name."""
+    value = {"int64": 7, "float64": 0.5, "string": name}
+    return pa.Table.from_pylist([{column.name: value[column.type] for column in TABLES[name]}], table_schema(name))
 
 
 @pytest.fixture
@@ -20,10 +28,11 @@ def run(tmp_path: Path) -> Run:
     return write_run(
         tmp_path / "run",
         scenario="schema: 3\n",
-        about={"name": "test"},
+        about=ABOUT,
         summary={"completion_ps": Quantity(value=1, unit="ps", text="")},
-        tables={name: pa.table({"of": [name]}) for name in HELD},
-        provenance={"status": "complete", "seed": 1},
+        answer=ANSWER,
+        tables={name: of_one_row(name) for name in HELD},
+        provenance=PROVENANCE,
     )
 
 
@@ -32,7 +41,7 @@ def test_every_table_is_an_attribute_and_gives_itself(run: Run) -> None:
     assert own == list(TABLES)
     assert run.tables == HELD
     for name in HELD:
-        assert getattr(run, name).column("of").to_pylist() == [name]
+        assert getattr(run, name).equals(of_one_row(name))
     for name in set(TABLES) - set(HELD):
         with pytest.raises(UsageError, match=f"no table '{name}'"):
             getattr(run, name)
@@ -60,7 +69,7 @@ def test_a_folder_of_seeds_sends_to_its_runs(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "set"
     folder.mkdir()
     run.path.rename(folder / "seed-4")
-    write_run_set(folder, scenario="", about={}, numbers={}, provenance={"status": "complete"})
+    write_run_set(folder, scenario="", about=ABOUT, numbers={}, answer=ANSWER, provenance=OF_SEVERAL)
     several = Run(folder)
     assert several.tables == ()
     assert [one.flows.num_rows for one in several.seeds] == [1]

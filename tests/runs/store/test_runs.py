@@ -12,15 +12,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers.run_folders import ABOUT, ANSWER, OF_SEVERAL, PROVENANCE
 
 from weftwork.base.errors import ConfigError, UsageError
-from weftwork.spec.result import FORMER_NAMES, TABLES, Quantity
+from weftwork.spec.result import TABLES, Quantity
+from weftwork.store import damage as runs_damage
 from weftwork.store import runs
 from weftwork.store.runs import Run, fresh_folder, new_folder, open_run, refuse_existing, write_run, write_run_set
-from weftwork.store.tables import table_schema
-
-PROVENANCE = {"status": "complete", "seed": 1}
-
+from weftwork.store.tables import create_views, read_table, table_schema
 
 EMPTY = ("waits", "deadlock", "series")
 
@@ -36,7 +35,8 @@ def written(path: Path) -> Run:
     return write_run(
         path,
         scenario="schema: 3\n",
-        about={"name": "test"},
+        about=ABOUT,
+        answer=ANSWER,
         summary={
             "fct_p50_ps": Quantity(value=1.5, unit="ps", text="Half."),
             "none": Quantity(value=None, unit="B", text=""),
@@ -50,7 +50,8 @@ def test_a_run_reads_as_it_was_written(tmp_path: Path) -> None:
     written(tmp_path / "a" / "run")
     run = open_run(tmp_path / "a" / "run")
     assert run.scenario == "schema: 3\n"
-    assert run.about == {"name": "test"}
+    assert run.about == ABOUT
+    assert run.answer == ANSWER
     assert (run.status, run.is_complete) == ("complete", True)
     assert run.value("fct_p50_ps") == 1.5
     assert run.value("none") is None
@@ -90,32 +91,6 @@ def test_a_table_without_rows_has_no_file_and_is_read_with_its_columns(tmp_path:
     assert asked.schema.types == table_schema(name).types
 
 
-def test_a_table_that_a_run_does_not_know_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
-    run = written(tmp_path / "run")
-    file = run.path / "provenance.json"
-    provenance = json.loads(file.read_text(encoding="utf-8"))
-    del provenance["tables"]["waits"]  # a version whose runs had no such table
-    file.write_text(json.dumps(provenance), encoding="utf-8")
-    run = open_run(run.path)
-    assert not run.has_table("waits")
-    with pytest.raises(UsageError, match="no table 'waits'"):
-        run.table("waits")
-    with pytest.raises(UsageError, match="DuckDB refuses"):
-        run.query("from waits")
-
-
-def test_a_folder_of_format_2_lacks_each_table_that_it_lists(tmp_path: Path) -> None:
-    run = written(tmp_path / "run")
-    for name in EMPTY:
-        pq.write_table(filled(name), run.path / f"{name}.parquet")
-    file = run.path / "provenance.json"
-    file.write_text(json.dumps({**run.provenance, "format": 2, "tables": sorted(TABLES)}), encoding="utf-8")
-    assert open_run(run.path).table("waits").num_rows == 0
-    (run.path / "waits.parquet").unlink()
-    with pytest.raises(ConfigError, match=r"waits\.parquet +is missing"):
-        open_run(run.path)
-
-
 def test_a_run_is_written_once(tmp_path: Path) -> None:
     written(tmp_path / "run")
     before = (tmp_path / "run" / "summary.json").read_bytes()
@@ -151,7 +126,7 @@ def test_what_fails_on_the_way_leaves_nothing(tmp_path: Path) -> None:
 def test_a_number_that_is_not_finite_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_run(
-            tmp_path / "run", scenario="", about={}, tables={}, provenance={},
+            tmp_path / "run", scenario="", about={}, answer=ANSWER, tables={}, provenance={},
             summary={"bad": Quantity(value=float("nan"), unit="ps", text="")},
         )  # fmt: skip
     assert list(tmp_path.iterdir()) == []
@@ -209,7 +184,9 @@ def test_seeds_that_are_missing_or_lead_back_are_damage(tmp_path: Path) -> None:
     run.mkdir()
     for seed in (1, 2):
         written(run / f"seed-{seed}")
-    write_run_set(run, scenario="schema: 3\n", about={}, numbers={}, provenance={"status": "complete", "seeds": [1, 2]})
+    write_run_set(
+        run, scenario="schema: 3\n", about=ABOUT, numbers={}, answer=ANSWER, provenance={**OF_SEVERAL, "seeds": [1, 2]}
+    )
     assert len(open_run(run).seeds) == 2
     (run / "seed-2").rename(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match=r"seed-2/provenance\.json"):
@@ -252,18 +229,6 @@ def test_no_name_of_a_table_or_column_has_to_be_quoted(tmp_path: Path) -> None:
         assert run.query(f"select {', '.join(names)} from {table}").column_names == names  # noqa: S608 - our own names
 
 
-@pytest.mark.parametrize("table", FORMER_NAMES)
-def test_columns_of_an_older_folder_have_the_names_of_today(tmp_path: Path, table: str) -> None:
-    run = written(tmp_path / "it's a run")
-    (old, new), *_ = FORMER_NAMES[table].items()
-    older = [old if column == new else column for column in run.table(table).column_names]
-    assert old in older
-    pq.write_table(run.table(table).rename_columns(older), run.path / f"{table}.parquet")
-    again = open_run(run.path)
-    assert again.table(table).column_names == [column.name for column in TABLES[table]]
-    assert again.query(f"from {table}").column_names == [column.name for column in TABLES[table]]
-
-
 def test_a_statement_leaves_nothing_behind(tmp_path: Path) -> None:
     written(tmp_path / "run")
     run = open_run(tmp_path / "run")
@@ -292,15 +257,14 @@ def test_parquet_is_plain(tmp_path: Path) -> None:
         ("provenance.json", b"[]", "wanted a JSON object"),
         ("provenance.json", b"{", "cannot be read"),
         ("provenance.json", b"[" * 100_000, "cannot be read"),
-        ("provenance.json", b'{"format": 1}', "found the status None"),
+        ("provenance.json", b'{"format": 3}', "found the status None"),
         ("provenance.json", b'{"format": true}', "found the format True"),
-        ("provenance.json", b'{"format": 3, "status": "complete", "tables": {"flows": -1}}', "the number of rows"),
-        ("provenance.json", b'{"format": 2, "status": "complete", "tables": [1]}', "not a list of names"),
-        ("provenance.json", b'{"format": 3, "status": "complete", "seeds": ["1"]}', "not a list of whole numbers"),
-        ("summary.json", b"{}", "'numbers' is missing"),
+        ("provenance.json", b'{"format": 2}', "found the format 2, wanted 3; run the scenario again"),
+        ("summary.json", b"{}", "'about' is missing"),
         ("summary.json", b'{"about": {}, "numbers": {"x": 1}}', "the number 'x' lacks"),
         ("summary.json", b'{"about": {}, "numbers": {"x": {"value": "1", "unit": "B"}}}', "the number 'x' lacks"),
         ("summary.json", b'{"about": 1, "numbers": {}}', "'about' is missing"),
+        ("summary.json", b'{"about": {}, "answer": {}, "numbers": {}}', "'answer' is no answer"),
         ("flows.parquet", b"PAR1 and no end", "lost its end"),
         ("flows.parquet", b"", "lost its end"),
         ("seed-7/provenance.json", b"{}", "found the format None"),
@@ -319,6 +283,104 @@ def test_a_damaged_run_is_refused_and_the_file_named(
     with pytest.raises(ConfigError) as caught:
         open_run(run.path)
     assert any(mistake.path == file and words in mistake.text for mistake in caught.value.mistakes)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("tables", {"flows": -1}, "the number of rows"),
+        ("tables", ["flows"], "the number of rows"),
+        ("numbers", {"x": 1}, "not a list of names"),
+        ("seeds", ["1"], "not a list of whole numbers"),
+        ("files", ["mine.py"], "'files' does not have the hash of each file"),
+        ("policies", {"a": {"name": "b"}}, "'policies' does not have the hash of each file"),
+        ("machine", "x86", "not a mapping"),
+        ("caveats", {"a": "b"}, "wanted a list of records"),
+    ],
+)
+def test_a_list_of_the_provenance_that_is_none_is_damage(tmp_path: Path, key: str, value: object, words: str) -> None:
+    run = written(tmp_path / "run")
+    document = {**run.provenance, **OF_SEVERAL, key: value} if key == "seeds" else {**run.provenance, key: value}
+    (run.path / "provenance.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        open_run(run.path)
+    assert any(mistake.path == "provenance.json" and words in mistake.text for mistake in caught.value.mistakes)
+
+
+def rewritten(file: Path, *path: str) -> None:
+    """Take a key out of a JSON file."""
+    document = json.loads(file.read_text(encoding="utf-8"))
+    inside = document
+    for key in path[:-1]:
+        inside = inside[key]
+    del inside[path[-1]]
+    file.write_text(json.dumps(document), encoding="utf-8")
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        open_run(folder)
+    assert caught.value.source == str(folder)
+    (mistake,) = caught.value.mistakes
+    return f"{mistake.path}: {mistake.text}"
+
+
+@pytest.mark.parametrize("key", sorted({*runs_damage.PROVENANCE["one"]} - {"numbers"}))
+def test_every_key_of_a_provenance_is_needed(tmp_path: Path, key: str) -> None:
+    rewritten(written(tmp_path / "run").path / "provenance.json", key)
+    assert refusal(tmp_path / "run") == f"provenance.json: lacks '{key}'; run the scenario again"
+
+
+@pytest.mark.parametrize("key", sorted({*runs_damage.PROVENANCE["several"]} - {"seeds"}))
+def test_every_key_of_the_provenance_of_several_seeds_is_needed(tmp_path: Path, key: str) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    written(folder / "seed-1")
+    write_run_set(folder, scenario="schema: 3\n", about=ABOUT, numbers={}, answer=ANSWER, provenance=OF_SEVERAL)
+    rewritten(folder / "provenance.json", key)
+    assert refusal(folder) == f"provenance.json: lacks '{key}'; run the scenario again"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (("answer",), "lacks 'answer'"),
+        (("numbers",), "lacks 'numbers'"),
+        (("numbers", "none"), "lacks the number 'none'"),
+        (("numbers", "fct_p50_ps"), "lacks the number 'fct_p50_ps'"),
+        *((("about", key), f"'about' lacks '{key}'") for key in ABOUT),
+    ],
+)
+def test_every_key_of_a_summary_is_needed(tmp_path: Path, path: tuple[str, ...], words: str) -> None:
+    rewritten(written(tmp_path / "run").path / "summary.json", *path)
+    assert refusal(tmp_path / "run") == f"summary.json: {words}; run the scenario again"
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_is_needed(tmp_path: Path, table: str) -> None:
+    rewritten(written(tmp_path / "run").path / "provenance.json", "tables", table)
+    assert refusal(tmp_path / "run") == f"provenance.json: 'tables' lacks '{table}'; run the scenario again"
+
+
+@pytest.mark.parametrize(("table", "column"), [(name, one.name) for name in TABLES for one in TABLES[name]])
+def test_every_column_of_a_table_is_needed_in_its_type(tmp_path: Path, table: str, column: str) -> None:
+    schema = table_schema(table)
+    place = schema.get_field_index(column)
+    file = tmp_path / f"{table}.parquet"
+    other = pa.bool_()
+    for changed, words in (
+        (schema.remove(place), f"lacks the column '{column}'"),
+        (schema.set(place, pa.field(column, other)), f"found bool in the column '{column}', wanted"),
+    ):
+        pq.write_table(changed.empty_table(), file)
+        for ask in (lambda: read_table(tmp_path, table), lambda: create_views(duckdb.connect(), tmp_path, {})):
+            with pytest.raises(ConfigError) as caught:
+                ask()
+            assert caught.value.source == str(tmp_path)
+            (mistake,) = caught.value.mistakes
+            assert mistake.path == file.name
+            assert mistake.text.startswith(words)
+            assert mistake.text.endswith("; run the scenario again")
 
 
 def test_a_table_whose_inside_is_damaged_is_refused_when_it_is_read(tmp_path: Path) -> None:

@@ -15,18 +15,12 @@ def test_caveats_survive_a_file() -> None:
     assert caveats_of({}, "file") == {}
 
 
-def test_texts_of_older_files_become_notes() -> None:
-    assert caveats_of({"facts": {"nic.a_ps": "1us, unverified"}}, "file") == {
-        "nic.a_ps": Caveat(subject="nic.a_ps", kind="note", text="1us, unverified")
-    }
-
-
 def test_all_that_is_no_caveat_is_told() -> None:
     records = [{"subject": "a", "kind": "choosen", "text": ""}, {"subject": "a", "text": ""}, "word"]
     with pytest.raises(ConfigError) as refused:
-        caveats_of({"facts": [], "caveats": records}, "file")
+        caveats_of({"caveats": records}, "file")
     told = refused.value.mistakes
-    assert [mistake.path for mistake in told] == ["facts", "caveats.0.kind", "caveats.1", "caveats.2"]
-    assert told[1].fix == "chosen"
+    assert [mistake.path for mistake in told] == ["caveats.0.kind", "caveats.1", "caveats.2"]
+    assert told[0].fix == "chosen"
     with pytest.raises(ConfigError, match="wanted a list of records"):
         caveats_of({"caveats": {"a": "b"}}, "file")

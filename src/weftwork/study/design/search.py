@@ -466,17 +466,12 @@ def _run(
                 time_ps=None if value is None else float(value),
                 useful=1.0 if useful is None else float(useful),
                 closed_ps=times,
-                limited_by=_limited_by(run),
+                limited_by=run.answer.limited_by.name,
                 folder=f"{runs.name}/{run.path.name}",
                 reason="" if value is not None else f"its run is {run.status}",
             )
         )
     return _Times(ran=ran, end=end, number=number, kept=sum(one.is_kept for one in outcomes.values()))
-
-
-def _limited_by(run: Run) -> str:
-    answer = run.answer
-    return "" if answer is None else answer.limited_by.name
 
 
 def _points(question: DesignQuestion, job: _Job, left: Sequence[Built]) -> list[tuple[PoolPoint, Scenario]]:

@@ -219,7 +219,7 @@ def _row(
     before = None if first is None else first.summary.get(number)
     change, is_clear = (None, None) if value is None else _change(before, known)
     speed = next((one for one in _SPEEDS if run.summary.get(one, {}).get("value") is not None), "")
-    culprit = None if run.answer is None else run.answer.culprit
+    culprit = run.answer.culprit
     return ComparedRun(
         folder=run.path.resolve().name,
         label=label,
@@ -238,9 +238,9 @@ def _row(
         speed_name=_SPEEDS.get(speed, ""),
         speed_unit=run.summary[speed]["unit"] if speed else "",
         exposed_share=run.summary.get("exposed_share", {}).get("value"),
-        culprit="" if culprit is None else culprit.name,
-        culprit_share=None if culprit is None else culprit.cost_share,
-        culprit_how="" if culprit is None or culprit.cost_share is None else culprit.how,
+        culprit=culprit.name,
+        culprit_share=culprit.cost_share,
+        culprit_how="" if culprit.cost_share is None else culprit.how,
         fabric=None if isinstance(fabric, str) else fabric,
         no_fabric=fabric if isinstance(fabric, str) else "",
     )

@@ -33,12 +33,7 @@ def flat_keys(tree: Any, path: str = "") -> dict[str, str]:  # noqa: ANN401 - wh
 
 def _hashes(run: Run) -> dict[str, str]:
     """Hash of each file of the user's own, by its key."""
-    files = run.provenance.get("files")
-    return {
-        key: str(one["hash"])
-        for key, one in (files.items() if isinstance(files, dict) else ())
-        if isinstance(one, dict) and "hash" in one
-    }
+    return {key: str(one["hash"]) for key, one in run.provenance["files"].items()}
 
 
 def tell_files_apart(keys: Sequence[dict[str, str]], runs: Sequence[Run]) -> None:

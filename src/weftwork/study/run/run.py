@@ -358,7 +358,7 @@ def _run_several(
             "wall_s": round(time.perf_counter() - clock, 6),
         }
         numbers = mean_numbers([run.summary for run in whole])
-        answers = [run.answer for run in whole if run.answer is not None]
+        answers = [run.answer for run in whole]
         write_run_set(
             where,
             scenario=own.scenario_text(scenario),

@@ -6,7 +6,6 @@ The runs differ in every column that is shown, so that A for B, or one column fo
 from __future__ import annotations
 
 import json
-import shutil
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -15,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import yaml
+from helpers.run_folders import ABOUT, ANSWER, OF_SEVERAL, PROVENANCE, all_tables
 from helpers.shown import charts, columns, is_shown, printed, rows, section, three_lines, told, value_of, wrong
 from numpy.typing import NDArray
 
 from weftwork.cli import main
-from weftwork.store.runs import Run, open_run
+from weftwork.store.runs import Run, open_run, write_run, write_run_set
 from weftwork.study.results.compare_runs import compare_runs
 from weftwork.study.run.run import run_scenario
 
@@ -314,23 +314,17 @@ def test_seeds_that_do_not_touch_are_clear(tmp_path: Path) -> None:
     for name, low, high in (("first", 10, 12), ("second", 11, 13), ("third", 20, 22)):
         folder = tmp_path / name
         folder.mkdir()
-        number = {
-            "value": (low + high) / 2 * 1e6,
-            "unit": "ps",
-            "text": "It.",
-            "low": low * 1e6,
-            "high": high * 1e6,
-            "seeds": 2,
-        }
-        (folder / "summary.json").write_text(
-            json.dumps({"about": {"name": name}, "numbers": {"completion_ps": number}})
-        )
-        (folder / "provenance.json").write_text(json.dumps({"format": 1, "status": "complete", "seeds": [1, 2]}))
-        (folder / "scenario.yaml").write_text(f"name: {name}\n")
         for seed in (1, 2):
-            own = folder / f"seed-{seed}"
-            shutil.copytree(folder, own, ignore=shutil.ignore_patterns("seed-*"))
-            (own / "provenance.json").write_text(json.dumps({"format": 1, "status": "complete", "seed": seed}))
+            write_run(
+                folder / f"seed-{seed}", scenario=f"name: {name}\n", about=ABOUT, summary={}, answer=ANSWER,
+                tables=all_tables(), provenance={**PROVENANCE, "seed": seed},
+            )  # fmt: skip
+        number = {"value": (low + high) / 2 * 1e6, "unit": "ps", "text": "It.", "low": low * 1e6, "high": high * 1e6,
+                  "seeds": 2}  # fmt: skip
+        write_run_set(
+            folder, scenario=f"name: {name}\n", about={**ABOUT, "name": name}, numbers={"completion_ps": number},
+            answer=ANSWER, provenance={**OF_SEVERAL, "seeds": [1, 2]},
+        )  # fmt: skip
     first, second, third = (open_run(tmp_path / name) for name in ("first", "second", "third"))
 
     def clear(a: Run, b: Run) -> bool | None:

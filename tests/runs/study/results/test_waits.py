@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.pages import lose_tables
 from helpers.tiny import wired
 from helpers.waiting import PROGRAMS, run_of, run_programs
 
@@ -186,11 +185,3 @@ def test_a_run_that_was_cut_says_what_was_under_way(tmp_path: Path) -> None:
     (told,) = waiting_lines(run)
     assert told.startswith("8 ranks had work left; rank ")
     assert told.endswith("which is in progress.")
-
-
-def test_a_folder_of_an_older_version_tells_nothing(tmp_path: Path) -> None:
-    run = run_of(tmp_path, f"{COLLECTIVE}{DEAD}")
-    lose_tables(run.path, "waits", "deadlock")
-    older = weftwork.open_run(run.path)
-    assert waiting_lines(older) == []
-    assert answer(older)[0].startswith("Took NOT FINISHED: ")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from helpers.run_folders import ANSWER
 
 from weftwork.spec.comparison import ComparedNumber
 from weftwork.store.runs import Run
@@ -20,8 +21,10 @@ def a_run(scenario: str = "schema: 3\n", digest: str | None = None, **numbers: t
         for name, (value, *rest) in numbers.items()
     }
     known = {"about": {"name": "a"}, "path": Path("nowhere"), "seeds": (), "status": "complete", "is_complete": True,
-             "answer": None}  # fmt: skip
-    return cast("Run", SimpleNamespace(scenario=scenario, summary=summary, provenance={"digest": digest}, **known))
+             "answer": ANSWER}  # fmt: skip
+    return cast(
+        "Run", SimpleNamespace(scenario=scenario, summary=summary, provenance={"digest": digest, "files": {}}, **known)
+    )
 
 
 def pair(first: tuple[float | None, ...], second: tuple[float | None, ...]) -> ComparedNumber:

@@ -21,7 +21,7 @@ SOURCES = sorted(
     for path in (ROOT / folder).glob(pattern)
 )
 COMPAT = ROOT / "src/weftwork/compat"  # files and classes there have the names of another project's API
-MOST_LINES = 600  # CONTRIBUTING.md: past that, a file is split by reason to change
+MOST_LINES = 600  # docs/dev/code.md: past that, a file is split by reason to change
 NAMES_THAT_SAY_NOTHING = {"common", "helper", "manager", "misc", "parts", "shared", "util", "utils"}
 # Classes of one name that mean one thing: what every policy and every choice offers.
 EVERY_CHOICE_HAS = {"Keys", "Params", "Receiver", "Shared", "State"}

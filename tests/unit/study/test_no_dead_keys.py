@@ -79,7 +79,7 @@ def test_every_key_that_the_schema_prints_has_a_row() -> None:
     printed = {key: senses for key, senses in printed_keys(json_schema()).items() if not key.startswith("sweep.")}
     rows = Counter(row.key for row in ROWS)
     missing = {key: senses - rows[key] for key, senses in printed.items() if rows[key] < senses}
-    assert not missing, f"give each of these a row in {HERE.name}/rows.yaml, see CONTRIBUTING.md: {missing}"
+    assert not missing, f"give each of these a row in {HERE.name}/rows.yaml, see docs/dev/recipes.md: {missing}"
 
 
 def test_every_row_has_a_key() -> None:

@@ -23,11 +23,7 @@ SOURCES = sorted(
 
 
 COMPAT = ROOT / "src/weftwork/compat"  # files and classes there have the names of another project's API
-
-
-MOST_LINES = 600  # CONTRIBUTING.md: past that, a file is split by reason to change
-
-
+MOST_LINES = 600  # docs/dev/code.md: past that, a file is split by reason to change
 NAMES_THAT_SAY_NOTHING = {"common", "helper", "manager", "misc", "parts", "shared", "util", "utils"}
 
 

@@ -1,12 +1,15 @@
 """The rules of the house that a program can check: floors, sizes of files, names, one screen of public names."""
 
 import ast
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import weftwork
 from weftwork.base.version import VERSION
 from weftwork.spec.scenario.migrations import SCHEMA
 
@@ -75,3 +78,15 @@ def test_the_changelog_and_the_citation_are_of_the_version() -> None:
         (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("<!-- towncrier release notes start -->\n")[2]
     )
     assert released.lstrip().startswith(f"## {version} ({date})\n")
+
+
+def test_imports_go_down_only() -> None:
+    pytest.importorskip("importlinter", reason="import-linter comes with the extra 'dev'")
+    lint = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+    where = os.environ | {
+        "PYTHONPATH": str(Path(weftwork.__file__).parents[1])
+    }  # the package under test, wherever it is
+    found = subprocess.run(
+        [sys.executable, "-c", lint], cwd=ROOT, env=where, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stdout + found.stderr

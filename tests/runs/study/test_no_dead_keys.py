@@ -82,21 +82,6 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return lambda document: once(json.dumps(document, sort_keys=True))
 
 
-<<<<<<< HEAD:tests/runs/study/test_no_dead_keys.py
-=======
-def test_every_key_that_the_schema_prints_has_a_row() -> None:
-    """But for those of a sweep, which no run has: tests/unit/study/sweep/test_no_dead_sweep_keys.py has these."""
-    printed = {key: senses for key, senses in printed_keys(json_schema()).items() if not key.startswith("sweep.")}
-    rows = Counter(row.key for row in ROWS)
-    missing = {key: senses - rows[key] for key, senses in printed.items() if rows[key] < senses}
-    assert not missing, f"give each of these a row in {HERE.name}/rows.yaml, see docs/dev/recipes.md: {missing}"
-
-
-def test_every_row_has_a_key() -> None:
-    assert {row.key for row in ROWS} - set(printed_keys(json_schema())) == set()
-
-
->>>>>>> h-dev:tests/unit/study/test_no_dead_keys.py
 @pytest.mark.deep
 @pytest.mark.parametrize(("row", "fidelity"), cases(alive=True))
 def test_two_values_of_a_key_have_different_results(row: Row, fidelity: str, said: Any) -> None:
@@ -133,7 +118,7 @@ def test_every_key_that_the_schema_prints_has_a_row() -> None:
     printed = {key: senses for key, senses in printed_keys(json_schema()).items() if not key.startswith("sweep.")}
     rows = Counter(row.key for row in ROWS)
     missing = {key: senses - rows[key] for key, senses in printed.items() if rows[key] < senses}
-    assert not missing, f"give each of these a row in {HERE.name}/rows.yaml, see CONTRIBUTING.md: {missing}"
+    assert not missing, f"give each of these a row in {HERE.name}/rows.yaml, see docs/dev/recipes.md: {missing}"
 
 
 def test_every_row_has_a_key() -> None:

@@ -229,14 +229,14 @@ def test_every_policy_has_its_page_in_the_docs(kind: str, page: str | None) -> N
         name = page or shared.get(entry.name, entry.name)
         assert entry.name in (DOCS / f"{name}.md").read_text(encoding="utf-8").lower()
     # Parameters and variants are written into this page from their rows.
-    assert f"```{{weftwork-rows}} {kind}\n" in (DOCS.parent / "catalogue" / f"{kind.replace('_', '-')}.md").read_text(
+    assert f"<!-- rows: {kind} -->\n" in (DOCS.parent / "catalogue" / f"{kind.replace('_', '-')}.md").read_text(
         encoding="utf-8"
     )
 
 
 def test_the_example_in_the_docs_loads() -> None:
     page = (DOCS / "writing-a-policy.md").read_text(encoding="utf-8")
-    assert "```{weftwork-file} examples/my_cc.py\n" in page
+    assert "<!-- copy -->\n[`examples/my_cc.py`](../../examples/my_cc.py):\n" in page
     assert load("congestion_control", DOCS.parents[1] / "examples" / "my_cc.py").params.cut == 0.5
 
 

@@ -81,7 +81,7 @@ def _write(run: PageRun) -> None:
 
 
 def _remove_unused(listed: Sequence[PageRun]) -> None:
-    """Remove committed pictures of pages that no command draws any more."""
+    """Remove committed pictures that no command draws any more, of pages whose commands did all else that is claimed."""
     for run in listed:
         for file in set(picture_folder(run.page).glob("*.svg")) - run.pictures.keys():
             file.unlink()
@@ -136,7 +136,7 @@ def main(words: Sequence[str] | None = None) -> int:
             _write(run)
     runs.sort(key=lambda run: run.page)
     if asked.write and not asked.rows:
-        _remove_unused([run for run in runs if not run.is_broken])
+        _remove_unused([run for run in runs if not run.mistakes])
     return _summary(runs, is_check=asked.check)
 
 

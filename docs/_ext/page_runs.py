@@ -162,8 +162,9 @@ def run_blocks(page: Path, done: Callable[[Block, Path], None] | None = None, *,
     for file, text in pictures.items():
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             differences.append(f"{name_of(page)}: the picture {name_of(file)} is not the committed one")
-    unused = sorted(set(picture_folder(page).glob("*.svg")) - pictures.keys())
-    differences += [f"{name_of(page)}: no command draws the picture {name_of(file)}" for file in unused]
+    if not mistakes and last is None:
+        unused = sorted(set(picture_folder(page).glob("*.svg")) - pictures.keys())
+        differences += [f"{name_of(page)}: no command draws the picture {name_of(file)}" for file in unused]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return PageRun(
         page=page, before=before, after=rewritten(before, changes), pictures=pictures,
@@ -173,7 +174,7 @@ def run_blocks(page: Path, done: Callable[[Block, Path], None] | None = None, *,
 
 
 def _run(block: Block, page: Path, folder: Path) -> tuple[Block, list[str]]:
-    """A block with its output of now, and what is wrong with it."""
+    """A block with its output of now, and what is wrong with it; a wrong output is told and not taken."""
     if block.kind == "file":
         path = folder / block.name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,7 +191,7 @@ def _run(block: Block, page: Path, folder: Path) -> tuple[Block, list[str]]:
     if code != int(block.options.get("code", "0")):
         wrong.append(f"ended with exit code {code}; if that is right, write 'code: {code}' in its comment:\n{text}")
     output = trimmed(text, block.options)
-    return (block if is_same(block, output) else replace(block, output=output)), wrong
+    return (block if wrong or is_same(block, output) else replace(block, output=output)), wrong
 
 
 def picture_folder(page: Path) -> Path:

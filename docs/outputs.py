@@ -81,7 +81,7 @@ def _write(run: PageRun) -> None:
 
 
 def _remove_unused(listed: Sequence[PageRun]) -> None:
-    """Remove committed pictures that no command draws any more, of pages whose commands did all else that is claimed."""
+    """Remove committed pictures that no command of their page draws any more; the pages have no mistakes."""
     for run in listed:
         for file in set(picture_folder(run.page).glob("*.svg")) - run.pictures.keys():
             file.unlink()

@@ -237,7 +237,7 @@ def run_pages(pages: Sequence[Path], jobs: int, work: Callable[[Path], PageRun] 
         while waiting and len(running) < jobs:
             page = waiting.popleft()
             answer, end = context.Pipe(duplex=False)
-            process = context.Process(target=_child, args=(page, work, end))
+            process: BaseProcess = context.Process(target=_child, args=(page, work, end))
             process.start()
             end.close()
             running[answer] = (page, process)

@@ -1,8 +1,9 @@
 """Sphinx: MyST pages in the furo theme. Built by `.ci/run docs`, where a warning is an error.
 
-Commands on the pages run while they are built (`_ext/weftwork_commands.py`), and so do notebooks (`notebooks`, by
-myst-nb). What the program knows as rows is read from it (`_ext/weftwork_rows.py`). So the build needs Weftwork
-installed. Neither the build nor a page loads anything from the network.
+Pages have the outputs of their commands and the tables of the program's rows in the repository; `outputs.py` writes and
+checks them, and `_ext/weftwork_pages.py` shows them. Notebooks run in each build (`notebooks`, by myst-nb), and so do
+the commands that write HTML pages for frames. So the build needs Weftwork installed. Neither the build nor a page
+loads anything from the network.
 """
 
 import sys
@@ -18,10 +19,9 @@ project_copyright = "the Weftwork authors"
 version = release = VERSION
 
 extensions = [
-    "built_pages", "mathml", "myst_nb", "narrow_pages", "rest_of_folder", "themed_pictures", "weftwork_commands",
-    "weftwork_rows",
+    "built_pages", "mathml", "myst_nb", "narrow_pages", "rest_of_folder", "themed_pictures", "weftwork_pages",
 ]  # fmt: skip
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"  # notebooks run in each build, as commands of pages do
 nb_execution_in_temp = True

@@ -8,14 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.how_to import DOCS, Step, follow
+from helpers.how_to import DOCS, follow
+from page_blocks import Block
 
 import weftwork
 
 
-def own_file(done: list[Step]) -> str:
+def own_file(done: list[Block]) -> str:
     """The one Python file of a page."""
-    (file,) = (step.argument for step in done if step.kind == "weftwork-file" and step.argument.endswith(".py"))
+    (file,) = (step.name for step in done if step.name.endswith(".py"))
     return file
 
 
@@ -132,20 +133,20 @@ def test_comparing_six_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_peer_that_misbehaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = follow("rdma-peer.md", tmp_path, monkeypatch)
-    assert [step.argument for step in done if step.kind == "weftwork-file"] == ["twice.yaml", "wrong.yaml"]
+    assert [step.name for step in done if step.name] == ["twice.yaml", "wrong.yaml"]
 
 
 def test_a_pyverbs_program_without_an_rdma_nic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = follow("pyverbs.md", tmp_path, monkeypatch)
     program = tmp_path / "program.py"
-    program.write_text(done[0].content.split("install()\n", 1)[1])  # without the two lines that hardware does not need
+    program.write_text(done[0].text.split("install()\n", 1)[1])  # without the two lines that hardware does not need
     words = [sys.executable, "-m", "weftwork.compat.pyverbs", str(program)]
     assert "received 5 bytes" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def test_tools_for_rdma(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = follow("rdma-tools.md", tmp_path, monkeypatch)
-    assert [step.argument.split()[1] for step in done if step.kind == "weftwork"] == [
+    assert [step.text.split()[1] for step in done if step.is_command] == [
         "perf",
         "perf",
         "perf",

@@ -40,4 +40,4 @@ def test_every_field_of_the_core_has_a_row_with_its_meaning_on_the_page(record: 
         ("f" if row.type == "float" else "i", max(row.size, 1)) for row in rows
     ]
     assert [row.name for row in rows if not row.text] == []
-    assert f"```{{weftwork-rows}} interface-{RECORDS[name]}\n```" in PAGE
+    assert f"<!-- rows: interface-{RECORDS[name]} -->\n" in PAGE

@@ -136,7 +136,7 @@ def test_every_policy_has_its_page_in_the_docs(kind: str, page: str | None) -> N
         name = page or shared.get(entry.name, entry.name)
         assert entry.name in (DOCS / f"{name}.md").read_text(encoding="utf-8").lower()
     # Parameters and variants are written into this page from their rows.
-    assert f"```{{weftwork-rows}} {kind}\n" in (DOCS.parent / "catalogue" / f"{kind.replace('_', '-')}.md").read_text(
+    assert f"<!-- rows: {kind} -->\n" in (DOCS.parent / "catalogue" / f"{kind.replace('_', '-')}.md").read_text(
         encoding="utf-8"
     )
 

@@ -62,11 +62,11 @@ def test_every_field_of_a_plug_in_is_explained_on_the_page(owner: type[Plugin]) 
     assert [name for name, _, _ in rows] == [field.name for field in dataclasses.fields(owner)]
     assert [name for name, _, text in rows if not text] == []
     assert {name for name, default, _ in rows if not default} >= {"params", "state", "step", "source"}
-    assert f"```{{weftwork-rows}} interface-{owner.__name__}\n```" in PAGE
+    assert f"<!-- rows: interface-{owner.__name__} -->\n" in PAGE
 
 
 def test_the_page_has_each_table_once_and_names_the_version() -> None:
     classes = {name for name in interface.__all__ if inspect.isclass(getattr(interface, name)) and name != "Kind"}
-    tables = re.findall(r"\{weftwork-rows\} interface-(\S+)", PAGE)
+    tables = re.findall(r"<!-- rows: interface-(\S+) -->", PAGE)
     assert sorted(tables) == sorted([*classes, "kinds", "needs"])
     assert f"The interface has version {interface.INTERFACE} " in PAGE

@@ -106,5 +106,5 @@ DOCS = Path(__file__).parents[3] / "docs" / "models"
 
 def test_the_example_in_the_docs_loads() -> None:
     page = (DOCS / "writing-a-policy.md").read_text(encoding="utf-8")
-    assert "```{weftwork-file} examples/my_cc.py\n" in page
+    assert "<!-- copy -->\n[`examples/my_cc.py`](../../examples/my_cc.py):\n" in page
     assert load("congestion_control", DOCS.parents[1] / "examples" / "my_cc.py").params.cut == 0.5

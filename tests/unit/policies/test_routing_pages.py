@@ -63,7 +63,7 @@ def test_a_name_has_a_page_with_a_picture_and_a_scenario(name: str) -> None:
     assert f"`{name}`" in page.splitlines()[0]
     assert f"]({name}.svg)" in page
     assert f"routing: {name}" in page
-    assert f"```{{weftwork}} run {name}.yaml -o {name}" in page
+    assert f"\n-->\n```console\n$ weftwork run {name}.yaml -o {name}\n" in page
     for heading in ("## Left out", "## Validation"):
         assert heading in page
     assert "irtual channels" in page

@@ -1,8 +1,8 @@
-"""Pages made from the rows of the program: devices, policies and their parameters, tables, commands, changes to come.
+"""Tables made from the rows of the program: devices, policies and their parameters, columns, commands, lists of pages.
 
-``{weftwork-rows} switch`` stands where the rows of a kind belong; they are read while the site is built, so that
-nothing is typed twice.
-Leaves out: the keys of a scenario, whose page `weftwork.spec.scenario.reference` writes for the repository too.
+``<!-- rows: switch -->`` stands on a page where the rows of a kind belong, and ``<!-- end rows -->`` after them.
+`python docs/outputs.py --write` fills the place and a test holds it current, so that nobody types a row twice.
+Leaves out: the keys of a scenario, whose page `weftwork.spec.scenario.reference` writes.
 """
 
 from __future__ import annotations
@@ -12,17 +12,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sphinx.errors import ExtensionError
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from sphinx.application import Sphinx
 
     from weftwork.base.catalogue import Catalogue, Figure
     from weftwork.policies.parameters import ParameterRow
 
-__all__ = ["setup"]
+__all__ = ["package", "rows", "rows_of_build"]
 
 ROOT = Path(__file__).parents[2]
 _DETAILS: Final = ("ecn_", "receive_", "pcie_latency")  # keys that the table of all devices of a kind leaves out
@@ -45,6 +41,11 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]
     for row in rows:
         yield "| " + " | ".join(row) + " |"
     yield ""
+
+
+def _target(name: str) -> str:
+    """A place that links lead to, on the site and on a code host."""
+    return f'<a id="{name}"></a>'
 
 
 def _sentence(text: str) -> str:
@@ -71,7 +72,7 @@ def _devices(
             ),
         )
         for row in catalogue.values():
-            yield f"({kind}-{_slug(row.name)})="
+            yield _target(f"{kind}-{_slug(row.name)}")
             yield f"{level} {row.name}\n"
             yield _sentence(_cell(row.title)) + "\n"
             if not row.figures:
@@ -138,11 +139,11 @@ def _policies(kind: str) -> Callable[[], Iterator[str]]:
         )
         for entry in entries:
             policy = load(kind, entry.name)
-            yield f"({page}-{entry.name})="
+            yield _target(f"{page}-{entry.name}")
             yield f"## {entry.name}\n"
             yield _sentence(_cell(entry.text)) + "\n"
             yield f"`{key}: {entry.name}`\n"
-            yield f"- File: {_code(entry.path.relative_to(_package().parent).as_posix())}"
+            yield f"- File: {_code(entry.path.relative_to(package().parent).as_posix())}"
             yield f"- Source: {_cell(policy.plugin.source)}"
             listed = needs[entry.name]
             yield f"- Needs of switches: {', '.join(listed.switch) or NOTHING}"
@@ -164,7 +165,8 @@ def _policies(kind: str) -> Callable[[], Iterator[str]]:
     return lines
 
 
-def _package() -> Path:
+def package() -> Path:
+    """The folder of Weftwork as it is installed."""
     import weftwork
 
     return Path(weftwork.__path__[0])
@@ -287,7 +289,7 @@ def _algorithms() -> Iterator[str]:
     for name, algorithm in ALGORITHMS.items():
         text = import_module(f"{algorithms.__name__}.{name.replace('-', '_')}").__doc__ or ""
         first, _, rest = text.partition("\n")
-        yield f"(algorithm-{name})="
+        yield _target(f"algorithm-{name}")
         yield f"### {name}\n"
         yield f"{_cell(first)}\n"
         yield f"Operations: {', '.join(sorted(algorithm.operations))}.\n"
@@ -329,7 +331,7 @@ def _tables() -> Iterator[str]:
     from weftwork.spec.result import TABLES
 
     for name, columns in TABLES.items():
-        yield f"(table-{name})="
+        yield _target(f"table-{name}")
         yield f"## {name}\n"
         yield from _table(
             ["column", "type", "unit", "meaning"],
@@ -364,7 +366,7 @@ def _commands() -> Iterator[str]:
         arguments = [one for one in command.params if one.param_type_name == "argument"]
         options = ["[OPTIONS]"] if len(arguments) < len(command.params) else []
         usage = " ".join(["weftwork", name, *options, *map(_metavar, arguments)])
-        yield f"(weftwork-{name.replace(' ', '-')})="
+        yield _target(f"weftwork-{name.replace(' ', '-')}")
         yield f"## weftwork {name}\n"
         yield _sentence(_cell(command.help)) + "\n"
         yield f"```text\n{usage}\n```\n"
@@ -457,6 +459,42 @@ def _unreleased() -> Iterator[str]:
             yield ""
 
 
+# Pages
+
+
+_NAVIGATION: Final = re.compile(r"^<!-- \{(?:toctree|rest-of-folder)\}\n(.*?)^-->$", re.MULTILINE | re.DOTALL)
+_INCLUDE: Final = re.compile(r"^<!-- \{include\} (\S+)$", re.MULTILINE)
+
+
+def _title(page: Path) -> str:
+    """The first heading of a page, as the text of a link."""
+    return next(line[2:] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("# "))
+
+
+def _pages(page: Path) -> Iterator[str]:
+    """The pages that the navigation comments of a page name, since a code host does not show those."""
+    for comment in _NAVIGATION.findall(page.read_text(encoding="utf-8")):
+        options = dict(re.findall(r"^:([a-z]+): *(.*)$", comment, re.MULTILINE))
+        links = []
+        for entry in (line for line in comment.splitlines() if line and not line.startswith(":")):
+            title, _, name = entry.rpartition("<")
+            names = [page.parent / f"{name.rstrip('>')}.md"]
+            if "glob" in options:
+                names = sorted(path for path in page.parent.glob(f"{entry}.md") if path != page)
+            links += [f"[{title.strip() or _title(one)}]({one.relative_to(page.parent).as_posix()})" for one in names]
+        if "caption" in options:
+            yield f"**{options['caption']}:** {', '.join(links)}."
+        else:
+            yield from (f"- {link}" for link in links)
+        yield ""
+
+
+def _included(page: Path) -> Iterator[str]:
+    """Links to the files that the site includes in a page."""
+    for name in _INCLUDE.findall(page.read_text(encoding="utf-8")):
+        yield f"- [{_title((page.parent / name).resolve())}]({name})"
+
+
 _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "switch": _devices("switch", "SWITCHES"),
     "nic": _devices("nic", "NICS"),
@@ -497,27 +535,28 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "commands": _commands,
     "peer-scenarios": _peer_scenarios,
     "peer-keys": _peer_keys,
-    "unreleased": _unreleased,
 }
 
 
-_PLACE: Final = re.compile(r"^```\{weftwork-rows\} *(\S+)\n```$", re.MULTILINE)
+_OF_PAGES: Final[dict[str, Callable[[Path], Iterator[str]]]] = {"pages": _pages, "included": _included}
+_OF_BUILD: Final[dict[str, Callable[[], Iterator[str]]]] = {"unreleased": _unreleased}
 
 
-def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the rows in their places before the page is read, so that their headings and targets are the page's own."""
+def rows(kind: str, page: Path) -> Iterator[str]:
+    """The lines of Markdown of a kind of rows.
 
-    def rows(place: re.Match[str]) -> str:
-        app.env.reread_always.add(docname)
-        kinds = _KINDS | _variants_of_all()
-        if place[1] not in kinds:
-            raise ExtensionError(f"{docname}: no rows '{place[1]}', wanted {', '.join(kinds)}")
-        return "\n".join(kinds[place[1]]())
+    Raises
+    ------
+    KeyError : there are no rows of that kind; the text lists all kinds
+    """
+    if kind in _OF_PAGES:
+        return _OF_PAGES[kind](page)
+    kinds = _KINDS | _variants_of_all()
+    if kind not in kinds:
+        raise KeyError(f"no rows '{kind}', wanted {', '.join((*kinds, *_OF_PAGES))}")
+    return kinds[kind]()
 
-    source[0] = _PLACE.sub(rows, source[0])
 
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    """Fill pages when their source is read."""
-    app.connect("source-read", _fill)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+def rows_of_build(kind: str) -> Iterator[str]:
+    """As `rows`, of what the repository does not keep since each change would touch it."""
+    return _OF_BUILD[kind]()

@@ -35,9 +35,12 @@ _PROVENANCE_OF_ALL: Final = (
 # Keys of every provenance.json, for a run of one seed and of several. More may be there: files of the user's own,
 # a calibration, a capture, the name of the run.
 PROVENANCE: Final[dict[str, tuple[str, ...]]] = {
-    "one": (*_PROVENANCE_OF_ALL, "seed", "digest", "set_up_s", "engine_s", "estimate", "peak_memory_bytes", "tables"),
+    "one": (
+        *_PROVENANCE_OF_ALL, "seed", "digest", "digest_version", "set_up_s", "engine_s", "estimate", "peak_memory_bytes",
+        "tables",
+    ),
     "several": (*_PROVENANCE_OF_ALL, "seeds", "seeds_wanted"),
-}
+}  # fmt: skip
 _ABOUT: Final = ("name", "workload", "fabric", "transport")
 STATUSES: Final = ("complete", "interrupted", "stopped", "stuck", "deadlocked")
 _MAGIC: Final = b"PAR1"  # first and last four bytes of a Parquet file, parquet-format README, "File format"

@@ -15,6 +15,7 @@ from weftwork.policies.load import load
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.spec.transport import Transport
 from weftwork.topology.build import fabric_of
+from weftwork.workload import placement
 from weftwork.workload.traffic.patterns.incast import incast
 
 GPUS = 131_072
@@ -87,3 +88,10 @@ def test_the_packet_engine_refuses_what_its_routes_cannot_hold(monkeypatch: pyte
             congestion_control=load("congestion_control", "none"),
             settings=EngineSettings(port_selection=load("port_selection", "ecmp")),
         )
+
+
+@pytest.mark.parametrize("name", sorted(placement.PLACEMENTS))
+def test_ranks_are_placed_on_distinct_gpus(name: str) -> None:
+    placed = placement.PLACEMENTS[name](large(), GPUS, seed=3)
+    assert placed.gpu is not None
+    assert len(np.unique(placed.host.astype(np.int64) * 8 + placed.gpu)) == GPUS

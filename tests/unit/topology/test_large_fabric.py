@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
 import pytest
 
 from weftwork.base.errors import ConfigError
@@ -29,13 +28,6 @@ def test_names_are_made_when_somebody_asks() -> None:
     assert fabric.gpus == GPUS
     assert fabric.node("host16383") == 16_383
     assert fabric.link_names[fabric.link("leaf2047-spine2047")] == "leaf2047-spine2047"
-
-
-@pytest.mark.parametrize("name", sorted(placement.PLACEMENTS))
-def test_ranks_are_placed_on_distinct_gpus(name: str) -> None:
-    placed = placement.PLACEMENTS[name](large(), GPUS, seed=3)
-    assert placed.gpu is not None
-    assert len(np.unique(placed.host.astype(np.int64) * 8 + placed.gpu)) == GPUS
 
 
 def test_a_random_placement_is_the_order_of_the_draws() -> None:

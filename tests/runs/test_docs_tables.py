@@ -16,13 +16,67 @@ import pytest
 from page_blocks import Block, PageError
 
 ROOT = Path(__file__).parents[2]
+
+
 DOCS = ROOT / "docs"
+
+
+COMMAND = "<!-- run\nexpect: rocev2\n-->\n```console\n$ weftwork list transport\n```\n"
+
+
+def outputs(*words: str) -> tuple[str, int]:
+    done = subprocess.run(
+        [sys.executable, str(DOCS / "outputs.py"), *words], capture_output=True, text=True, check=False,
+        env={**os.environ, "COLUMNS": "40"},
+    )  # fmt: skip
+    return done.stdout + done.stderr, done.returncode
+
+
+def test_an_output_is_written_once_and_then_held(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# A page\n\n{COMMAND}\n<!-- rows: transport -->\n<!-- end rows -->\n", encoding="utf-8")
+    said, code = outputs("--write", str(page))
+    assert (code, "1 pages changed" in said) == (0, True), said
+    written = page.read_text(encoding="utf-8")
+    assert "\n$ weftwork list transport\n" in written
+    assert "| `rocev2` |" in written
+    assert outputs("--write", str(page))[1] == 0
+    assert page.read_text(encoding="utf-8") == written
+    assert outputs("--check", str(page))[1] == 0
+    page.write_text(written.replace("RoCE", "ROCE"), encoding="utf-8")
+    said, code = outputs("--check", str(page))
+    assert code == 1
+    assert f"{page}:3: weftwork list transport: its output is not the committed one\n--- committed\n+++ now\n" in said
+    assert f"python docs/outputs.py --write {page}" in said
+
+
+def test_a_claim_that_fails_and_a_command_that_fails_are_both_told(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    wrong = COMMAND.replace("rocev2", "token-ring") + "\n<!-- run -->\n```python\nraise ValueError(7)\n```\n"
+    page.write_text(f"# A page\n\n{wrong}", encoding="utf-8")
+    said, code = outputs("--check", str(page))
+    assert code == 1
+    assert f"{page}:3: weftwork list transport\nthe output lacks 'token-ring', which 'expect' claims" in said
+    assert f"{page}:10: the program 'raise ValueError(7) ...'\nended with exit code 1" in said
+    assert "ValueError: 7" in said
+
+
+def test_the_list_has_pages_with_their_commands() -> None:
+    said, code = outputs("--list", str(DOCS / "howto" / "own-policy.md"))
+    assert code == 0
+    assert said.splitlines()[:2] == ["docs/howto/own-policy.md", "    weftwork new congestion-control my_cc"]
+
+
+def test_a_page_that_is_not_there_is_refused() -> None:
+    said, code = outputs("--check", "nothing.md")
+    assert (code, "there is no page nothing.md" in said) == (2, True)
+
+
 PAGES = {
     path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8")
     for path in sorted(DOCS.rglob("*.md"))
     if "_build" not in path.parts
 }
-COMMAND = "<!-- run\nexpect: rocev2\n-->\n```console\n$ weftwork list transport\n```\n"
 
 
 @pytest.mark.parametrize("name", [name for name, text in PAGES.items() if page_blocks.row_kinds(text)])
@@ -127,51 +181,3 @@ def test_measured_numbers_may_differ_and_words_may_not() -> None:
     )
     assert page_blocks.is_same(block, "took 11 ms of 0xab")
     assert not page_blocks.is_same(block, "lost 3.2 us  of 0x1f")
-
-
-def outputs(*words: str) -> tuple[str, int]:
-    done = subprocess.run(
-        [sys.executable, str(DOCS / "outputs.py"), *words], capture_output=True, text=True, check=False,
-        env={**os.environ, "COLUMNS": "40"},
-    )  # fmt: skip
-    return done.stdout + done.stderr, done.returncode
-
-
-def test_an_output_is_written_once_and_then_held(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"# A page\n\n{COMMAND}\n<!-- rows: transport -->\n<!-- end rows -->\n", encoding="utf-8")
-    said, code = outputs("--write", str(page))
-    assert (code, "1 pages changed" in said) == (0, True), said
-    written = page.read_text(encoding="utf-8")
-    assert "\n$ weftwork list transport\n" in written
-    assert "| `rocev2` |" in written
-    assert outputs("--write", str(page))[1] == 0
-    assert page.read_text(encoding="utf-8") == written
-    assert outputs("--check", str(page))[1] == 0
-    page.write_text(written.replace("RoCE", "ROCE"), encoding="utf-8")
-    said, code = outputs("--check", str(page))
-    assert code == 1
-    assert f"{page}:3: weftwork list transport: its output is not the committed one\n--- committed\n+++ now\n" in said
-    assert f"python docs/outputs.py --write {page}" in said
-
-
-def test_a_claim_that_fails_and_a_command_that_fails_are_both_told(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    wrong = COMMAND.replace("rocev2", "token-ring") + "\n<!-- run -->\n```python\nraise ValueError(7)\n```\n"
-    page.write_text(f"# A page\n\n{wrong}", encoding="utf-8")
-    said, code = outputs("--check", str(page))
-    assert code == 1
-    assert f"{page}:3: weftwork list transport\nthe output lacks 'token-ring', which 'expect' claims" in said
-    assert f"{page}:10: the program 'raise ValueError(7) ...'\nended with exit code 1" in said
-    assert "ValueError: 7" in said
-
-
-def test_the_list_has_pages_with_their_commands() -> None:
-    said, code = outputs("--list", str(DOCS / "howto" / "own-policy.md"))
-    assert code == 0
-    assert said.splitlines()[:2] == ["docs/howto/own-policy.md", "    weftwork new congestion-control my_cc"]
-
-
-def test_a_page_that_is_not_there_is_refused() -> None:
-    said, code = outputs("--check", "nothing.md")
-    assert (code, "there is no page nothing.md" in said) == (2, True)

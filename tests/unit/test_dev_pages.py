@@ -83,7 +83,7 @@ def test_what_is_not_there_is_noticed() -> None:
 
 def test_every_page_is_in_the_navigation() -> None:
     text = (ROOT / "docs/dev/index.md").read_text(encoding="utf-8")
-    listed = text.partition("```{toctree}")[2].partition("```")[0].split()
+    listed = text.partition("{toctree}")[2].partition("-->")[0].split()
     assert {page.stem for page in PAGES[1:]} - {"index"} == {name for name in listed if not name.startswith(":")}
     assert "\ndev/index\n" in (ROOT / "docs/index.md").read_text(encoding="utf-8")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from planner.history import tracked_files
-from planner.import_graph import ImportGraph
+from planner.import_graph import CORE, ImportGraph
 
 ROOT = Path(__file__).parents[3]
 
@@ -35,3 +35,13 @@ def test_a_change_touches_what_needs_it(changed: str, touched: str, graph: Impor
 
 def test_what_nobody_needs_touches_itself_alone(graph: ImportGraph) -> None:
     assert graph.distances(["README.md"]) == {"README.md": 0}
+
+
+def test_no_lower_floor_is_touched_by_a_higher_one(graph: ImportGraph) -> None:
+    touched = graph.distances(["src/weftwork/cli/design.py"])
+    assert [file for file in touched if file.startswith(("src/weftwork/engine", "src/weftwork/spec"))] == []
+
+
+def test_every_file_of_the_core_is_behind_one_module(graph: ImportGraph) -> None:
+    assert graph.distances(["native/flow/fluid.hpp"]).keys() == graph.distances(["native/bindings.cpp"]).keys()
+    assert CORE in graph.files

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["KeptSeed", "keep_seed", "kept_first", "kept_seeds"]
+__all__ = ["KeptSeed", "in_order", "keep_seed", "kept_first", "kept_seeds"]
 
 SEEDS = Path(__file__).parents[1] / "seeds.toml"
 _KEYS = {"of", "number", "family", "commit"}
@@ -47,10 +48,27 @@ def kept_seeds(of: str, path: Path = SEEDS) -> list[KeptSeed]:
     return [KeptSeed(**row) for row in rows if row["of"] == of]
 
 
-def kept_first(of: str, seeds: range, path: Path = SEEDS) -> list[int]:
-    """The seeds of a random test: those that once failed, then the others."""
-    kept = [seed.number for seed in kept_seeds(of, path)]
-    return list(dict.fromkeys([*kept, *seeds]))
+def kept_first(of: str, seeds: Iterable[int], path: Path = SEEDS) -> Iterator[int]:
+    """Yield the seeds of a random test, those that once failed first; the seed of a loop that is left early is kept.
+
+    Parameters
+    ----------
+    of : the file of tests, without its ending, or the step
+    seeds : all others, in their order
+    """
+    for seed in in_order(of, seeds, path):
+        is_through = False
+        try:
+            yield seed
+            is_through = True
+        finally:
+            if not is_through:
+                keep_seed(of, seed, path=path)
+
+
+def in_order(of: str, seeds: Iterable[int], path: Path = SEEDS) -> list[int]:
+    """Seeds that once failed, then the others."""
+    return list(dict.fromkeys([*(seed.number for seed in kept_seeds(of, path)), *seeds]))
 
 
 def keep_seed(of: str, number: int, family: str = "", path: Path = SEEDS) -> str:

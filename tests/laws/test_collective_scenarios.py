@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from helpers.cases import Saw, case_count
+from helpers.kept_seeds import kept_first
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine import packet
@@ -79,7 +80,7 @@ def prepared(document: dict[str, Any]) -> Prepared | None:
 
 def test_a_collective_is_refused_or_ends_the_same_on_both_engines(saw: Saw) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(PLANS):
+    for seed in kept_first("test_collective_scenarios", range(PLANS)):
         document = scenario(Random(seed))
         run = prepared(document)
         if run is None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from helpers.both import both_or_neither
 from helpers.cases import Saw, case_count
+from helpers.kept_seeds import kept_first
 from laws.reference_decisions import DECISIONS, watched
 from laws.scenarios import LONG_DELAY_PS, TEST_ONLY, random_plan
 
@@ -127,7 +128,7 @@ def agreed(seed: int) -> tuple[PacketInput, Outcome | None, dict[str, int]]:
 def test_the_first_plans_agree_with_faults_among_them(saw: Saw) -> None:
     saw(SANITIZED_PLANS)
     found: Counter[str] = Counter()
-    for seed in range(SANITIZED_PLANS):
+    for seed in kept_first("test_engines_agree", range(SANITIZED_PLANS)):
         engine_input, wanted, _ = agreed(seed)
         assert wanted is not None
         found.update(features(engine_input, wanted))
@@ -141,7 +142,7 @@ def test_the_native_engine_equals_the_reference(saw: Saw) -> None:
     happened: Counter[str] = Counter()
     within: Counter[str] = Counter()
     refused = 0
-    for seed in range(PLANS):
+    for seed in kept_first("test_engines_agree", range(PLANS)):
         engine_input, wanted, inside = agreed(seed)
         if wanted is None:  # routes that changed on its way led a packet past more switches than telemetry has room for
             refused += 1

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from helpers.both import both
 from helpers.cases import Saw, case_count
+from helpers.kept_seeds import kept_first
 from laws.scenarios import random_plan
 
 from weftwork.engine.outcome import Outcome
@@ -49,13 +50,13 @@ def agreed(seed: int) -> tuple[PacketInput, Outcome]:
 @pytest.mark.sanitize
 def test_the_first_torn_plans_agree(saw: Saw) -> None:
     saw(SANITIZED_PLANS)
-    for seed in range(SANITIZED_PLANS):
+    for seed in kept_first("test_failovers_agree", range(SANITIZED_PLANS)):
         agreed(seed)
 
 
 def test_the_engines_agree_while_queue_pairs_change_their_ports(saw: Saw) -> None:
     found: Counter[str] = Counter()
-    for seed in range(PLANS):
+    for seed in kept_first("test_failovers_agree", range(PLANS)):
         engine_input, wanted = agreed(seed)
         found.update(features(engine_input, wanted))
     saw(PLANS, ", ".join(f"{name}: {found[name]}" for name in sorted(found)))

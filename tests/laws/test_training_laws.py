@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 import yaml
 from helpers.cases import Saw, case_count
+from helpers.kept_seeds import kept_first
 
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import node
@@ -217,7 +218,7 @@ def _rates(tree: Tree, factor: float) -> Tree:
 
 def test_packets_and_flows_agree_on_small_jobs(took: Took, saw: Saw) -> None:
     seen = 0
-    for seed in range(case_count(plain=4, deep=60)):
+    for seed in kept_first("test_training_laws", range(case_count(plain=4, deep=60))):
         tree = drawn(seed)
         tree["training"] |= {"model": "gpt-1.7b", "sequence": 512, "micro_batch": 1}
         tree["training"].pop("expert", None)

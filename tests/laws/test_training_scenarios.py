@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import yaml
 from helpers.cases import Saw, case_count
+from helpers.kept_seeds import kept_first
 from helpers.road import differences, plan_of_run
 
 from weftwork.base.errors import ConfigError
@@ -247,7 +248,7 @@ def check_job(run: Run, job: dict[str, Any], iterations: int) -> None:
 
 def test_a_clear_error_or_an_iteration_that_adds_up(tmp_path: Path, saw: Saw) -> None:
     seen: Counter[str] = Counter()
-    for seed in SEEDS:
+    for seed in kept_first("test_training_scenarios", SEEDS):
         tree = scenario_of(seed)
         run = run_or_refuse(tree, tmp_path / str(seed))
         if isinstance(run, Run):
@@ -267,7 +268,7 @@ def prepared_or_refused(path: Path) -> Prepared | str:
 
 def test_what_is_prepared_is_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saw: Saw) -> None:
     path, seen = tmp_path / "fuzz.yaml", 0
-    for seed in PREPARED_SEEDS:
+    for seed in kept_first("test_training_scenarios", PREPARED_SEEDS):
         path.write_text(yaml.dump(scenario_of(seed)), encoding="utf-8")
         found = prepared_or_refused(path)
         if isinstance(found, str):

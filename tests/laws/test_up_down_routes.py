@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from helpers.both import both
 from helpers.cases import Saw, case_count
+from helpers.kept_seeds import kept_first
 from helpers.tiny import Message, flow_input_of, packet_input_of, sends
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -158,7 +159,7 @@ def bends(fabric: Fabric, faults: list[Fault]) -> int:
 @pytest.mark.sanitize
 def test_both_packet_engines_agree_on_them(saw: Saw) -> None:
     found: Counter[str] = Counter()
-    for seed in range(CASES):
+    for seed in kept_first("test_up_down_routes", range(CASES)):
         fabric, messages, faults, selection = lossy(seed)
         transport = Transport(recovery="selective-repeat", retransmission_timeout_ps=20 * US_PS, retry_limit=3)
         outcomes = [

@@ -13,6 +13,7 @@ from collections import Counter
 import pytest
 from helpers.both import both
 from helpers.cases import Saw, case_count
+from helpers.kept_seeds import kept_first
 from laws.scenarios import random_plan
 
 from weftwork.engine.outcome import Outcome
@@ -53,13 +54,13 @@ def features(engine_input: PacketInput, outcome: Outcome) -> set[str]:
 @pytest.mark.sanitize
 def test_the_first_wide_plans_agree(saw: Saw) -> None:
     saw(SANITIZED_PLANS)
-    for seed in range(SANITIZED_PLANS):
+    for seed in kept_first("test_wide_plans_agree", range(SANITIZED_PLANS)):
         both(random_plan(seed, is_wide=True), f"wide plan {seed}")
 
 
 def test_the_engines_agree_on_wide_plans(saw: Saw) -> None:
     found: Counter[str] = Counter()
-    for seed in range(PLANS):
+    for seed in kept_first("test_wide_plans_agree", range(PLANS)):
         engine_input = random_plan(seed, is_wide=True)
         found.update(features(engine_input, both(engine_input, f"wide plan {seed}")))
     saw(PLANS, ", ".join(f"{name}: {found[name]}" for name in sorted(found)))

@@ -33,7 +33,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from helpers.kept_seeds import keep_seed, kept_first
+from helpers.kept_seeds import in_order, keep_seed
 from planner.plan import TURNS
 
 import weftwork as package
@@ -295,7 +295,7 @@ def main() -> int:
     failed: list[tuple[int, Ending]] = []
     slowest = largest = (0.0, 0)
     every = range(asked.first, asked.first + asked.cases)
-    numbers = kept_first("fuzz", every if asked.turn is None else every[asked.turn % TURNS :: TURNS])
+    numbers = in_order("fuzz", every if asked.turn is None else every[asked.turn % TURNS :: TURNS])
     one = partial(try_file, seed=asked.seed, folder=folder)
     with ProcessPoolExecutor(max_workers=os.cpu_count(), mp_context=get_context("fork")) as pool:  # no thread forks
         for number, ending in zip(numbers, pool.map(one, numbers), strict=True):

@@ -55,7 +55,7 @@ _NAME: Final = re.compile(r"^(?:`([^`]+)`|\[`([^`]+)`\]\(([^)]+)\)):$")
 _OUTPUT: Final = "<!-- output -->"
 _PICTURE: Final = re.compile(r"^!\[(.*)\]\((\S+)\)$")
 _FRAME: Final = "*The site shows the page `{}` here.*"
-MEASURED: Final = "*These numbers were measured; another machine prints others.*"
+MEASURED: Final = "*Numbers of this output depend on the machine and the moment.*"
 _NUMBER: Final = re.compile(  # with its unit, since programs choose units by size; hexadecimal ones too
     r"0x[0-9a-f]+|\d[\d.,]*(?: (?:[numpk]?s|[kMGT]?b/s|[kMGT]?i?B)\b)?"
 )
@@ -308,10 +308,13 @@ def lacking(block: Block, output: str) -> list[str]:
 
 
 def is_same(block: Block, output: str) -> bool:
-    """Whether an output is that of the page; `measured` numbers may differ, and so may the columns that they widen."""
+    """Whether an output is that of the page; `measured` numbers may differ, and so the columns and lines they order."""
     if "measured" not in block.options:
         return output == block.output
-    first, second = (re.sub(r"\s+|-{3,}", " ", _NUMBER.sub("#", text)) for text in (block.output, output))
+    first, second = (
+        sorted(re.sub(r" +|-{3,}", " ", _NUMBER.sub("#", line)) for line in text.splitlines())
+        for text in (block.output, output)
+    )
     return first == second
 
 

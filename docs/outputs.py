@@ -7,7 +7,7 @@
     python docs/outputs.py --list [PAGE...]     the pages with their commands
 
 Without PAGE it takes all pages. A second ``--write`` changes nothing. ``--rows`` leaves the commands out, which takes
-seconds; `tests/unit/test_docs_tables.py` checks as much. The form of a block is described in `_ext/page_blocks.py`.
+seconds; `tests/runs/test_docs_tables.py` checks as much. The form of a block is described in `_ext/page_blocks.py`.
 Leaves out: notebooks and HTML pages in frames, which the build of the site makes.
 """
 

@@ -27,6 +27,9 @@ ROOT = Path(__file__).parents[2]
 def main() -> int:
     """Print the plan, and write it where it is asked for."""
     arguments = _arguments()
+    if arguments.pages:
+        print(*pages_of(json.loads(arguments.pages.read_text(encoding="utf-8"))), sep="\n")
+        return 0
     change = change_of(ROOT, arguments.base)
     files = tracked_files(ROOT)
     distances = None if change.changed is None else ImportGraph(ROOT, files).distances(change.changed)
@@ -61,10 +64,21 @@ def main() -> int:
     return 0
 
 
+def pages_of(document: dict[str, Any]) -> list[str]:
+    """The pages whose commands are run: those of the plan, and those that have no price yet."""
+    step = document["steps"]["outputs"]
+    chosen = [name.partition("::")[0] for name in step["chosen"]]
+    known = {*chosen, *(name.partition("::")[0] for name in step["left_out"])}
+    pages = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md")))
+    strangers = [page for page in pages if page not in known and "<!-- run" in (ROOT / page).read_text(encoding="utf-8")]
+    return [page for page in [*chosen, *strangers] if (ROOT / page).is_file()]
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", help="the commit to compare with, instead of that of .ci/base")
     parser.add_argument("--out", type=Path, help="a file for the plan, which pytest --plan reads")
+    parser.add_argument("--pages", type=Path, metavar="FILE", help="print the pages of docs that a plan chooses")
     parser.add_argument("--list", metavar="STEP", help="print the names of the cases of a step")
     return parser.parse_args()
 

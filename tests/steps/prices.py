@@ -3,6 +3,7 @@
 A report comes from `pytest --junitxml=FILE`; its CPU seconds are those of tests/helpers/cpu_time.py. Prices are of one
 machine and only their ratios and sums matter. A case keeps its turn; a new case takes the turn with the least work.
 Usage: python tests/steps/prices.py [--tests REPORT] [--properties REPORT] [--truth REPORT] [--examples REPORT]
+    [--pages LOG of python docs/outputs.py --check]
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import datetime as dt
 import os
 import platform
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -43,6 +45,12 @@ def prices_of(report: Path) -> dict[str, float]:
     return prices
 
 
+def prices_of_pages(report: Path) -> dict[str, float]:
+    """CPU seconds by page, from what `python docs/outputs.py --check` printed."""
+    lines = re.findall(r"^(docs/\S+\.md) +([0-9.]+) s$", report.read_text(encoding="utf-8"), re.MULTILINE)
+    return {f"{page}::outputs": float(seconds) for page, seconds in lines if float(seconds) > 0}
+
+
 def _node(classname: str, name: str) -> str:
     """The name of a test from the two names of JUnit: dots instead of slashes, the classes behind the file."""
     parts = classname.split(".")
@@ -56,8 +64,8 @@ def _node(classname: str, name: str) -> str:
 def main() -> int:
     """Write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    steps = [step.name for step in budgets() if step.work_s]
-    for name in ("tests", *steps):
+    steps = [step.name for step in budgets() if step.work_s and step.name != "outputs"]
+    for name in ("tests", "pages", *steps):
         parser.add_argument(f"--{name}", type=Path, metavar="REPORT")
     arguments = vars(parser.parse_args())
     head = subprocess.run(
@@ -71,6 +79,8 @@ def main() -> int:
             "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
         },
     )
+    if arguments["pages"]:
+        prices = prices.with_cases("outputs", prices_of_pages(arguments["pages"]))
     if arguments["tests"]:
         files: dict[str, float] = defaultdict(float)
         for name, price_s in prices_of(arguments["tests"]).items():

@@ -70,8 +70,9 @@ def pages_of(document: dict[str, Any]) -> list[str]:
     chosen = [name.partition("::")[0] for name in step["chosen"]]
     known = {*chosen, *(name.partition("::")[0] for name in step["left_out"])}
     pages = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md")))
-    strangers = [page for page in pages if page not in known and "<!-- run" in (ROOT / page).read_text(encoding="utf-8")]
-    return [page for page in [*chosen, *strangers] if (ROOT / page).is_file()]
+    strangers = [page for page in pages if page not in known]
+    with_commands = [page for page in strangers if "<!-- run" in (ROOT / page).read_text(encoding="utf-8")]
+    return [page for page in [*chosen, *with_commands] if (ROOT / page).is_file()]
 
 
 def _arguments() -> argparse.Namespace:

@@ -36,8 +36,8 @@ _PROVENANCE_OF_ALL: Final = (
 # a calibration, a capture, the name of the run.
 PROVENANCE: Final[dict[str, tuple[str, ...]]] = {
     "one": (
-        *_PROVENANCE_OF_ALL, "seed", "digest", "digest_version", "set_up_s", "engine_s", "estimate", "peak_memory_bytes",
-        "tables",
+        *_PROVENANCE_OF_ALL, "seed", "digest", "digest_version", "set_up_s", "engine_s", "estimate",
+        "peak_memory_bytes", "tables",
     ),
     "several": (*_PROVENANCE_OF_ALL, "seeds", "seeds_wanted"),
 }  # fmt: skip

@@ -36,5 +36,10 @@ def inner_pytest(
     where["PYTHONPATH"] = os.pathsep.join([str(TESTS), *sys.path])
     where["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what is not asked for would be imported in each process
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "xdist", *options], cwd=folder, env=where, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "pytest", "-p", "xdist", *options],
+        cwd=folder,
+        env=where,
+        capture_output=True,
+        text=True,
+        check=False,
     )

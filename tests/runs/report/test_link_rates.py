@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from base64 import b64decode
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.gallery import Gallery
 from helpers.pages import lose_tables, simulated
 from helpers.shown import charts, section, value_of
 
@@ -29,8 +29,8 @@ GBPS = 10**9
 
 
 @pytest.fixture(scope="module")
-def slowed(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return simulated(tmp_path_factory.mktemp("slowed"), SLOWED)
+def slowed(gallery: Gallery) -> Run:
+    return simulated(gallery, SLOWED)
 
 
 def test_the_table_of_rates_has_what_a_fault_changed_and_nothing_else(slowed: Run) -> None:
@@ -40,9 +40,8 @@ def test_the_table_of_rates_has_what_a_fault_changed_and_nothing_else(slowed: Ru
     assert [tuple(row.values()) for row in rows.to_pylist()] == wanted
 
 
-def test_a_link_without_faults_has_no_rows(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 1, size: 64KB}")
-    assert run.table("rates").num_rows == 0
+def test_a_link_without_faults_has_no_rows(gallery: Gallery) -> None:
+    assert gallery("lone").table("rates").num_rows == 0
 
 
 def test_a_link_at_a_quarter_of_its_rate_is_busy_in_its_chart_and_its_heat_map(slowed: Run) -> None:
@@ -67,8 +66,8 @@ def test_a_link_at_a_quarter_of_its_rate_is_busy_in_its_chart_and_its_heat_map(s
     assert row[inside].mean() > 0.95 * row.max()
 
 
-def test_without_the_table_a_link_has_its_nominal_rate(slowed: Run, tmp_path: Path) -> None:
-    shutil.copytree(slowed.path, tmp_path / "old")
+def test_without_the_table_a_link_has_its_nominal_rate(gallery: Gallery, slowed: Run, tmp_path: Path) -> None:
+    gallery.copy(slowed, tmp_path / "old")
     lose_tables(tmp_path / "old", "rates")
     over_time = read_over_time(open_run(tmp_path / "old"))
     assert over_time is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers.designs import design_document
-from helpers.pages import simulated
+from helpers.gallery import Gallery
 from helpers.plans import plan_document
 from helpers.training_run import training_run
 
@@ -67,9 +67,9 @@ def attribute(document: str, name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(gallery: Gallery, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
-    html = run_page(simulated(folder, "traffic: {pattern: incast, senders: 7, size: 256KB}"))
+    html = run_page(gallery("incast"))
     file = folder / "page.html"
     file.write_text(html.replace("</body>", f"{TOUCH}</body>"), encoding="utf-8")
     return file
@@ -137,14 +137,9 @@ faults: [{at: 100ms, link: host0-leaf0, event: degrade, fraction: 0.05, for: 200
 
 
 @pytest.fixture(scope="module", params=["packets", "training"])
-def whole_page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole_page(request: pytest.FixtureRequest, gallery: Gallery, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
-    if request.param == "packets":
-        record = "engine: {record: {flows: all, ports: all, every: 1us}}"
-        run = simulated(folder, f"traffic: {{pattern: incast, senders: 7, size: 256KB}}\n{record}")
-    else:
-        (folder / "a.yaml").write_text(TRAINING, encoding="utf-8")
-        run = run_scenario(folder / "a.yaml", out=folder / "run")
+    run = gallery("recorded") if request.param == "packets" else gallery.run(TRAINING)
     file = folder / "page.html"
     file.write_text(run_page(run).replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
     return file

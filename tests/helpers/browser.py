@@ -1,7 +1,7 @@
 """Debian's headless Chromium, started once for many pages, and driven through a pipe.
 
-Source: the Chrome DevTools Protocol, tip of tree. With ``--remote-debugging-pipe`` a message is JSON and a zero byte, to
-descriptor 3 of the browser and from its 4. Time of a page is virtual: it runs to its end without being waited for.
+Source: the Chrome DevTools Protocol, tip of tree. With ``--remote-debugging-pipe`` a message is JSON and a zero byte,
+which the browser reads from its descriptor 3 and writes to 4. Time of a page is virtual: it runs to its end at once.
 Leaves out: all other browsers, and several pages at once.
 """
 

@@ -9,8 +9,14 @@ from pathlib import Path
 
 import pytest
 from helpers.how_to import DOCS, Step, follow
+from helpers.workers_here import use_workers_here
 
 import weftwork
+
+
+@pytest.fixture(autouse=True)
+def workers_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_workers_here(monkeypatch)
 
 
 def own_file(done: list[Step]) -> str:

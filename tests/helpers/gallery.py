@@ -2,7 +2,8 @@
 
 `gallery("incast")` opens the run of tests/runs/gallery/incast.yaml; whoever asks first makes it. `gallery.run(text)`
 does the same for a scenario of a test's own, which other tests may share by writing the same text: a run is known by
-the digest of what was asked. Runs lie in a folder of the session. A test that changes a run takes `gallery.copy`.
+the digest of what was asked. Runs lie in a folder of the session. A test that changes a run takes `gallery.copy`;
+where one changed the shared run, the next that asks for it fails and says so.
 Leaves out: runs of another working tree or of an earlier session, which are never read.
 """
 
@@ -38,9 +39,13 @@ class Gallery:
 
     def __call__(self, name: str, **arguments: Any) -> Any:
         """The run of a canonical scenario, with further arguments of `weftwork.run`."""
-        file = CANONICAL / f"{name}.yaml"
-        files = {each.name: each.read_text(encoding="utf-8") for each in CANONICAL.glob("*.csv")}
-        return self.run(file.read_text(encoding="utf-8"), name=name, files=files, **arguments)
+        text = (CANONICAL / f"{name}.yaml").read_text(encoding="utf-8")
+        files = {
+            each.name: each.read_text(encoding="utf-8")
+            for each in CANONICAL.iterdir()
+            if each.suffix not in {".yaml", ".md"} and each.name in text
+        }
+        return self.run(text, name=name, files=files, **arguments)
 
     def run(self, text: str, *, name: str = "run", files: Mapping[str, str] | None = None, **arguments: Any) -> Any:
         """The run of a scenario.
@@ -65,6 +70,9 @@ class Gallery:
                     (place / other).write_text(content, encoding="utf-8")
                 (place / f"{name}.yaml").write_text(text, encoding="utf-8")
                 run_scenario(place / f"{name}.yaml", out=place / name, **arguments)
+                place.with_suffix(".json").write_text(json.dumps(_state_of(place / name)), encoding="utf-8")
+            elif json.loads(place.with_suffix(".json").read_text(encoding="utf-8")) != _state_of(place / name):
+                pytest.fail(f"a test has changed the run {place / name}, which others read; it wants gallery.copy")
         return open_run(place / name)
 
     def copy(self, run: Any, folder: Path) -> Any:
@@ -80,6 +88,12 @@ class Gallery:
         with place.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _state_of(folder: Path) -> list[list[Any]]:
+    """Names, sizes and times of the files of a run: what changes when a test writes into it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [[str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
 
 
 def gallery_folder(request: pytest.FixtureRequest) -> Path:

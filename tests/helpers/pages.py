@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from pathlib import Path
+
+from helpers.gallery import Gallery
 
 from weftwork.store.runs import Run
-from weftwork.study.run.run import run_scenario
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}  # of SVG every element is closed
 LEAF_SPINE = """schema: 3
@@ -59,8 +59,20 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", text.replace("\u202f", " ").replace("\u00b5s", "us"))
 
 
-def simulated(folder: Path, rest: str, *, name: str = "tiny") -> Run:
-    """Run eight hosts on two leaves and two spines of 100 Gb/s."""
-    file = folder / f"{name}.yaml"
-    file.write_text(LEAF_SPINE.format(name=name, rest=rest), encoding="utf-8")
-    return run_scenario(file, out=folder / name)
+def leaf_spine(rest: str, *, name: str = "tiny") -> str:
+    """The text of a scenario: eight hosts on two leaves and two spines of 100 Gb/s."""
+    return LEAF_SPINE.format(name=name, rest=rest)
+
+
+def simulated(gallery: Gallery, rest: str, *, name: str = "tiny", **overrides: str) -> Run:
+    """The run of eight hosts on two leaves and two spines of 100 Gb/s.
+
+    Parameters
+    ----------
+    gallery : which makes it once for all tests that ask for it
+    rest : sections of the scenario beside its fabric and its transport
+    overrides : other keys by their dotted names with ``__`` for the dot
+    """
+    keys = {key.replace("__", "."): text for key, text in overrides.items()}
+    run: Run = gallery.run(leaf_spine(rest, name=name), name=name, overrides=keys)
+    return run

@@ -9,9 +9,15 @@ from pathlib import Path
 
 import pytest
 from helpers.how_to import DOCS, follow
+from helpers.workers_here import use_workers_here
 from page_blocks import Block
 
 import weftwork
+
+
+@pytest.fixture(autouse=True)
+def workers_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_workers_here(monkeypatch)
 
 
 def own_file(done: list[Block]) -> str:

@@ -15,6 +15,7 @@ import pytest
 from helpers.command import Command, command_of
 from helpers.designs import JOB, ONLY
 from helpers.sweeps import with_pattern
+from helpers.workers_here import use_workers_here
 
 import weftwork
 from weftwork.cli import main
@@ -33,14 +34,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     (folder / "job.yaml").write_text(JOB, encoding="utf-8")
     (folder / "training.yaml").write_text(TRAINING, encoding="utf-8")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    with pytest.MonkeyPatch.context() as patched:
+        use_workers_here(patched)
+        patched.chdir(folder)
         with pytest.raises(SystemExit) as left:
             main([*SMALL, "-o", "out", "--json"])
-        assert left.value.code in {0, None}
-    finally:
-        os.chdir(before)
+    assert left.value.code in {0, None}
     return folder
 
 
@@ -48,6 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def command(made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Run a command in a copy of that folder."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    use_workers_here(monkeypatch)
     monkeypatch.chdir(tmp_path)
     return command_of(capsys)
 

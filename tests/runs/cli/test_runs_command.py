@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from helpers.command import Command, command_of
 from helpers.run_folders import ABOUT, ANSWER, PROVENANCE, all_tables
+from helpers.workers_here import use_workers_here
 
 import weftwork
 from weftwork.store.runs import write_run
@@ -25,6 +26,7 @@ traffic: {pattern: permutation, size: 64KiB}
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Run a command of Weftwork in a folder that has a scenario."""
+    use_workers_here(monkeypatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.yaml").write_text(SMALL, encoding="utf-8")
     return command_of(capsys)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from helpers.command import Command, command_of
 from helpers.sweeps import SCENARIO, fills_the_disk, with_pattern
+from helpers.workers_here import use_workers_here
 
 import weftwork
 from weftwork.store.sweeps import sweep_folder
@@ -29,6 +30,7 @@ SECTION = """sweep:
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Run a command of Weftwork in a folder that holds a tiny scenario, and one with a section sweep."""
+    use_workers_here(monkeypatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.yaml").write_text(SCENARIO, encoding="utf-8")
     (tmp_path / "section.yaml").write_text(SCENARIO + SECTION, encoding="utf-8")

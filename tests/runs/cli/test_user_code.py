@@ -11,6 +11,7 @@ import yaml
 from helpers.command import Command, command_of
 from helpers.designs import ONLY
 from helpers.how_to import steps
+from helpers.workers_here import use_workers_here
 
 import weftwork
 from weftwork.base import user_code
@@ -49,6 +50,7 @@ RUN_BY = {
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a file of each kind in it."""
+    use_workers_here(monkeypatch)
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path)
     return tmp_path

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from pathlib import Path
 
-from helpers.pages import simulated
+from helpers.gallery import Gallery
 
 from weftwork.report.page import run_page
 
@@ -19,6 +18,5 @@ def copied(page: str) -> list[str]:
     return [html.unescape(one) for one in marked] + re.findall(r"weftwork [a-z]+ .*", text)
 
 
-def test_a_page_of_a_run_has_its_commands_as_they_are_typed(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 256KB}")
-    assert [one for one in copied(run_page(run)) if not one.isascii()] == []
+def test_a_page_of_a_run_has_its_commands_as_they_are_typed(gallery: Gallery) -> None:
+    assert [one for one in copied(run_page(gallery("incast"))) if not one.isascii()] == []

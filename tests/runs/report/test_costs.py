@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from helpers.gallery import Gallery
 from helpers.shown import section
 
-import weftwork
 from weftwork.report.page import run_page
 
 UNEVEN = """schema: 3
@@ -18,10 +16,8 @@ engine: {fidelity: flow}
 """
 
 
-def test_the_page_lists_who_made_a_run_faster_as_nothing_and_the_answer_keeps_what_was_found(tmp_path: Path) -> None:
-    file = tmp_path / "scenario.yaml"
-    file.write_text(UNEVEN, encoding="utf-8")
-    run = weftwork.run(file, out=tmp_path / "run", what_if="all")
+def test_the_page_lists_who_made_a_run_faster_as_nothing_and_the_answer_keeps_what_was_found(gallery: Gallery) -> None:
+    run = gallery.run(UNEVEN, what_if="all")
     assert run.answer is not None
     (stage,) = run.answer.others  # even stages would wait for the slow GPU of the other one
     assert stage.kind == "stage"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.gallery import Gallery
 from helpers.pages import simulated
 from helpers.shown import section, three_lines
 from helpers.training_run import training_run
@@ -21,7 +22,6 @@ from weftwork.report.page import run_page
 from weftwork.report.pipeline import read_pipeline
 from weftwork.spec.answer import Culprit
 from weftwork.store.runs import Run
-from weftwork.study.run.run import run_scenario
 
 TRAINING = """schema: 3
 fabric: {topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}
@@ -33,9 +33,9 @@ SOMEBODY = Culprit(
 )  # fmt: skip
 
 
-def trained(folder: Path, rest: str) -> Run:
-    (folder / "a.yaml").write_text(TRAINING + rest, encoding="utf-8")
-    return run_scenario(folder / "a.yaml", out=folder / "run")
+def trained(gallery: Gallery, rest: str) -> Run:
+    run: Run = gallery.run(TRAINING + rest)
+    return run
 
 
 def rows_of(html: str) -> dict[str, bool]:
@@ -51,8 +51,8 @@ def meta_of(html: str) -> dict[str, Any]:
     return meta
 
 
-def test_the_row_of_a_slow_gpu_is_marked_and_no_other(tmp_path: Path) -> None:
-    run = trained(tmp_path, "stragglers: [{gpu: 3, factor: 1.5}]\n")
+def test_the_row_of_a_slow_gpu_is_marked_and_no_other(gallery: Gallery) -> None:
+    run = gallery("straggler")
     assert run.answer is not None
     assert run.answer.culprit.name == "GPU 3"
     html = run_page(run)
@@ -65,9 +65,9 @@ def test_the_row_of_a_slow_gpu_is_marked_and_no_other(tmp_path: Path) -> None:
     assert [one.text for one in section(html, "answer").all("b", kind="culprit")] == ["GPU 3"]
 
 
-def test_a_fault_under_training_is_a_band_with_its_name(tmp_path: Path) -> None:
+def test_a_fault_under_training_is_a_band_with_its_name(gallery: Gallery) -> None:
     fault = "faults: [{at: 100ms, link: host0-leaf0, event: degrade, fraction: 0.05, for: 200ms}]\n"
-    run = trained(tmp_path, fault)
+    run = trained(gallery, fault)
     html = run_page(run)
     meta = meta_of(html)
     ((begin, end, text, blamed),) = meta["faults"]
@@ -81,13 +81,13 @@ def test_a_fault_under_training_is_a_band_with_its_name(tmp_path: Path) -> None:
     assert "host0-leaf0 degrade" in section(html, "pipeline").all("canvas")[0].attributes["aria-label"]
 
 
-def test_faults_of_messages_say_which_is_to_blame(tmp_path: Path) -> None:
+def test_faults_of_messages_say_which_is_to_blame(gallery: Gallery) -> None:
     rest = (
         "traffic: {pattern: permutation, size: 1MB}\n"
         "faults: [{at: 20us, link: leaf0-spine1, event: degrade, fraction: 0.1},"
         " {at: 1ns, link: leaf1-spine0, event: degrade, fraction: 0.98}]"
     )
-    run = simulated(tmp_path, rest)
+    run = simulated(gallery, rest)
     assert run.answer is not None
     assert run.answer.culprit.name == "leaf0-spine1"
     part = section(run_page(run), "links")
@@ -95,14 +95,14 @@ def test_faults_of_messages_say_which_is_to_blame(tmp_path: Path) -> None:
     assert marks == [("leaf1-spine0 degrade", False), ("leaf0-spine1 degrade, to blame", True)]
 
 
-def test_a_fault_ends_where_it_is_undone_or_another_follows(tmp_path: Path) -> None:
+def test_a_fault_ends_where_it_is_undone_or_another_follows(gallery: Gallery) -> None:
     rest = (
         "traffic: {pattern: incast, senders: 3, size: 1MB}\n"
         "faults: [{at: 10us, link: leaf0-spine1, event: down}, {at: 30us, link: leaf0-spine1, event: up},"
         " {at: 5us, link: leaf0-spine0, event: degrade, fraction: 0.5, for: 7us},"
         " {at: 50us, link: leaf1-spine0, event: down}]"
     )
-    found = fault_times(simulated(tmp_path, rest))
+    found = fault_times(simulated(gallery, rest))
     shown = [(one.text, *(None if at is None else at // US_PS for at in (one.start_ps, one.end_ps))) for one in found]
     assert shown == [
         ("leaf0-spine0 degrade", 5, 12), ("leaf0-spine1 down", 10, 30), ("leaf1-spine0 down", 50, None),
@@ -138,8 +138,8 @@ def test_bands_stay_inside_the_chart(tmp_path: Path) -> None:
     assert meta_of(gantt(pipeline, {"forward": 1.0}))["top"] == 0
 
 
-def test_nobody_is_marked_where_nothing_is_to_blame(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 1, size: 64KB}")
+def test_nobody_is_marked_where_nothing_is_to_blame(gallery: Gallery) -> None:
+    run = gallery("lone")
     part = section(run_page(run), "answer")
     assert three_lines(part)["to blame"] == "nothing: its own size alone limits it"
     assert part.all("b", kind="culprit") == []

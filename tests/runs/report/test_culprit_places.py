@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from helpers.gallery import Gallery
 from helpers.pages import simulated
 from helpers.shown import Element, page_of, section
 
@@ -16,7 +17,6 @@ from weftwork.report.culprit_places import culprit_place
 from weftwork.report.page import run_page
 from weftwork.spec.answer import Culprit
 from weftwork.store.runs import Run
-from weftwork.study.run.run import run_scenario
 
 TRAINING = """schema: 3
 fabric: {{topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}}
@@ -30,10 +30,9 @@ engine: {{fidelity: flow}}
 PERMUTATION = "traffic: {pattern: permutation, size: 1MB}\n"
 
 
-def trained(folder: Path, rest: str, *, pipeline: int = 1) -> Run:
-    file = folder / "a.yaml"
-    file.write_text(TRAINING.format(pipeline=pipeline, rest=rest), encoding="utf-8")
-    return run_scenario(file, out=folder / "run")
+def trained(gallery: Gallery, rest: str, *, pipeline: int = 1) -> Run:
+    run: Run = gallery.run(TRAINING.format(pipeline=pipeline, rest=rest))
+    return run
 
 
 def culprit(run: Run) -> Culprit:
@@ -75,9 +74,8 @@ def outlined(part: Element) -> tuple[list[str], list[str]]:
     return [*lines, *cells], [one.text for one in part.all("span", kind="blamed")]
 
 
-def test_a_link_to_blame_is_outlined_in_both_heat_maps_and_in_the_fabric(tmp_path: Path) -> None:
-    fault = "faults: [{at: 20us, link: leaf0-spine1, event: degrade, fraction: 0.1}]"
-    run = simulated(tmp_path, PERMUTATION + fault)
+def test_a_link_to_blame_is_outlined_in_both_heat_maps_and_in_the_fabric(gallery: Gallery) -> None:
+    run = gallery("degraded")
     assert culprit(run).name == "leaf0-spine1"
     assert places(run) == ({"leaf0->spine1", "spine1->leaf0"}, set())
     html = run_page(run)
@@ -102,8 +100,8 @@ def test_a_link_to_blame_is_outlined_in_both_heat_maps_and_in_the_fabric(tmp_pat
     assert "An outline marks the culprit." in section(html, "fabric").text
 
 
-def test_a_slow_nic_is_its_server_and_the_link_of_that_port(tmp_path: Path) -> None:
-    run = trained(tmp_path, "faults: [{at: 0s, nic: host2/nic3, event: slow, fraction: 0.05}]")
+def test_a_slow_nic_is_its_server_and_the_link_of_that_port(gallery: Gallery) -> None:
+    run = trained(gallery, "faults: [{at: 0s, nic: host2/nic3, event: slow, fraction: 0.05}]")
     assert (culprit(run).kind, culprit(run).name) == ("nic", "host2/nic3")
     assert places(run) == ({"host2->leaf3", "leaf3->host2"}, {"host2"})
     found = section(run_page(run), "fabric")
@@ -111,8 +109,8 @@ def test_a_slow_nic_is_its_server_and_the_link_of_that_port(tmp_path: Path) -> N
     assert "3 hosts" in [one.text for one in found.all("span", kind="cl")]
 
 
-def test_a_switch_to_blame_is_outlined_with_all_its_links(tmp_path: Path) -> None:
-    run = simulated(tmp_path, PERMUTATION)
+def test_a_switch_to_blame_is_outlined_with_all_its_links(gallery: Gallery, tmp_path: Path) -> None:
+    run = gallery.copy(gallery("permutation"), tmp_path / "run")
     run = with_culprit(run, replace(culprit(run), kind="switch", name="spine1"))
     links = {f"{a}->{b}" for leaf in ("leaf0", "leaf1") for a, b in ((leaf, "spine1"), ("spine1", leaf))}
     assert places(run) == (links, {"spine1"})
@@ -121,27 +119,28 @@ def test_a_switch_to_blame_is_outlined_with_all_its_links(tmp_path: Path) -> Non
     assert names == ["spine1, to blame"]
 
 
-def test_the_server_of_a_slow_gpu_is_outlined(tmp_path: Path) -> None:
-    run = trained(tmp_path, "stragglers: [{gpu: 21, factor: 1.5}]")
+def test_the_server_of_a_slow_gpu_is_outlined(gallery: Gallery) -> None:
+    run = trained(gallery, "stragglers: [{gpu: 21, factor: 1.5}]")
     assert culprit(run).name == "GPU 21"
     assert places(run) == (set(), {"host2"})  # eight GPUs each
     assert outlined(section(run_page(run), "fabric")) == (["host2"], ["GPU 21, to blame"])
 
 
-def test_the_servers_of_a_stage_are_outlined_where_its_ranks_follow_each_other(tmp_path: Path) -> None:
-    run = trained(tmp_path, "", pipeline=2)
+def test_the_servers_of_a_stage_are_outlined_where_its_ranks_follow_each_other(
+    gallery: Gallery, tmp_path: Path
+) -> None:
+    run = gallery.copy(trained(gallery, "", pipeline=2), tmp_path / "packed")
     blamed = replace(culprit(run), kind="stage", name="stage 1")
     packed = with_culprit(run, blamed)
     assert places(packed) == (set(), {"host2", "host3"})
-    (tmp_path / "other").mkdir()
-    other = trained(tmp_path / "other", "", pipeline=2)
+    other = gallery.copy(run, tmp_path / "other")
     file = other.path / "scenario.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("placement: packed", "placement: random"))
     assert culprit_place(with_culprit(Run(other.path), blamed)) is None
 
 
-def test_nobody_has_a_place_where_none_is_to_blame(tmp_path: Path) -> None:
-    run = simulated(tmp_path, PERMUTATION)
+def test_nobody_has_a_place_where_none_is_to_blame(gallery: Gallery, tmp_path: Path) -> None:
+    run = gallery.copy(gallery("permutation"), tmp_path / "run")
     link = with_culprit(run, replace(culprit(run), kind="link", name="leaf0-spine1"))
     assert places(link)[0] == {"leaf0->spine1", "spine1->leaf0"}
     alike = with_culprit(run, replace(culprit(run), kind="nic", name="host2 and 1,234 like it"))
@@ -151,12 +150,12 @@ def test_nobody_has_a_place_where_none_is_to_blame(tmp_path: Path) -> None:
     assert "outlined" not in section(html, "fabric").text
 
 
-def test_charts_of_training_tiers_have_lines_of_faults_and_the_band_of_the_culprit(tmp_path: Path) -> None:
+def test_charts_of_training_tiers_have_lines_of_faults_and_the_band_of_the_culprit(gallery: Gallery) -> None:
     faults = (
         "faults: [{at: 1ms, link: host2-leaf1, event: degrade, fraction: 0.01, for: 300ms},"
         " {at: 50ms, link: host1-leaf2, event: degrade, fraction: 0.99}]"
     )
-    run = trained(tmp_path, faults)
+    run = trained(gallery, faults)
     assert culprit(run).name == "host2-leaf1"
     end_ps = max(run.table("tiers")["at_ps"].to_pylist())
     part = section(run_page(run), "traffic")
@@ -175,16 +174,16 @@ def test_charts_of_training_tiers_have_lines_of_faults_and_the_band_of_the_culpr
     assert words == ["host2-leaf1 degrade, to blame", "host1-leaf2 degrade", "host2-leaf1 degrade ends"]
 
 
-def test_a_fault_that_happens_often_has_its_words_once(tmp_path: Path) -> None:
+def test_a_fault_that_happens_often_has_its_words_once(gallery: Gallery) -> None:
     flaps = "faults: [{at: 10us, link: leaf0-spine1, event: down, for: 2us, times: 5, every: 10us}]"
-    part = section(run_page(simulated(tmp_path, PERMUTATION + flaps)), "links")
+    part = section(run_page(simulated(gallery, PERMUTATION + flaps)), "links")
     chart = part.all("svg", role="img")[0]
     assert len(chart.all("path", kind="moment")) == 10
     assert [one.text.removesuffix(", to blame") for one in part.all("span", kind="moment")] == ["leaf0-spine1 down"]
 
 
-def test_the_picture_without_a_script_has_the_bands(tmp_path: Path) -> None:
-    run = trained(tmp_path, "faults: [{at: 1ms, link: host2-leaf1, event: degrade, fraction: 0.01, for: 300ms}]")
+def test_the_picture_without_a_script_has_the_bands(gallery: Gallery) -> None:
+    run = trained(gallery, "faults: [{at: 1ms, link: host2-leaf1, event: degrade, fraction: 0.01, for: 300ms}]")
     pieces = run.query("select min(start_ps) as first, max(end_ps) as last from segments").to_pylist()[0]
     (still,) = page_of(run_page(run)).all("div", kind="still")
     (band,) = still.all("div", kind="culprit")

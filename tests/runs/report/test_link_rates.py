@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.gallery import Gallery
 from helpers.pages import simulated
 from helpers.shown import charts, section, value_of
 
@@ -28,8 +28,8 @@ GBPS = 10**9
 
 
 @pytest.fixture(scope="module")
-def slowed(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return simulated(tmp_path_factory.mktemp("slowed"), SLOWED)
+def slowed(gallery: Gallery) -> Run:
+    return simulated(gallery, SLOWED)
 
 
 def test_the_table_of_rates_has_what_a_fault_changed_and_nothing_else(slowed: Run) -> None:
@@ -39,9 +39,8 @@ def test_the_table_of_rates_has_what_a_fault_changed_and_nothing_else(slowed: Ru
     assert [tuple(row.values()) for row in rows.to_pylist()] == wanted
 
 
-def test_a_link_without_faults_has_no_rows(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 1, size: 64KB}")
-    assert run.table("rates").num_rows == 0
+def test_a_link_without_faults_has_no_rows(gallery: Gallery) -> None:
+    assert gallery("lone").table("rates").num_rows == 0
 
 
 def test_a_link_at_a_quarter_of_its_rate_is_busy_in_its_chart_and_its_heat_map(slowed: Run) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from helpers.gallery import Gallery
 
 import weftwork
 from weftwork.report.comparison_words import comparison_verdict
@@ -53,8 +55,9 @@ class Balanced(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> weftwork.Run:
-    return weftwork.run(SMALL, out=tmp_path_factory.mktemp("runs") / "a<b", what_if="none")
+def run(gallery: Gallery) -> weftwork.Run:
+    run: weftwork.Run = gallery.run(yaml.safe_dump({"schema": 3, **SMALL}), name="a<b", what_if="none")
+    return run
 
 
 def test_a_run_shows_its_three_lines_its_numbers_and_its_busiest_links(run: weftwork.Run) -> None:
@@ -70,8 +73,8 @@ def test_a_run_shows_its_three_lines_its_numbers_and_its_busiest_links(run: weft
     assert "a<b" in shown.text
 
 
-def test_several_seeds_show_means_with_intervals(tmp_path: Path) -> None:
-    several = weftwork.run(SMALL, out=tmp_path / "set", seeds=2, what_if="none")
+def test_several_seeds_show_means_with_intervals(gallery: Gallery) -> None:
+    several = gallery.run(yaml.safe_dump({"schema": 3, **SMALL}), seeds=2, what_if="none")
     shown = Balanced(run_html(several))
     assert "run, complete, 2 seeds" in shown.text
     assert re.search(r"longest queue \S+ \S+ \(\S+ \S+ to \S+ \S+\)", shown.text)
@@ -146,8 +149,9 @@ def test_a_sweep_shows_its_verdict_and_its_points_the_best_first() -> None:
     assert repr(result) == f"SweepResult({NASTY!r}, 12 points by traffic.size, judged by 'completion_ps')"
 
 
-def test_a_comparison_shows_its_verdict_its_runs_and_what_differs(run: weftwork.Run, tmp_path: Path) -> None:
-    faster = weftwork.run(SMALL, overrides={"fabric.link_rate": "200Gbps"}, out=tmp_path / "b<i>", what_if="none")
+def test_a_comparison_shows_its_verdict_its_runs_and_what_differs(gallery: Gallery, run: weftwork.Run) -> None:
+    keys = {"fabric.link_rate": "200Gbps"}
+    faster = gallery.run(yaml.safe_dump({"schema": 3, **SMALL}), name="b<i>", overrides=keys, what_if="none")
     found = weftwork.compare(run, faster)
     shown = Balanced(found._repr_html_())
     for text in comparison_verdict(found):

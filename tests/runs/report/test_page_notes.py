@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from helpers.pages import Page, plain, simulated
+from helpers.gallery import Gallery
+from helpers.pages import Page, leaf_spine, plain
 
 from weftwork.report.page import run_page
 from weftwork.store.runs import open_run
 from weftwork.study.run.run import run_scenario
 
-INCAST = "traffic: {pattern: incast, senders: 3, size: 64KB}"
 
-
-def test_events_that_were_not_kept_are_flagged_at_the_top_and_told_at_the_end(tmp_path: Path) -> None:
-    run = simulated(tmp_path, INCAST)
-    shutil.copytree(run.path, tmp_path / "copy")
+def test_events_that_were_not_kept_are_flagged_at_the_top_and_told_at_the_end(gallery: Gallery, tmp_path: Path) -> None:
+    run = gallery("short-incast")
+    gallery.copy(run, tmp_path / "copy")
     table = run.table("events")
     row = dict.fromkeys(table.column_names) | {"event": "left out", "detail": "", "place": "all", "count": 1234}
     more = pa.Table.from_pylist([*table.to_pylist(), row], table.schema)
@@ -33,13 +31,12 @@ def test_events_that_were_not_kept_are_flagged_at_the_top_and_told_at_the_end(tm
 def test_a_page_has_no_absolute_path_and_the_name_of_the_run(tmp_path: Path) -> None:
     folder = tmp_path / "somewhere"
     folder.mkdir()
-    simulated(folder, INCAST)
     (folder / "own_window.py").write_text(
         (Path(__file__).parents[3] / "examples" / "my_cc.py").read_text(encoding="utf-8"), encoding="utf-8"
     )
     file = folder / "tiny.yaml"
-    text = file.read_text(encoding="utf-8").replace("fixed-window", str(folder / "own_window.py"))
-    file.write_text(text, encoding="utf-8")
+    text = leaf_spine("traffic: {pattern: incast, senders: 3, size: 64KB}")
+    file.write_text(text.replace("fixed-window", str(folder / "own_window.py")), encoding="utf-8")
     run = run_scenario(file, out=folder / "my-run")
     html = run_page(run)
     assert str(tmp_path) not in html

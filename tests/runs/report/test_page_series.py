@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from helpers.gallery import Gallery
 from helpers.pages import Page, plain, simulated
 
 from weftwork.report.page_series import series_section
 from weftwork.store.runs import Run
-from weftwork.study.run.run import run_scenario
 
 
-def recorded(folder: Path, record: str, *, control: str = "dcqcn", senders: int = 7, name: str = "tiny") -> Run:
-    """An incast of which something is recorded."""
-    traffic = f"traffic: {{pattern: incast, senders: {senders}, size: 256KB}}\nengine: {{record: {record}}}"
-    folder.mkdir(exist_ok=True)
-    simulated(folder, f"traffic: {{pattern: incast, senders: {senders}, size: 4KB}}", name=name)
-    file = folder / f"{name}.yaml"
-    text = file.read_text(encoding="utf-8").split("traffic:", maxsplit=1)[0] + traffic
-    file.write_text(text.replace("fixed-window", control), encoding="utf-8")
-    return run_scenario(file, out=folder / f"{name}-recorded")
+def recorded(gallery: Gallery, record: str, *, control: str = "dcqcn") -> Run:
+    """The incast, of which something is recorded."""
+    keys = {"engine.record": record, "transport.congestion_control": control}
+    run: Run = gallery("incast", overrides=keys)
+    return run
 
 
 def titles(html: str) -> list[str]:
@@ -35,14 +30,13 @@ def named(html: str, title: str) -> list[str]:
     return re.findall(r"</svg>(.*?)</span>", keys)
 
 
-def test_a_run_that_recorded_nothing_has_no_section(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 3, size: 64KB}")
-    assert series_section([("", run)]) is None
+def test_a_run_that_recorded_nothing_has_no_section(gallery: Gallery) -> None:
+    assert series_section([("", gallery("short-incast"))]) is None
 
 
-def test_rate_state_and_queue_have_a_chart_each(tmp_path: Path) -> None:
+def test_rate_state_and_queue_have_a_chart_each(gallery: Gallery) -> None:
     record = "{flows: [0, 2], ports: [leaf0->host0], every: 1us, state: [alpha, target_bps]}"
-    run = recorded(tmp_path, record)
+    run = recorded(gallery, record)
     section = series_section([("", run)])
     assert section is not None
     assert titles(section.content) == ["Rate", "Window", "alpha", "target_bps", "Queue"]
@@ -53,8 +47,8 @@ def test_rate_state_and_queue_have_a_chart_each(tmp_path: Path) -> None:
     assert "2 flows and the queue of 1 port" in section.lead
 
 
-def test_the_ends_of_a_line_are_the_ends_of_the_samples(tmp_path: Path) -> None:
-    run = recorded(tmp_path, "{ports: [leaf0->host0], every: 1us}")
+def test_the_ends_of_a_line_are_the_ends_of_the_samples(gallery: Gallery) -> None:
+    run = recorded(gallery, "{ports: [leaf0->host0], every: 1us}")
     samples = run.query("select max(value) as most, max(at_ps) as last from series").to_pylist()[0]
     section = series_section([("", run)])
     assert section is not None
@@ -67,11 +61,11 @@ def test_the_ends_of_a_line_are_the_ends_of_the_samples(tmp_path: Path) -> None:
     assert samples["last"] > 0
 
 
-def test_two_runs_share_one_chart_of_each_quantity(tmp_path: Path) -> None:
+def test_two_runs_share_one_chart_of_each_quantity(gallery: Gallery) -> None:
     record = "{flows: [0, 1], ports: [leaf0->host0], every: 1us}"
     both = [
-        ("A", recorded(tmp_path / "a", record)),
-        ("B", recorded(tmp_path / "b", record, control="fixed-window")),
+        ("A", recorded(gallery, record)),
+        ("B", recorded(gallery, record, control="fixed-window")),
     ]
     section = series_section(both)
     assert section is not None
@@ -85,10 +79,10 @@ def test_two_runs_share_one_chart_of_each_quantity(tmp_path: Path) -> None:
     assert len({colour for colour, _ in colours}) == 2
 
 
-def test_what_one_of_two_runs_did_not_record_is_said(tmp_path: Path) -> None:
+def test_what_one_of_two_runs_did_not_record_is_said(gallery: Gallery) -> None:
     both = [
-        ("A", recorded(tmp_path / "a", "{flows: [0], every: 1us, state: [alpha]}")),
-        ("B", recorded(tmp_path / "b", "{ports: [leaf0], every: 1us}", control="fixed-window")),
+        ("A", recorded(gallery, "{flows: [0], every: 1us, state: [alpha]}")),
+        ("B", recorded(gallery, "{ports: [leaf0], every: 1us}", control="fixed-window")),
     ]
     section = series_section(both)
     assert section is not None
@@ -98,9 +92,9 @@ def test_what_one_of_two_runs_did_not_record_is_said(tmp_path: Path) -> None:
     assert "A: 1 flow; B: the queues of" in section.lead
 
 
-def test_many_flows_are_drawn_by_their_mean_and_range_and_as_thin_lines(tmp_path: Path) -> None:
+def test_many_flows_are_drawn_by_their_mean_and_range_and_as_thin_lines(gallery: Gallery) -> None:
     run = simulated(
-        tmp_path, "traffic: {pattern: all-to-all, size: 64KB}\nengine: {record: {flows: all, ports: all, every: 1us}}"
+        gallery, "traffic: {pattern: all-to-all, size: 64KB}\nengine: {record: {flows: all, ports: all, every: 1us}}"
     )
     section = series_section([("", run)])
     assert section is not None
@@ -116,8 +110,8 @@ def test_many_flows_are_drawn_by_their_mean_and_range_and_as_thin_lines(tmp_path
     assert longest[-1].startswith("longest of")
 
 
-def test_a_port_without_a_queue_is_named_and_not_drawn(tmp_path: Path) -> None:
-    run = recorded(tmp_path, '{ports: ["leaf0->host0", "leaf0->host1"], every: 1us}')
+def test_a_port_without_a_queue_is_named_and_not_drawn(gallery: Gallery) -> None:
+    run = recorded(gallery, '{ports: ["leaf0->host0", "leaf0->host1"], every: 1us}')
     section = series_section([("", run)])
     assert section is not None
     assert named(section.content, "Queue") == ["leaf0-&gt;host0"]

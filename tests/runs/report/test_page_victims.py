@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from helpers.gallery import Gallery
 from helpers.pages import Page, plain
 from helpers.shown import rows, section
 
 from weftwork.report.page import run_page
 from weftwork.report.page_victims import flow_victims
 from weftwork.report.words import amount
-from weftwork.store.runs import Run
-from weftwork.study.run.run import run_scenario
 
-PFC = """schema: 3
-name: victim
-fabric: {topology: leaf-spine, hosts: 32, leaves: 4, spines: 8, hosts_per_leaf: 8, link_rate: 400Gbps,
-         switch: {model: plain, buffer: 16MB}}
-transport: {protocol: rocev2, congestion_control: none, load_balancing: ecmp, flow_control: %s, recovery: go-back-n}
-traffic: {pattern: incast, senders: 15, size: 2MiB, receiver: 0, victim_source: 10, victim_receiver: 2}
-"""
 TRAINING = """schema: 3
-name: straggler
 fabric: {topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}
 training: {model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 24}
 """
-JOBS = """schema: 3
-name: two
-fabric: {topology: rail-optimized, gpus: 32, pods: 2, node: dgx-h100, switch: tomahawk-5, oversubscription: 2}
-jobs:
-  - {name: left, model: llama-3-8b, gpus: 16, placement: pods, global_batch: 16, zero: 3, overlap: {data: 0}}
-  - {name: right, model: llama-3-8b, gpus: 16, placement: pods, global_batch: 16, zero: 3, overlap: {data: 0}}
-"""
-
-
-def run_of(folder: Path, text: str) -> Run:
-    (folder / "a.yaml").write_text(text, encoding="utf-8")
-    return run_scenario(folder / "a.yaml", out=folder / "run")
 
 
 def leads(html: str) -> list[str]:
@@ -47,8 +25,8 @@ def leads(html: str) -> list[str]:
     return re.findall(r'href="#([^"]+)"', part[: part.index("</section>")])
 
 
-def test_a_flow_that_pfc_held_back_is_a_victim_with_its_full_port(tmp_path: Path) -> None:
-    run = run_of(tmp_path, PFC % "pfc")
+def test_a_flow_that_pfc_held_back_is_a_victim_with_its_full_port(gallery: Gallery) -> None:
+    run = gallery("victim")
     assert run.answer is not None
     assert run.answer.culprit.of == "the flow host10->host2, a victim of the pauses"
     html = run_page(run)
@@ -67,14 +45,14 @@ def test_a_flow_that_pfc_held_back_is_a_victim_with_its_full_port(tmp_path: Path
     assert len(leads(html)) == 2
 
 
-def test_without_pauses_there_is_no_victim(tmp_path: Path) -> None:
-    run = run_of(tmp_path, PFC % "none")
+def test_without_pauses_there_is_no_victim(gallery: Gallery) -> None:
+    run = gallery("victim", overrides={"transport.flow_control": "none"})
     assert run.value("pauses") == 0
     assert flow_victims(run) == []
 
 
-def test_ranks_that_waited_for_a_slow_gpu_are_its_victims(tmp_path: Path) -> None:
-    run = run_of(tmp_path, TRAINING + "stragglers: [{gpu: 3, factor: 1.5}]\n")
+def test_ranks_that_waited_for_a_slow_gpu_are_its_victims(gallery: Gallery) -> None:
+    run = gallery("straggler")
     html = run_page(run)
     part = section(html, "victims")
     assert "GPU 3 computes 1.5 times as long as the others. The cost is" in plain(part.text)
@@ -95,8 +73,8 @@ def test_ranks_that_waited_for_a_slow_gpu_are_its_victims(tmp_path: Path) -> Non
     assert len(leads(html)) == len(worth)
 
 
-def test_jobs_that_others_slow_down_are_victims(tmp_path: Path) -> None:
-    run = run_of(tmp_path, JOBS)
+def test_jobs_that_others_slow_down_are_victims(gallery: Gallery) -> None:
+    run = gallery("two-jobs")
     html = run_page(run)
     found = rows(section(html, "victims"), "job")
     alone = run.query("select job, iteration_ps from what_if where change = 'alone'").to_pylist()
@@ -112,6 +90,6 @@ def test_jobs_that_others_slow_down_are_victims(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rest", ["", "name: healthy\n"])
-def test_a_healthy_job_has_no_victims(tmp_path: Path, rest: str) -> None:
-    html = run_page(run_of(tmp_path, TRAINING.replace("name: straggler\n", rest)))
+def test_a_healthy_job_has_no_victims(gallery: Gallery, rest: str) -> None:
+    html = run_page(gallery.run(TRAINING + rest))
     assert "victims" not in Page(html).ids

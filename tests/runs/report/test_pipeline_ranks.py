@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from helpers.gallery import Gallery
 from helpers.pages import plain
 from helpers.shown import rows, section
 
 from weftwork.report.page import run_page
 from weftwork.store.runs import Run
-from weftwork.study.run.run import run_scenario
 
 TRAINING = """schema: 3
 name: ranks
@@ -19,9 +17,9 @@ training: {model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 24%s}
 %s"""
 
 
-def trained(folder: Path, plan: str = "", rest: str = "") -> Run:
-    (folder / "a.yaml").write_text(TRAINING % (plan, rest), encoding="utf-8")
-    return run_scenario(folder / "a.yaml", out=folder / "run")
+def trained(gallery: Gallery, plan: str = "", rest: str = "") -> Run:
+    run: Run = gallery.run(TRAINING % (plan, rest))
+    return run
 
 
 def table_of(run: Run) -> list[dict[str, str]]:
@@ -39,8 +37,8 @@ def table_of(run: Run) -> list[dict[str, str]]:
         ),
     ],
 )  # fmt: skip
-def test_a_stage_of_equal_ranks_is_told_by_its_ranks(tmp_path: Path, order: str, first: str, second: str) -> None:
-    run = trained(tmp_path, f", order: {order}")
+def test_a_stage_of_equal_ranks_is_told_by_its_ranks(gallery: Gallery, order: str, first: str, second: str) -> None:
+    run = trained(gallery, f", order: {order}")
     wanted = [(0, 0, first), (1, 16 if order == "tp-cp-dp-pp" else 4, second)]
     found = table_of(run)
     shown = run.query("select distinct stage, rank, ranks from segments order by stage, rank").to_pylist()
@@ -54,8 +52,8 @@ def test_a_stage_of_equal_ranks_is_told_by_its_ranks(tmp_path: Path, order: str,
         }
 
 
-def test_a_straggler_stands_for_itself_and_has_its_factor(tmp_path: Path) -> None:
-    run = trained(tmp_path, rest="stragglers: [{gpu: 19, factor: 1.25}, {gpu: 3, factor: 1.01}]\n")
+def test_a_straggler_stands_for_itself_and_has_its_factor(gallery: Gallery) -> None:
+    run = trained(gallery, rest="stragglers: [{gpu: 19, factor: 1.25}, {gpu: 3, factor: 1.01}]\n")
     found = {row["shows"]: row for row in table_of(run)}
     assert found["rank 19 (server 2, GPU 3)"]["stands for"] == "only itself"
     assert any(row["stands for"].endswith(" of the 16 ranks 0\u201315") for row in found.values())
@@ -66,8 +64,8 @@ def test_a_straggler_stands_for_itself_and_has_its_factor(tmp_path: Path) -> Non
     assert "No row shows" not in text
 
 
-def test_a_training_page_cites_the_flow_engines_page_by_its_title(tmp_path: Path) -> None:
-    html = run_page(trained(tmp_path))
+def test_a_training_page_cites_the_flow_engines_page_by_its_title(gallery: Gallery) -> None:
+    html = run_page(gallery("training"))
     assert "The flow engine: its rules" in html
     assert "packet engine" not in html
     assert "docs/models" not in html

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.browser import CHROMIUM, Browser, started_browser
 from helpers.designs import design_document
-from helpers.pages import simulated
+from helpers.gallery import Gallery
 from helpers.plans import plan_document
 from helpers.training_run import training_run
 
@@ -18,10 +18,8 @@ from weftwork.report.page_design import design_page
 from weftwork.report.page_plan import plan_page
 from weftwork.report.page_sweep import sweep_page
 from weftwork.spec.sweep import SweepRow
-from weftwork.study.run.run import run_scenario
 from weftwork.study.sweep.verdict import judged
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 MOST_BYTES = 5_000_000
 # What a page does not do by itself: a pointer over every chart and heat map, and the switch of the themes.
 TOUCH = """<script>
@@ -45,19 +43,10 @@ addEventListener("load", () => {
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium, which .ci/run installs")
 
 
-def opened(page: Path, profile: Path, *options: str) -> tuple[str, str]:
-    """What the document is after its script, and what the browser said."""
-    command = [
-        str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
-        f"--user-data-dir={profile}", "--virtual-time-budget=5000", *options, "--dump-dom", page.as_uri(),
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
-    return done.stdout, done.stderr
-
-
-def complaints(said: str) -> list[str]:
-    """Lines of the page's own console; those of the browser about its machine are not the page's."""
-    return [line for line in said.splitlines() if "CONSOLE" in line or "Uncaught" in line]
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started_browser(tmp_path_factory.mktemp("browser") / "profile") as browser:
+        yield browser
 
 
 def attribute(document: str, name: str) -> str:
@@ -67,9 +56,9 @@ def attribute(document: str, name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(gallery: Gallery, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
-    html = run_page(simulated(folder, "traffic: {pattern: incast, senders: 7, size: 256KB}"))
+    html = run_page(gallery("incast"))
     file = folder / "page.html"
     file.write_text(html.replace("</body>", f"{TOUCH}</body>"), encoding="utf-8")
     return file
@@ -77,10 +66,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_page_runs_without_an_error_in_both_themes(page: Path, tmp_path: Path, theme: str, width: int) -> None:
-    options = ["--blink-settings=preferredColorScheme=0"] if theme == "dark" else []
-    document, said = opened(page, tmp_path / "profile", f"--window-size={width},900", *options)
-    assert complaints(said) == []
+def test_a_page_runs_without_an_error_in_both_themes(browser: Browser, page: Path, theme: str, width: int) -> None:
+    document, complaints = browser.opened(page, width=width, theme=theme)
+    assert complaints == []
     offered = f'<button id="theme" type="button">{theme} theme</button>'  # after one click, the way back
     assert offered in document
     assert attribute(document, "switched") == "true"
@@ -89,7 +77,7 @@ def test_a_page_runs_without_an_error_in_both_themes(page: Path, tmp_path: Path,
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_page_of_a_sweep_runs_without_an_error(tmp_path: Path, width: int) -> None:
+def test_the_page_of_a_sweep_runs_without_an_error(browser: Browser, tmp_path: Path, width: int) -> None:
     rows = [
         SweepRow(
             place=place, values={"fabric.oversubscription": ratio, "transport.congestion_control": control},
@@ -107,8 +95,8 @@ def test_the_page_of_a_sweep_runs_without_an_error(tmp_path: Path, width: int) -
     html = sweep_page(judged(rows, name="tiny", seeds=2), "runs/tiny", "weftwork sweep tiny.yaml")
     file = tmp_path / "page.html"
     file.write_text(html.replace("</body>", f"{TOUCH}</body>"), encoding="utf-8")
-    document, said = opened(file, tmp_path / "profile", f"--window-size={width},900")
-    assert complaints(said) == []
+    document, complaints = browser.opened(file, width=width)
+    assert complaints == []
     assert attribute(document, "wide") == "false"
     assert int(attribute(document, "told")) == 2
 
@@ -137,23 +125,18 @@ faults: [{at: 100ms, link: host0-leaf0, event: degrade, fraction: 0.05, for: 200
 
 
 @pytest.fixture(scope="module", params=["packets", "training"])
-def whole_page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole_page(request: pytest.FixtureRequest, gallery: Gallery, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
-    if request.param == "packets":
-        record = "engine: {record: {flows: all, ports: all, every: 1us}}"
-        run = simulated(folder, f"traffic: {{pattern: incast, senders: 7, size: 256KB}}\n{record}")
-    else:
-        (folder / "a.yaml").write_text(TRAINING, encoding="utf-8")
-        run = run_scenario(folder / "a.yaml", out=folder / "run")
+    run = gallery("recorded") if request.param == "packets" else gallery.run(TRAINING)
     file = folder / "page.html"
     file.write_text(run_page(run).replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
     return file
 
 
 @pytest.mark.parametrize("width", [1280, 500])  # Chromium makes no window narrower than 500
-def test_pictures_fit_a_screen(whole_page: Path, tmp_path: Path, width: int) -> None:
-    document, said = opened(whole_page, tmp_path / "profile", f"--window-size={width},800")
-    assert complaints(said) == []
+def test_pictures_fit_a_screen(browser: Browser, whole_page: Path, width: int) -> None:
+    document, complaints = browser.opened(whole_page, width=width, height=800)
+    assert complaints == []
     assert attribute(document, "wide") == "false"
     assert attribute(document, "outside") == "0"
     assert attribute(document, "high") == "0"
@@ -175,12 +158,12 @@ addEventListener("load", () => {
 
 
 @pytest.mark.parametrize("width", [1400, 390])
-def test_the_page_of_a_search_for_plans_says_which_plan_a_dot_is(tmp_path: Path, width: int) -> None:
+def test_the_page_of_a_search_for_plans_says_which_plan_a_dot_is(browser: Browser, tmp_path: Path, width: int) -> None:
     file = tmp_path / "page.html"
     html = plan_page(plan_document(), "runs/plan", "schema: 3")
     file.write_text(html.replace("</body>", f"{POINT}</body>"), encoding="utf-8")
-    document, said = opened(file, tmp_path / "profile", f"--window-size={width},900")
-    assert complaints(said) == []
+    document, complaints = browser.opened(file, width=width)
+    assert complaints == []
     assert attribute(document, "wide") == "false"
     told = attribute(document, "tip").replace("\u202f", " ")
     assert told == "F3time of an iteration: 158 ms by closed formmemory of the fullest GPU: 45 GB"
@@ -207,38 +190,37 @@ addEventListener("load", () => {
 
 @pytest.mark.parametrize("width", [1400, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_page_of_a_design_leads_from_a_dot_to_its_fabric(tmp_path: Path, width: int, theme: str) -> None:
+def test_the_page_of_a_design_leads_from_a_dot_to_its_fabric(
+    browser: Browser, tmp_path: Path, width: int, theme: str
+) -> None:
     file = tmp_path / "page.html"
     html = design_page(design_document(budget_usd=1.9e6), "runs/design", "weftwork design", {"f002": "schema: 3"})
     file.write_text(html.replace("</body>", f"{TOUCH}{KEYS}</body>"), encoding="utf-8")
-    options = ["--blink-settings=preferredColorScheme=0"] if theme == "dark" else []
-    document, said = opened(file, tmp_path / "profile", f"--window-size={width},900", *options)
-    assert complaints(said) == []
+    document, complaints = browser.opened(file, width=width, theme=theme)
+    assert complaints == []
     found = {name: attribute(document, name) for name in ("told", "switched", "wide", "focused", "reached")}
     assert found == {"told": "2", "switched": "true", "wide": "false", "focused": "true", "reached": "true"}
     assert (attribute(document, "at"), attribute(document, "marked")) == ("#fabric-f002", "fabric-f002")
 
 
-def test_the_test_sees_a_broken_script(page: Path, tmp_path: Path) -> None:
+def test_the_test_sees_a_broken_script(browser: Browser, page: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.html"
     broken.write_text(page.read_text(encoding="utf-8").replace('"use strict";', '"use strict"; nothing.here();', 1))
-    _, said = opened(broken, tmp_path / "profile")
-    assert complaints(said) != []
+    _, complaints = browser.opened(broken)
+    assert complaints != []
 
 
-def test_a_page_of_1024_hosts_is_small_and_runs(tmp_path: Path) -> None:
-    file = tmp_path / "large.yaml"
-    file.write_text(
+def test_a_page_of_1024_hosts_is_small_and_runs(gallery: Gallery, browser: Browser, tmp_path: Path) -> None:
+    run = gallery.run(
         "schema: 3\nname: large\nfabric: {topology: fat-tree, tiers: 3, radix: 16}\n"
-        "transport: {congestion_control: fixed-window}\ntraffic: {pattern: permutation, size: 64KiB}\n",
-        encoding="utf-8",
+        "transport: {congestion_control: fixed-window}\ntraffic: {pattern: permutation, size: 64KiB}\n"
     )
-    html = run_page(run_scenario(file, out=tmp_path / "large"))
+    html = run_page(run)
     assert len(html.encode()) < MOST_BYTES
     large = tmp_path / "large.html"
     large.write_text(html, encoding="utf-8")
-    _, said = opened(large, tmp_path / "profile")
-    assert complaints(said) == []
+    _, complaints = browser.opened(large)
+    assert complaints == []
 
 
 # Zooms in, moves, asks what is under the pointer, and looks whether the canvas has more than one colour.
@@ -262,12 +244,12 @@ addEventListener("load", () => setTimeout(() => {
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_pipeline_can_be_zoomed_and_asked(tmp_path: Path, width: int) -> None:
+def test_a_pipeline_can_be_zoomed_and_asked(browser: Browser, tmp_path: Path, width: int) -> None:
     file = tmp_path / "page.html"
     html = run_page(training_run(tmp_path / "run"))
     file.write_text(html.replace("</body>", f"{ZOOM}</body>"), encoding="utf-8")
-    document, said = opened(file, tmp_path / "profile", f"--window-size={width},900")
-    assert complaints(said) == []
+    document, complaints = browser.opened(file, width=width)
+    assert complaints == []
     assert attribute(document, "tip").startswith("stage 0: rank 0 (GPU 0) stands for 64 ranksmicro batch 0, forward")
     # an eighth of 828 ms, in the middle and 0.4 of a quarter on
     assert attribute(document, "where") == "445\u202fms to 549\u202fms, 104\u202fms of 828\u202fms"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.cases import case_count
-from helpers.pages import Page, simulated
+from helpers.gallery import Gallery
+from helpers.pages import Page
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -70,8 +70,8 @@ def test_words_of_percentiles_never_overlap(
             assert right <= other_left or other_right <= left or top <= other_bottom or other_top <= bottom
 
 
-def test_the_sums_over_time_are_those_of_the_links(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 256KB}")
+def test_the_sums_over_time_are_those_of_the_links(gallery: Gallery) -> None:
+    run = gallery("incast")
     found = read_over_time(run)
     assert found is not None
     everywhere = np.arange(found.ports)

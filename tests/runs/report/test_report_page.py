@@ -8,22 +8,23 @@ import shutil
 from pathlib import Path
 
 import pytest
-from helpers.pages import Page, plain, simulated
+from helpers.gallery import Gallery
+from helpers.pages import Page, leaf_spine, plain, simulated
 
 from weftwork.cli import main
 from weftwork.cli.report import report
 from weftwork.report.page import run_page
 from weftwork.report.words import amount
 from weftwork.store.runs import Run, open_run
-from weftwork.study.run.run import run_scenario
 
 INCAST = "traffic: {pattern: incast, senders: 7, size: 256KB}"
 SECTIONS = ["answer", "times", "links", "queues", "slow", "fabric", "provenance"]
 
 
 @pytest.fixture(scope="module")
-def incast(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return simulated(tmp_path_factory.mktemp("incast"), INCAST, name="incast")
+def incast(gallery: Gallery) -> Run:
+    run: Run = gallery("incast")
+    return run
 
 
 def test_a_page_has_every_section_and_loads_nothing(incast: Run) -> None:
@@ -55,33 +56,26 @@ def test_every_direction_of_the_fabric_has_its_chart_and_heat_map(incast: Run) -
         assert f'aria-label="Heat map of {name}: ' in html
 
 
-def test_text_of_the_user_is_escaped(tmp_path: Path) -> None:
-    run = simulated(tmp_path, INCAST, name="tiny")
-    text = (
-        (run.path / "scenario.yaml")
-        .read_text(encoding="utf-8")
-        .replace("name: tiny", "name: <script>alert(1)</script>")
-    )
-    (tmp_path / "evil.yaml").write_text(text, encoding="utf-8")
-    html = run_page(run_scenario(tmp_path / "evil.yaml", out=tmp_path / "evil"))
+def test_text_of_the_user_is_escaped(gallery: Gallery) -> None:
+    text = leaf_spine(INCAST).replace("name: tiny", "name: <script>alert(1)</script>")
+    html = run_page(gallery.run(text, name="evil"))
     assert "<script>alert" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
 
 
-def test_the_reference_engine_says_that_it_records_nothing_over_time(tmp_path: Path) -> None:
-    run = simulated(tmp_path, INCAST + "\nengine: {fidelity: reference}")
+def test_the_reference_engine_says_that_it_records_nothing_over_time(gallery: Gallery) -> None:
+    run = simulated(gallery, INCAST + "\nengine: {fidelity: reference}")
     assert "The reference engine records nothing over time" in Page(run_page(run)).text
 
 
-def test_a_run_that_did_not_end_says_so_at_once(tmp_path: Path) -> None:
-    text = plain(Page(run_page(simulated(tmp_path, INCAST + "\nengine: {until: 30us}"))).text)
+def test_a_run_that_did_not_end_says_so_at_once(gallery: Gallery) -> None:
+    text = plain(Page(run_page(simulated(gallery, INCAST + "\nengine: {until: 30us}"))).text)
     assert "PARTIAL: stopped at engine.until" in text
     assert "not done after" in text
 
 
-def test_a_fault_stands_in_the_charts_and_its_drops_in_the_words(tmp_path: Path) -> None:
-    traffic = "traffic: {pattern: permutation, size: 1MB}\nfaults: [{at: 20us, link: leaf0-spine1, event: down}]"
-    run = simulated(tmp_path, traffic)
+def test_a_fault_stands_in_the_charts_and_its_drops_in_the_words(gallery: Gallery) -> None:
+    run = gallery("link-down")
     text = Page(run_page(run)).text
     assert "leaf0-spine1 down" in text
     lost = int(run.value("drops") or 0)
@@ -89,17 +83,14 @@ def test_a_fault_stands_in_the_charts_and_its_drops_in_the_words(tmp_path: Path)
     assert f"(link down {lost:,})" in plain(text)
 
 
-def test_a_collective_has_a_row_for_every_time_with_its_bandwidths(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "collective: {operation: all-reduce, algorithm: ring, gpus: 8, size: 1MB, repeat: 3}")
-    text = plain(Page(run_page(run)).text)
+def test_a_collective_has_a_row_for_every_time_with_its_bandwidths(gallery: Gallery) -> None:
+    text = plain(Page(run_page(gallery("all-reduce"))).text)
     assert all(f"all-reduce {number}" in text for number in (1, 2, 3))
     assert "bus bandwidth" in text
 
 
-def test_several_seeds_have_one_page_with_a_curve_for_each(tmp_path: Path) -> None:
-    simulated(tmp_path, INCAST)
-    run = run_scenario(tmp_path / "tiny.yaml", out=tmp_path / "several", seeds=2)
-    page = Page(run_page(run))
+def test_several_seeds_have_one_page_with_a_curve_for_each(gallery: Gallery) -> None:
+    page = Page(run_page(gallery("incast", seeds=2)))
     assert "seeds" in page.ids
     assert "seed 1" in page.text
     assert "seed 2" in page.text
@@ -120,8 +111,8 @@ def test_the_command_writes_beside_the_run_and_says_where(
     assert capsys.readouterr().out.startswith(f"page: {tmp_path / 'here.html'} (")
 
 
-def test_two_runs_are_compared_on_one_page(incast: Run, tmp_path: Path) -> None:
-    other = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 128KB}", name="smaller")
+def test_two_runs_are_compared_on_one_page(gallery: Gallery, incast: Run, tmp_path: Path) -> None:
+    other = simulated(gallery, "traffic: {pattern: incast, senders: 7, size: 128KB}", name="smaller")
     report([incast.path, other.path], out=tmp_path / "both.html", is_opened=False, as_json=True)
     html = (tmp_path / "both.html").read_text(encoding="utf-8")
     page = Page(html)
@@ -199,11 +190,9 @@ def test_figures_without_proof_are_counted_first_and_folded_at_the_end(incast: R
 
 
 @pytest.mark.parametrize(("control", "limited"), [("dcqcn", False), ("fixed-window", True)])
-def test_rate_and_window_are_drawn_where_they_were_recorded(tmp_path: Path, *, control: str, limited: bool) -> None:
-    simulated(tmp_path, INCAST + "\nengine: {record: {flows: all, every: 2us}}")
-    file = tmp_path / "tiny.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("fixed-window", control), encoding="utf-8")
-    page = Page(html := run_page(run_scenario(file, out=tmp_path / "recorded")))
+def test_rate_and_window_are_drawn_where_they_were_recorded(gallery: Gallery, *, control: str, limited: bool) -> None:
+    keys = {"engine.record": "{flows: all, every: 2us}", "transport.congestion_control": control}
+    page = Page(html := run_page(gallery("incast", overrides=keys)))
     assert page.ids.index("queues") < page.ids.index("series") < page.ids.index("slow")
     assert html.count("<figcaption>Rate</figcaption>") == html.count("<figcaption>Window</figcaption>") == 1
     assert ("No window limits the 7 recorded flows." in plain(page.text)) != limited
@@ -211,13 +200,8 @@ def test_rate_and_window_are_drawn_where_they_were_recorded(tmp_path: Path, *, c
     assert page.links.count("#series") > 1  # of the list of sections, and of each slow flow
 
 
-def test_fields_of_a_policys_state_are_recorded_and_drawn(tmp_path: Path) -> None:
-    simulated(tmp_path, INCAST)
-    file = tmp_path / "tiny.yaml"
-    text = file.read_text(encoding="utf-8").replace("fixed-window", "dcqcn")
-    state = '[target_bps, alpha, "congestion_control.timer_at_ps[0]"]'
-    file.write_text(f"{text}\nengine: {{record: {{flows: all, every: 1us, state: {state}}}}}\n", encoding="utf-8")
-    run = run_scenario(file, out=tmp_path / "recorded")
+def test_fields_of_a_policys_state_are_recorded_and_drawn(gallery: Gallery) -> None:
+    run = gallery("recorded")
     assert str(run.series.schema.field("value").type) == "double"
     kinds = run.query("select kind, count(*) as n from series where place = '1' group by kind order by kind")
     found = dict(zip(kinds["kind"].to_pylist(), kinds["n"].to_pylist(), strict=True))
@@ -236,11 +220,11 @@ def test_fields_of_a_policys_state_are_recorded_and_drawn(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("flows", ["[1, 3, 5]", "all"])
-def test_every_flow_that_the_user_named_has_a_line(tmp_path: Path, flows: str) -> None:
+def test_every_flow_that_the_user_named_has_a_line(gallery: Gallery, flows: str) -> None:
     traffic = (
         f"traffic: {{pattern: permutation, size: 256KB, repeat: 2}}\nengine: {{record: {{flows: {flows}, every: 1us}}}}"
     )
-    run = simulated(tmp_path, traffic)
+    run = simulated(gallery, traffic)
     html = run_page(run)
     pairs = run.query("select distinct place from series where kind = 'rate_bps' order by place")["place"].to_pylist()
     chart = next(one for one in html.split("<figure>") if one.startswith("<figcaption>Rate</figcaption>"))

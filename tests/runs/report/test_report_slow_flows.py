@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from helpers.gallery import Gallery
 from helpers.pages import simulated
 
 from weftwork.report.over_time import read_over_time
@@ -16,8 +15,8 @@ def told(run: Run) -> list[list[str]]:
     return [[reason.text for reason in why(slow)] for slow in slow_flows(run, read_over_time(run))]
 
 
-def test_a_flow_of_an_incast_collides_at_the_port_of_the_receiver(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 1MB}")
+def test_a_flow_of_an_incast_collides_at_the_port_of_the_receiver(gallery: Gallery) -> None:
+    run = simulated(gallery, "traffic: {pattern: incast, senders: 7, size: 1MB}")
     slowest = slow_flows(run, read_over_time(run))[0]
     held = slowest.held
     assert held is not None
@@ -34,22 +33,16 @@ def test_a_flow_of_an_incast_collides_at_the_port_of_the_receiver(tmp_path: Path
     assert "the flow collided there with 6 other flows (host" in next(r.text for r in reasons if r.kind == "collided")
 
 
-def test_a_flow_that_is_alone_is_hardly_slower(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 1, size: 1MB}\nengine: {seed: 3}")
+def test_a_flow_that_is_alone_is_hardly_slower(gallery: Gallery) -> None:
+    run = simulated(gallery, "traffic: {pattern: incast, senders: 1, size: 1MB}\nengine: {seed: 3}")
     assert told(run) == [["Nearly as fast as alone on an empty fabric."]]
 
 
-def test_a_port_that_was_paused_is_named_with_who_paused_it(tmp_path: Path) -> None:
+def test_a_port_that_was_paused_is_named_with_who_paused_it(gallery: Gallery) -> None:
     rest = "traffic: {pattern: incast, senders: 7, size: 4MB}\n"
-    file = simulated(tmp_path, rest, name="roomy")
-    assert (file.value("pauses") or 0) == 0
-    narrow = tmp_path / "narrow.yaml"
-    text = (tmp_path / "roomy.yaml").read_text(encoding="utf-8")
-    text = text.replace("link_rate: 100Gbps", "link_rate: 100Gbps, switch: {buffer: 2MB}")
-    narrow.write_text(text.replace("fixed-window", "none"), encoding="utf-8")
-    from weftwork.study.run.run import run_scenario
-
-    run = run_scenario(narrow, out=tmp_path / "narrow")
+    roomy = simulated(gallery, rest)
+    assert (roomy.value("pauses") or 0) == 0
+    run = simulated(gallery, rest, fabric__switch="{buffer: 2MB}", transport__congestion_control="none")
     assert (run.value("pauses") or 0) > 0
     paused = [text for flow in told(run) for text in flow if " paused " in text]
     assert paused
@@ -57,9 +50,8 @@ def test_a_port_that_was_paused_is_named_with_who_paused_it(tmp_path: Path) -> N
     assert all("of its time)" in text for text in paused)
 
 
-def test_a_flow_that_lost_packets_says_how_often_it_went_back(tmp_path: Path) -> None:
-    rest = "traffic: {pattern: permutation, size: 1MB}\nfaults: [{at: 20us, link: leaf0-spine1, event: down}]"
-    run = simulated(tmp_path, rest)
+def test_a_flow_that_lost_packets_says_how_often_it_went_back(gallery: Gallery) -> None:
+    run = gallery("link-down")
     assert (run.value("timeouts") or 0) > 0
     slow = slow_flows(run, read_over_time(run))[0]
     assert slow.timeouts > 0
@@ -69,8 +61,8 @@ def test_a_flow_that_lost_packets_says_how_often_it_went_back(tmp_path: Path) ->
     assert "meanwhile was idle for" in first.text
 
 
-def test_a_message_that_was_posted_behind_others_says_how_long_it_waited(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "collective: {operation: all-reduce, algorithm: ring, gpus: 8, size: 8MB, channels: 1}")
+def test_a_message_that_was_posted_behind_others_says_how_long_it_waited(gallery: Gallery) -> None:
+    run = simulated(gallery, "collective: {operation: all-reduce, algorithm: ring, gpus: 8, size: 8MB, channels: 1}")
     flows = {row["flow"]: row for row in run.flows.to_pylist()}
     waiting = [slow for slow in slow_flows(run, read_over_time(run), most=40) if slow.behind]
     assert waiting
@@ -81,17 +73,17 @@ def test_a_message_that_was_posted_behind_others_says_how_long_it_waited(tmp_pat
         assert before[-1]["delivered_ps"] > slow.start_ps
 
 
-def test_flows_that_did_not_complete_come_first(tmp_path: Path) -> None:
-    run = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 1MB}\nengine: {until: 300us}")
+def test_flows_that_did_not_complete_come_first(gallery: Gallery) -> None:
+    run = simulated(gallery, "traffic: {pattern: incast, senders: 7, size: 1MB}\nengine: {until: 300us}")
     found = slow_flows(run, read_over_time(run), most=4)
     assert len(found) <= 4
     assert not found[0].is_done
 
 
-def test_a_flow_that_is_short_beside_the_bins_is_not_said_to_have_stood_idle(tmp_path: Path) -> None:
+def test_a_flow_that_is_short_beside_the_bins_is_not_said_to_have_stood_idle(gallery: Gallery) -> None:
     # The faulty host keeps the run going for hundreds of milliseconds, so that a bin is far longer than any other flow.
     rest = "traffic: {pattern: permutation, size: 16KB}\nfaults: [{at: 1ns, link: host0-leaf0, event: down}]"
-    run = simulated(tmp_path, rest)
+    run = simulated(gallery, rest)
     over_time = read_over_time(run)
     assert over_time is not None
     done = [slow for slow in slow_flows(run, over_time) if slow.is_done]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.pages import simulated
+from helpers.gallery import Gallery
 from helpers.training_run import Plan, segments_of, training_run
 
 from weftwork.base.errors import ConfigError
@@ -47,7 +47,7 @@ def test_every_event_has_the_fields_of_its_kind(events: list[dict[str, Any]]) ->
 
 
 def test_the_command_writes_it_and_refuses_what_has_none(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    gallery: Gallery, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "trace.json"
     with pytest.raises(SystemExit) as left:
@@ -60,9 +60,8 @@ def test_the_command_writes_it_and_refuses_what_has_none(
         main(["report", str(run.path), str(run.path), "-o", str(file)])
     assert left.value.code == 2
     assert "a trace is of one run; wanted a .html file" in capsys.readouterr().err
-    other = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 256KB}")
     with pytest.raises(ConfigError, match="trains nothing"):
-        trace_events(other)
+        trace_events(gallery("incast"))
 
 
 def test_events_come_in_order_and_names_before_them(events: list[dict[str, Any]]) -> None:

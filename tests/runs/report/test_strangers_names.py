@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers.gallery import Gallery
 from helpers.training_run import Plan, training_run
 
-import weftwork
 from weftwork.base.caveat import Caveat
 from weftwork.cli import main
 from weftwork.cli.topology import topology
@@ -51,26 +51,25 @@ class Elements(HTMLParser):
         self.text += data
 
 
-def fabric(folder: Path, word: str) -> None:
-    """Write a fabric of four hosts on two switches whose names all hold a word."""
+def fabric(word: str) -> str:
+    """The file of a fabric of four hosts on two switches whose names all hold a word."""
     hosts, switches = [f"h{i}{word}" for i in range(4)], [f"s{i}{word}" for i in range(2)]
     nodes = [{"id": name, "kind": "host"} for name in hosts]
     nodes += [{"id": name, "kind": "switch", "tier": 1} for name in switches]
     pairs = [(host, switches[place % 2]) for place, host in enumerate(hosts)] + [(switches[0], switches[1])]
     links = [{"source": a, "target": b, "rate": "100Gbps", "delay": "500ns"} for a, b in pairs]
     graph = {"name": f"fabric{word}", "caveats": [{"subject": f"subject{word}", "kind": "note", "text": f"text{word}"}]}
-    (folder / "fabric.json").write_text(json.dumps({"graph": graph, "nodes": nodes, "links": links}))
+    return json.dumps({"graph": graph, "nodes": nodes, "links": links})
 
 
-def ran(folder: Path, word: str) -> Run:
-    folder.mkdir()
-    fabric(folder, word)
-    (folder / "a.yaml").write_text(TRAFFIC + f"name: {json.dumps('run' + word)}\n")
-    return weftwork.run(folder / "a.yaml", out=folder / "run")
+def ran(gallery: Gallery, word: str) -> Run:
+    text = TRAFFIC + f"name: {json.dumps('run' + word)}\n"
+    run: Run = gallery.run(text, files={"fabric.json": fabric(word)})
+    return run
 
 
-def test_a_page_has_the_same_elements_whatever_the_names_of_a_scenario_are(tmp_path: Path) -> None:
-    plain, marked = (Elements(run_page(ran(tmp_path / kind, word))) for kind, word in (("a", ""), ("b", MARKUP)))
+def test_a_page_has_the_same_elements_whatever_the_names_of_a_scenario_are(gallery: Gallery) -> None:
+    plain, marked = (Elements(run_page(ran(gallery, word))) for word in ("", MARKUP))
     assert marked.found == plain.found
     assert f"s0{MARKUP}" in marked.text
 
@@ -79,7 +78,7 @@ def test_a_page_has_the_same_elements_whatever_the_names_of_a_scenario_are(tmp_p
 def test_a_picture_has_the_same_elements_whatever_the_names_of_a_fabric_are(tmp_path: Path, ending: str) -> None:
     found = []
     for word in ("", MARKUP):
-        fabric(tmp_path, word)
+        (tmp_path / "fabric.json").write_text(fabric(word))
         topology(tmp_path / "fabric.json", picture=tmp_path / f"p.{ending}")
         found.append(Elements((tmp_path / f"p.{ending}").read_text(encoding="utf-8")))
     assert found[0].found == found[1].found
@@ -129,13 +128,13 @@ def spoilt(tree: Any, word: str) -> Any:
     return tree + word if isinstance(tree, str) else tree
 
 
-def traffic_run(folder: Path) -> Run:
-    return ran(folder, "")
+def traffic_run(gallery: Gallery, folder: Path) -> Run:
+    return gallery.copy(ran(gallery, ""), folder)
 
 
-def jobs_run(folder: Path) -> Run:
+def jobs_run(_: Gallery, folder: Path) -> Run:
     return training_run(
-        folder / "run",
+        folder,
         Plan(),
         Plan(job="second", stages=2),
         caveats=[Caveat(subject="routing", kind="approximate", text="5 %.")],
@@ -144,10 +143,10 @@ def jobs_run(folder: Path) -> Run:
 
 @pytest.mark.parametrize("made", [traffic_run, pytest.param(jobs_run, marks=pytest.mark.deep)])
 def test_a_page_has_the_same_elements_whatever_texts_a_run_folder_holds(
-    tmp_path: Path, made: Callable[[Path], Run]
+    gallery: Gallery, tmp_path: Path, made: Callable[[Gallery, Path], Run]
 ) -> None:
     plain, marked = (
-        Elements(run_page(change(made(tmp_path / kind), word))) for kind, word in (("a", ""), ("b", MARKUP))
+        Elements(run_page(change(made(gallery, tmp_path / kind), word))) for kind, word in (("a", ""), ("b", MARKUP))
     )
     assert marked.found == plain.found
     assert marked.text.count(MARKUP) > 10
@@ -155,30 +154,33 @@ def test_a_page_has_the_same_elements_whatever_texts_a_run_folder_holds(
 
 @pytest.mark.deep
 def test_a_comparison_has_the_same_elements_whatever_texts_a_run_folder_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gallery: Gallery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     found = []
     for word in ("", MARKUP):
         for name in ("first", "second"):
-            change(traffic_run(Path(f"{name}{len(word)}")), word)
+            change(traffic_run(gallery, Path(f"{name}{len(word)}")), word)
         with pytest.raises(SystemExit):
-            main(["report", f"first{len(word)}/run", f"second{len(word)}/run", "-o", "page.html"])
+            main(["report", f"first{len(word)}", f"second{len(word)}", "-o", "page.html"])
         found.append(Elements(Path("page.html").read_text(encoding="utf-8")))
     assert found[0].found == found[1].found
     assert found[1].text.count(MARKUP) > 2
 
 
-def test_a_terminal_gets_no_control_character_from_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_gets_no_control_character_from_names(
+    gallery: Gallery, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a").mkdir()
-    fabric(tmp_path / "a", "")
     file = tmp_path / "a" / "fabric.json"
-    tree = json.loads(file.read_text())
+    tree = json.loads(fabric(""))
     tree["graph"] = {"name": ESCAPE, "caveats": [{"subject": ESCAPE, "kind": "chosen", "text": ESCAPE}]}
     file.write_text(json.dumps(tree))
     (tmp_path / "a" / "a.yaml").write_text(TRAFFIC)
     (tmp_path / "wrong.json").write_text(json.dumps({**tree, "links": [{"name": ESCAPE}]}))
-    first, second = change(ran(tmp_path / "b", ""), ESCAPE), change(ran(tmp_path / "c", ""), f"{ESCAPE}2")
+    first, second = (
+        change(traffic_run(gallery, tmp_path / name), word) for name, word in (("b", ESCAPE), ("c", f"{ESCAPE}2"))
+    )
     for words in (
         ["run", str(tmp_path / "a" / "a.yaml"), "-o", str(tmp_path / "run")],
         ["topology", str(file)],

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from helpers.gallery import Gallery, runs_made
+import pytest
+from helpers.gallery import CANONICAL, Gallery, runs_made
 
 TESTS = Path(__file__).parents[2]
+README = (CANONICAL / "README.md").read_text(encoding="utf-8")
 SMALL = """schema: 3
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2, link_rate: 100Gbps}
 traffic: {pattern: incast, senders: 3, size: 20KB}
@@ -45,6 +47,23 @@ def test_a_copy_may_be_changed(tmp_path: Path) -> None:
     copy = gallery.copy(run, tmp_path / "copy")
     (copy.path / "summary.json").write_text("{}", encoding="utf-8")
     assert hashlib.sha256((run.path / "summary.json").read_bytes()).hexdigest() == before
+
+
+def test_a_changed_run_is_refused_to_the_next_test(tmp_path: Path) -> None:
+    gallery = Gallery(tmp_path)
+    run = gallery.run(SMALL, what_if="none")
+    (run.path / "summary.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(pytest.fail.Exception, match=r"it wants gallery\.copy"):
+        gallery.run(SMALL, what_if="none")
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in CANONICAL.glob("*.yaml")))
+def test_a_canonical_run_is_what_the_readme_says(gallery: Gallery, name: str) -> None:
+    """A line of the README names the run, its status and what is to blame."""
+    run = gallery(name)
+    (line,) = (line for line in README.splitlines() if line.startswith(f"| `{name}` |"))
+    assert run.answer is not None
+    assert [cell.strip() for cell in line.split("|")][3:5] == [run.status, run.answer.culprit.name]
 
 
 def test_two_processes_make_one_run(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import yaml
+from helpers.gallery import Gallery
 from helpers.run_folders import ABOUT, ANSWER, OF_SEVERAL, PROVENANCE, all_tables
 from helpers.shown import charts, columns, is_shown, printed, rows, section, three_lines, told, value_of, wrong
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ from numpy.typing import NDArray
 from weftwork.cli import main
 from weftwork.store.runs import Run, open_run, write_run, write_run_set
 from weftwork.study.results.compare_runs import compare_runs
-from weftwork.study.run.run import run_scenario
 
 FABRIC = "topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 3"
 FIRST = f"""schema: 3
@@ -60,11 +60,9 @@ def compared(folder: Path, first: Run, second: Run) -> Pair:
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    folder = tmp_path_factory.mktemp("pair")
-    for name, text in (("first", FIRST), ("second", SECOND)):
-        (folder / f"{name}.yaml").write_text(text)
-    return compared(folder, *(run_scenario(folder / f"{name}.yaml", out=folder / name) for name in ("first", "second")))
+def pair(gallery: Gallery, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    first, second = gallery.run(FIRST, name="first"), gallery.run(SECOND, name="second")
+    return compared(tmp_path_factory.mktemp("pair"), first, second)
 
 
 @pytest.fixture(scope="module")

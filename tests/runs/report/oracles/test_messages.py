@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.gallery import Gallery
 from helpers.message_facts import Facts
 from helpers.message_runs import MESSAGE_RUNS, STOPPED_PS, message_run
 from helpers.shown import (
@@ -42,8 +43,8 @@ PS = 1e12
 
 
 @pytest.fixture(scope="module", params=MESSAGE_RUNS)
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return message_run(tmp_path_factory.mktemp(request.param), request.param)
+def run(request: pytest.FixtureRequest, gallery: Gallery) -> Run:
+    return message_run(gallery, request.param)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers.gallery import Gallery
 from helpers.shown import (
     Element,
     charts,
@@ -40,7 +41,6 @@ from rich.console import Console
 from weftwork.report.answer import print_answer
 from weftwork.report.page import run_page
 from weftwork.store.runs import Run
-from weftwork.study.run.run import run_scenario
 
 SCENARIOS = {
     "jobs": """schema: 3
@@ -128,10 +128,8 @@ def _records(run: Run, name: str) -> list[tuple[list[str], list[Any]]]:
 
 
 @pytest.fixture(scope="module", params=SCENARIOS)
-def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    folder = tmp_path_factory.mktemp(request.param)
-    (folder / "a.yaml").write_text(SCENARIOS[request.param])
-    return Trained(run_scenario(folder / "a.yaml", out=folder / request.param))
+def trained(request: pytest.FixtureRequest, gallery: Gallery) -> Trained:
+    return Trained(gallery.run(SCENARIOS[request.param], name=request.param))
 
 
 Shown = list[tuple[str, str, float | None]]

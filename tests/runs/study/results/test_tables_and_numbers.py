@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.gallery import Gallery
 from helpers.message_runs import GAP_BYTES, MESSAGE_RUNS, STOPPED_PS, message_run
 from helpers.shown import columns
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from weftwork.report.answer import answer
 from weftwork.report.page import run_page
 from weftwork.store.runs import Run
-from weftwork.study.run.run import run_scenario
 
 PS = 1e12  # not whole: bytes x 8 x 10^12 leave int64
 MTU_BYTES = 4096
@@ -26,8 +25,8 @@ QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 
 
 @pytest.fixture(scope="module", params=MESSAGE_RUNS)
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return message_run(tmp_path_factory.mktemp(request.param), request.param)
+def run(request: pytest.FixtureRequest, gallery: Gallery) -> Run:
+    return message_run(gallery, request.param)
 
 
 def numbers(run: Run) -> dict[str, Any]:
@@ -105,8 +104,8 @@ def test_bins_of_time_add_up_to_the_links(run: Run) -> None:
 
 
 @pytest.mark.xfail(reason="the engines count a pause to its end as soon as it begins, also beyond the end of the run")
-def test_no_port_is_paused_beyond_the_end_of_a_run(tmp_path: Path) -> None:
-    run = message_run(tmp_path, "stopped")
+def test_no_port_is_paused_beyond_the_end_of_a_run(gallery: Gallery) -> None:
+    run = message_run(gallery, "stopped")
     assert (columns(run.path, "links")["paused_ps"] <= STOPPED_PS).all()
 
 
@@ -226,11 +225,10 @@ def test_the_ideal_time_of_a_message_is_that_of_the_path_of_its_packets(run: Run
         assert ideal == pytest.approx(alone, abs=len(rates) * count + 1)  # each frame is rounded to whole picoseconds
 
 
-def test_without_a_completed_message_there_is_no_time(tmp_path: Path) -> None:
+def test_without_a_completed_message_there_is_no_time(gallery: Gallery) -> None:
     fabric = "{topology: leaf-spine, leaves: 2, spines: 1, hosts_per_leaf: 2, link_rate: 100Gbps}"
     text = f"{{schema: 3, fabric: {fabric}, traffic: {{pattern: permutation, size: 1MB}}, engine: {{until: 3us}}}}"
-    (tmp_path / "a.yaml").write_text(text)
-    run = run_scenario(tmp_path / "a.yaml", out=tmp_path / "run")
+    run = gallery.run(text)
     known, flows = numbers(run), columns(run.path, "flows")
     assert np.isnan(flows["delivered_ps"].astype(float)).all()
     assert known["flows_completed"] == known["payload_bytes"] == 0

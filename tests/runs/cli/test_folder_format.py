@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from helpers.command import Command, command_of
+from helpers.gallery import Gallery
 from helpers.pages import simulated
 
 import weftwork
@@ -21,8 +22,8 @@ INCAST = "traffic: {pattern: incast, senders: 3, size: 4KB}"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return simulated(tmp_path_factory.mktemp("incast"), INCAST)
+def run(gallery: Gallery) -> Run:
+    return simulated(gallery, INCAST)
 
 
 @pytest.fixture

@@ -159,3 +159,12 @@ def test_an_error_names_a_file_below_the_current_folder_as_the_user_does(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert str(caught.value).startswith(f"{path}, line 1: ")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_entry_says_what_it_is_and_where_it_is_from(kind: str) -> None:
+    for entry in catalogue(kind):
+        policy = load(kind, entry.name)
+        assert entry.text.endswith((".", ":"))
+        assert entry.source == policy.plugin.source != ""
+        assert all(row.text.endswith(".") and row.source for row in policy.rows)

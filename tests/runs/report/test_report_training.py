@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from helpers.gallery import Gallery
 from helpers.pages import Page, plain, simulated
 from helpers.training_run import MS, Plan, segments_of, table, training_run
 from rich.console import Console
@@ -208,9 +209,9 @@ def test_a_comparison_shows_both_and_says_which_is_faster(
     assert len(Page(html).ids) == len(set(Page(html).ids))
 
 
-def test_a_run_without_training_has_none_of_it(tmp_path: Path, one: Run) -> None:
+def test_a_run_without_training_has_none_of_it(gallery: Gallery, one: Run) -> None:
     assert is_training(one)
-    assert not is_training(simulated(tmp_path, "traffic: {pattern: incast, senders: 3, size: 4KB}"))
+    assert not is_training(simulated(gallery, "traffic: {pattern: incast, senders: 3, size: 4KB}"))
 
 
 def test_a_fabric_of_which_only_the_busiest_links_were_kept_is_not_drawn(tmp_path: Path, one: Run) -> None:

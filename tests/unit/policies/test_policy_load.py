@@ -13,22 +13,13 @@ from weftwork.policies.interface import (
     PortSignal,
     Signal,
 )  # fmt: skip
-from weftwork.policies.load import KINDS, catalogue, load, policy_names
+from weftwork.policies.load import catalogue, load, policy_names
 
 
 def mistakes(*args: object, **kwargs: object) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         load(*args, **kwargs)  # type: ignore[arg-type]
     return [str(mistake) for mistake in caught.value.mistakes]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_entry_says_what_it_is_and_where_it_is_from(kind: str) -> None:
-    for entry in catalogue(kind):
-        policy = load(kind, entry.name)
-        assert entry.text.endswith((".", ":"))
-        assert entry.source == policy.plugin.source != ""
-        assert all(row.text.endswith(".") and row.source for row in policy.rows)
 
 
 def test_underscores_and_hyphens_are_one() -> None:

@@ -3,7 +3,9 @@
 #pragma once
 #include <bit>
 
+#include "base/failover.hpp"
 #include "base/flow_identity.hpp"
+#include "flow/fluid.hpp"
 #include "flow/adaptive.hpp"
 #include "flow/server_links.hpp"
 #include "flow/state.hpp"

@@ -5,8 +5,8 @@
 
 #include "base/failover.hpp"
 #include "base/flow_identity.hpp"
-#include "flow/fluid.hpp"
 #include "flow/adaptive.hpp"
+#include "flow/fluid.hpp"
 #include "flow/server_links.hpp"
 #include "flow/state.hpp"
 

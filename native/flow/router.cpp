@@ -408,7 +408,8 @@ class Router::Routes {
 
 Router::Router(const FabricView& fabric, Mode mode, Layers layers, Rule rule, const DetourRule& detours,
                std::int64_t most_steps)
-    : routes_(std::make_unique<Routes>(fabric, mode, std::move(layers), rule, detours, most_steps)) {}
+    : routes_(std::make_unique<Routes>(fabric, mode, std::move(layers), rule, detours, most_steps)) {
+}
 Router::~Router() = default;
 
 void Router::use(std::span<const std::uint8_t> live, std::size_t table) {

@@ -3,6 +3,7 @@
 #include "bindings_flow.hpp"
 #include "flow/engine.hpp"
 #include "flow/waits.hpp"
+#include "packet/failures.hpp"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "bindings.hpp"
 #include "bindings_flow.hpp"
 #include "flow/fold.hpp"
-#include "flow/routed.hpp"
+#include "flow/router.hpp"
 
 namespace {
 
@@ -182,7 +182,7 @@ class FlowFold {
     router.tell_stages(false);
     capacity_ = links.capacity.items();
     try {
-      folded_ = fold(job, links, Routed(router), options);
+      folded_ = fold(job, links, router, options);
     } catch (const NoPath& none) {
       throw std::invalid_argument("no path from NIC port " + std::to_string(none.from.value) + " to " +
                                   std::to_string(none.to.value));

@@ -12,12 +12,15 @@
 #include "base/job.hpp"
 #include "base/waits.hpp"
 #include "base/wiring.hpp"
-#include "flow/engine.hpp"
 #include "flow/hop.hpp"
 #include "flow/job.hpp"
-#include "flow/state.hpp"
+#include "flow/rows.hpp"
+#include "flow/wire_sizes.hpp"
+#include "packet/input.hpp"
+#include "packet/job_records.hpp"
 #include "packet/policy.hpp"
-#include "packet/state.hpp"
+#include "packet/port_records.hpp"
+#include "packet/recordings.hpp"
 
 namespace weftwork::python {
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "flow/fluid.hpp"
 #include "flow/state.hpp"
 
 namespace weftwork::flow {

@@ -1,206 +1,34 @@
 /// From a job to its graph. Source of the rules: weftwork.spec.job; docs/models/flow-engine-folding.md.
 #pragma once
-#include <algorithm>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <tuple>
-#include <utility>
-#include <vector>
+#include <exception>
 
-#include "flow/collective.hpp"
+#include "flow/graph.hpp"
+#include "flow/job.hpp"
+#include "flow/links.hpp"
+#include "flow/router.hpp"
+#include "flow/slots.hpp"
 
 namespace weftwork::flow {
 
-namespace detail {
-
-/// Ranks of each group that some COLLECT names, and in which communicator a rank is.
-class Communicators {
- public:
-  explicit Communicators(const Job& job) : number_(job.rank_count(), CommunicatorId::none()) {}
-
-  /// Append the communicators of one group rule; `uses` tells the programs that take part. `of_rank` then has the
-  /// communicator of each rank, none for those of other programs.
-  void append(const Job& job, const IdVector<ProgramId, char>& uses, GroupId rule, Graph& graph) {
-    const GroupRule& group = graph.meaning.groups[rule];
-    const CommunicatorId first = graph.group.next_id();
-    of_rank.assign(job.rank_count(), CommunicatorId::none());
-    std::vector<std::int64_t> sizes;
-    bases_.clear();
-    for (const RankId r : job.ranks()) {
-      if (uses[job.rank_program[r]] == 0) continue;
-      const RankId base = group.base(r);
-      if (number_[base].is_none()) {
-        number_[base] = CommunicatorId(first.index() + sizes.size());
-        bases_.push_back(base);
-        sizes.push_back(0);
-      }
-      ++sizes[number_[base] - first];
-      of_rank[r] = number_[base];
-    }
-    for (const RankId base : bases_) number_[base] = CommunicatorId::none();
-    std::vector<std::int64_t> next;
-    next.reserve(sizes.size());
-    for (const std::int64_t size : sizes) {
-      next.push_back(graph.member_ptr.back());
-      graph.member_ptr.push_back(graph.member_ptr.back() + size);
-      graph.group.push_back(rule);
-    }
-    graph.members.resize(static_cast<std::size_t>(graph.member_ptr.back()));
-    for (const RankId r : job.ranks())
-      if (!of_rank[r].is_none()) graph.members[next[of_rank[r] - first]++] = r;
-    if (group.is_ascending()) return;
-    for (const CommunicatorId c : id_range(first, graph.group.next_id()))
-      std::sort(graph.members.begin() + graph.member_ptr[c], graph.members.begin() + graph.member_ptr[c + 1],
-                [&](RankId a, RankId b) { return group.coordinate(a) < group.coordinate(b); });
-  }
-
-  IdVector<RankId, CommunicatorId> of_rank;
-
- private:
-  IdVector<RankId, CommunicatorId> number_;  // by base; none between calls
-  std::vector<RankId> bases_;
+/// Which NIC ports do not work, and what becomes of those that no path joins.
+struct Outage {
+  IdSpan<PortId, const char> down;  // not 0 for ports that were down at the last failover; empty: there was none
+  LinkId nowhere;                   // a link that is never up: what has no path crosses it; none: `NoPath` is thrown
 };
 
-/// Connections of all ranks in order; the slots of their SEND rows.
-template <PathFinder Router>
-void build_connections(HopFinder<Router>& finder, Gather& gather, Graph& graph) {
-  struct Sent {
-    RankId peer;
-    std::int64_t channel;
-    SlotId slot;
-  };
-  const Job& job = finder.job;
-  std::vector<Sent> sent;
-  graph.first_connection.reserve(job.rank_count() + 1);
-  graph.first_connection.push_back(ConnectionId(0));
-  std::size_t most = 0;  // exact room for connections, generous for hops: what is not touched costs nothing
-  for (const ProgramId program : job.rank_program)
-    for (const Slot& slot : graph.meaning.programs[program]) most += slot.kind == SlotKind::kSend ? 1 : 0;
-  graph.source.reserve(most);
-  graph.destination.reserve(most);
-  graph.channel.reserve(most);
-  graph.hops.reserve(8 * most);  // two ports and two tiers up and down, a host interface, one to spare
-  for (const RankId rank : job.ranks()) {
-    const auto& program = graph.meaning.programs[job.rank_program[rank]];
-    const IdSpan<SlotId, ActivityId> slots = graph.slots_of(rank);
-    sent.clear();
-    for (const SlotId k : program.ids()) {
-      if (program[k].kind == SlotKind::kCollect || !program[k].is_later) {
-        if (program[k].kind != SlotKind::kSend) continue;
-        const RankId peer = peer_of(job, program[k].op, rank, 0);
-        if (!peer.is_none()) sent.push_back({peer, program[k].op.channel, k});
-      } else {
-        slots[k] = ActivityId(kLater);
-      }
-    }
-    std::sort(sent.begin(), sent.end(), [](const Sent& a, const Sent& b) {
-      return std::tie(a.peer, a.channel, a.slot) < std::tie(b.peer, b.channel, b.slot);
-    });
-    for (std::size_t i = 0; i < sent.size(); ++i) {
-      if (i == 0 || sent[i].peer != sent[i - 1].peer || sent[i].channel != sent[i - 1].channel) {
-        const OpRow& op = program[sent[i].slot].op;  // the first row decides
-        const std::int64_t latency_ps = finder.connection(rank, sent[i].peer, op, gather);
-        gather.close(graph, latency_ps);
-        graph.source.push_back(rank);
-        graph.destination.push_back(sent[i].peer);
-        graph.channel.push_back(static_cast<std::int32_t>(op.channel));
-      }
-      slots[sent[i].slot] = graph.activity_of(graph.source.next_id() + -1);
-    }
-    graph.first_connection.push_back(graph.source.next_id());
-  }
-}
+/// Two NIC ports that no path joins; the caller turns it into words.
+struct NoPath : std::exception {
+  PortId from, to;
+  NoPath(PortId source, PortId destination) : from(source), to(destination) {}
+  [[nodiscard]] const char* what() const noexcept override { return "no path joins two NIC ports"; }
+};
 
-/// The slots of RECEIVE rows. What nobody sends comes over a connection without a sender's SEND, for ever.
-inline void match_receives(const Job& job, Gather& gather, Graph& graph) {
-  for (const RankId rank : job.ranks()) {
-    const auto& program = graph.meaning.programs[job.rank_program[rank]];
-    for (const SlotId k : program.ids()) {
-      if (program[k].kind != SlotKind::kReceive || program[k].is_later) continue;
-      const OpRow& op = program[k].op;
-      const RankId peer = peer_of(job, op, rank, 0);
-      if (peer.is_none()) continue;
-      ActivityId& slot = graph.slots_of(rank)[k];
-      const auto begin = graph.destination.begin();
-      const auto last = begin + graph.first_connection[peer + 1].value;
-      const auto found = std::lower_bound(begin + graph.first_connection[peer].value, last, rank);
-      ConnectionId connection(found - begin);
-      const ConnectionId end(last - begin);
-      while (connection < end && graph.destination[connection] == rank && graph.channel[connection] != op.channel)
-        ++connection;
-      if (connection < end && graph.destination[connection] == rank) {
-        slot = graph.activity_of(connection);
-      } else if (graph.meaning.has_later) {
-        slot = ActivityId(kLater);
-      } else {
-        slot = graph.activity_of(graph.source.next_id());
-        gather.close(graph, 0);
-        graph.source.push_back(peer);
-        graph.destination.push_back(rank);
-        graph.channel.push_back(static_cast<std::int32_t>(op.channel));
-      }
-    }
-  }
-}
-
-template <PathFinder Router>
-void build_collectives(HopFinder<Router>& finder, Gather& gather, Graph& graph) {
-  const Job& job = finder.job;
-  if (graph.meaning.groups.empty()) return;
-  Communicators communicators(job);
-  Collectives<Router> collectives(finder, gather);
-  const Slots& meaning = graph.meaning;
-  for (const GroupId rule : meaning.groups.ids()) {
-    IdVector<ProgramId, char> uses(meaning.programs.size(), 0);
-    for (const ProgramId p : uses.ids())
-      for (const Slot& slot : meaning.programs[p])
-        if (slot.kind == SlotKind::kCollect && slot.group == rule) uses[p] = 1;
-    const CommunicatorId first = graph.group.next_id();
-    communicators.append(job, uses, rule, graph);
-    const auto& shapes = meaning.groups[rule].shapes;
-    const ActivityId first_activity = graph.latency_ps.next_id();
-    for (const CommunicatorId c : id_range(first, graph.group.next_id()))
-      for (const ShapeId shape : shapes) {
-        const Crossed crossed =
-            collectives.add(graph.members_of(c), meaning.shapes[shape], meaning.groups[rule].channel);
-        gather.close(graph, crossed.latency_ps);
-        graph.communicator.push_back(c);
-        graph.shape.push_back(shape);
-        graph.flows.push_back(crossed.flows);
-      }
-    const auto shape_count = static_cast<std::int32_t>(shapes.size());
-    for (const RankId rank : job.ranks()) {
-      if (communicators.of_rank[rank].is_none()) continue;
-      const auto& program = meaning.programs[job.rank_program[rank]];
-      const ActivityId first_of_rank = first_activity + (communicators.of_rank[rank] - first) * shape_count;
-      for (const SlotId k : program.ids()) {
-        if (program[k].kind != SlotKind::kCollect || program[k].group != rule) continue;
-        const auto shape = std::find(shapes.begin(), shapes.end(), program[k].shape) - shapes.begin();
-        graph.slots_of(rank)[k] = first_of_rank + static_cast<std::int32_t>(shape);
-      }
-    }
-  }
-}
-
-}  // namespace detail
+/// The slots of every program. Rows of one program with the same peer, channel and NIC, or the same collective of one
+/// group, share a slot.
+Slots slots_of(const Job& job);
 
 /// The graph of a job on a fabric. Throws NoPath where two ranks that talk are not joined, unless `outage` says what
 /// they cross.
-template <PathFinder Router>
-Graph build_graph(const Job& job, const Links& links, const Router& router, Wire wire, const Outage& outage = {}) {
-  Graph graph;
-  graph.meaning = slots_of(job);
-  graph.slot_ptr.reserve(job.rank_count() + 1);
-  for (const ProgramId program : job.rank_program)
-    graph.slot_ptr.push_back(graph.slot_ptr.back() + static_cast<std::int64_t>(graph.meaning.programs[program].size()));
-  graph.slots.assign(static_cast<std::size_t>(graph.slot_ptr.back()), ActivityId(kSkipped));
-  HopFinder<Router> finder(job, links, router, wire, outage);
-  Gather gather(links.capacity.size() + 1);  // with the link that is never up
-  detail::build_connections(finder, gather, graph);
-  detail::match_receives(job, gather, graph);
-  detail::build_collectives(finder, gather, graph);
-  return graph;
-}
+Graph build_graph(const Job& job, const Links& links, const Router& router, Wire wire, const Outage& outage = {});
 
 }  // namespace weftwork::flow

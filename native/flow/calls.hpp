@@ -4,6 +4,7 @@
 #pragma once
 #include <utility>
 
+#include "flow/fluid.hpp"
 #include "flow/lanes.hpp"
 
 namespace weftwork::flow {

@@ -21,19 +21,12 @@
 #include <utility>
 #include <vector>
 
+#include "flow/fold.hpp"
 #include "flow/quotient.hpp"
 #include "flow/rates.hpp"
 #include "flow/replicas.hpp"
 
 namespace weftwork::flow {
-
-/// How much is kept.
-struct CoreSize {
-  std::int64_t slots = 16'384;  // operations of all ranks of the replicas that are run; chosen: 21 of TP 8 and PP 16
-  std::int32_t slowest = 4;     // of each kind that replicas share; chosen
-  std::int32_t few = 256;       // kinds of no more are kept whole; chosen: the gradients of a stage
-  std::int64_t companions = 60'000;  // chosen: of more, every second or third stands for them with as much more weight
-};
 
 struct Core {
   Network network, fastest, slowest;

@@ -16,21 +16,10 @@
 #include <vector>
 
 #include "flow/hop.hpp"
+#include "flow/rule.hpp"
 #include "flow/spreading.hpp"
-#include "packet/detours.hpp"
 
 namespace weftwork::flow {
-
-struct DetourRule {
-  weftwork::Detours among;                        // empty: there are no detours
-  IdSpan<NodeId, const std::int32_t> node_group;  // in which detours turn; empty: at the intermediate itself
-
-  [[nodiscard]] bool empty() const { return among.order.empty(); }
-  /// Whether a detour by an intermediate ends at a switch.
-  [[nodiscard]] bool turns(NodeId node, NodeId via) const {
-    return node == via || (!node_group.empty() && node_group[node] == node_group[via]);
-  }
-};
 
 /// What a flow crosses between two switches, by its detours.
 struct DetourPath {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "flow/epochs.hpp"
+#include "flow/fluid.hpp"
 #include "flow/instants.hpp"
 #include "flow/streams.hpp"
 
@@ -110,10 +111,10 @@ Paths find_paths(State& s, Wire wire) {
     const bool is_first = paths.graphs.empty();  // what has no path before any fault is refused
     const Outage outage{IdSpan<PortId, const char>(rules.down.items()), is_first ? LinkId::none() : nowhere};
     s.router->take_detours(!s.in.adapts);
-    Graph graph = build_graph(s.in.job, s.links, Routed(*s.router), wire, outage);
+    Graph graph = build_graph(s.in.job, s.links, *s.router, wire, outage);
     s.router->take_detours(true);
     Graph detour;
-    if (s.in.adapts) detour = build_graph(s.in.job, s.links, Routed(*s.router), wire, outage);
+    if (s.in.adapts) detour = build_graph(s.in.job, s.links, *s.router, wire, outage);
     const auto same = std::find_if(paths.graphs.begin(), paths.graphs.end(), [&](const Graph& known) {
       return have_same_paths(known, graph) &&
              (!s.in.adapts ||
@@ -401,6 +402,8 @@ void Engine::restart(Variant variant) {
                  : variant == Variant::kSlowest ? &folded->slowest
                                                 : &folded->network);
 }
+
+Engine::~Engine() = default;
 
 bool Engine::advance(double budget_s) {
   State& s = *state_;

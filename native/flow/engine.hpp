@@ -7,11 +7,6 @@
 
 namespace weftwork::flow {
 
-/// What went over a port: packets may be a fraction where a message was spread.
-struct Carried {
-  double bytes, packets;
-};
-
 /// What a run of an input is made to answer.
 enum class Variant : std::int64_t {
   kPlain,
@@ -24,6 +19,9 @@ class Engine {
  public:
   /// Takes the input, whose arrays must outlive the engine.
   explicit Engine(Input input);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   /// Go on for about `budget_s` seconds of CPU; true when there is nothing left to do before the end of the run.
   bool advance(double budget_s);

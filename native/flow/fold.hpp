@@ -1,13 +1,12 @@
 /// From a job on a fabric to the network of the executor: folded, a critical core, or as it is. It is folded if that is
 /// exact; the core is for jobs that are too large otherwise. Meaning: docs/models/flow-engine-folding.md.
 #pragma once
-#include <algorithm>
 #include <cstdint>
-#include <span>
-#include <utility>
 
 #include "flow/build.hpp"
-#include "flow/core.hpp"
+#include "flow/graph.hpp"
+#include "flow/network.hpp"
+#include "flow/partition.hpp"
 
 namespace weftwork::flow {
 
@@ -16,6 +15,14 @@ enum class Folding : std::int64_t {
   kNever,  // every rank its own actor
   kExact,  // exactly, however many cells are left
   kCore    // the core, also where it is not needed
+};
+
+/// How much is kept.
+struct CoreSize {
+  std::int64_t slots = 16'384;  // operations of all ranks of the replicas that are run; chosen: 21 of TP 8 and PP 16
+  std::int32_t slowest = 4;     // of each kind that replicas share; chosen
+  std::int32_t few = 256;       // kinds of no more are kept whole; chosen: the gradients of a stage
+  std::int64_t companions = 60'000;  // chosen: of more, every second or third stands for them with as much more weight
 };
 
 struct FoldOptions {
@@ -46,75 +53,17 @@ struct Folded {
 };
 
 /// Fold a graph whose links have these capacities.
-inline Folded fold(const Job& job, IdSpan<LinkId, const double> capacity, Graph built, const FoldOptions& options) {
-  Folded out;
-  out.graph = std::move(built);
-  const Graph& graph = out.graph;
-  const Traits traits{.capacity = capacity,
-                      .link_fate = options.link_fate,
-                      .activity_fate = options.activity_fate,
-                      .party = {},
-                      .kind = {}};
-  Folding folding = graph.meaning.has_later ? Folding::kNever : options.folding;
-  if (folding == Folding::kAuto || folding == Folding::kExact) {
-    out.cells = stable(job, graph, traits, folding == Folding::kAuto ? options.cell_limit : 0);
-    if (!out.cells.is_stable) folding = Folding::kCore;
-  }
-  if (folding == Folding::kCore && !options.has_core) folding = Folding::kNever;
-  if (folding == Folding::kCore) {
-    Traits structural = traits;
-    structural.use_links = false;
-    Partition const structure =
-        stable(job, graph, structural, options.folding == Folding::kCore ? 0 : options.cell_limit);
-    if (structure.is_stable) {
-      out.facts.rounds = structure.rounds;
-      Core core =
-          critical_core(job, graph, traits, options.core, options.folding == Folding::kCore ? 0 : options.cell_limit);
-      out.network = std::move(core.network);
-      out.fastest = std::move(core.fastest);
-      out.slowest = std::move(core.slowest);
-      out.cells = std::move(core.structure);
-      out.facts.kept = core.kept;
-      out.facts.replicas = core.replicas;
-    } else {
-      folding = Folding::kNever;
-    }
-  }
-  if (folding == Folding::kNever) out.cells = identity(graph, capacity.size());
-  if (folding != Folding::kCore) {
-    out.facts.rounds = out.cells.rounds;
-    out.network = quotient(job, graph, traits, out.cells);
-  }
-  out.facts.ranks = static_cast<std::int64_t>(job.rank_count());
-  out.facts.actors = static_cast<std::int64_t>(out.network.actor_rank.size());
-  out.facts.activities = static_cast<std::int64_t>(graph.latency_ps.size());
-  out.facts.activity_cells = static_cast<std::int64_t>(out.network.latency_ps.size());
-  IdVector<LinkId, char> crossed(capacity.size(), 0);
-  for (const GraphHop& hop : graph.hops) crossed[hop.link] = 1;
-  out.facts.links = std::count(crossed.begin(), crossed.end(), char{1});
-  out.facts.link_cells = static_cast<std::int64_t>(out.network.capacity.size());
-  out.facts.hops = static_cast<std::int64_t>(graph.hops.size());
-  return out;
-}
+Folded fold(const Job& job, IdSpan<LinkId, const double> capacity, Graph built, const FoldOptions& options);
 
 /// Fold a job on a fabric.
-template <PathFinder Router>
-Folded fold(const Job& job, const Links& links, const Router& router, const FoldOptions& options) {
+inline Folded fold(const Job& job, const Links& links, const Router& router, const FoldOptions& options) {
   return fold(job, IdSpan<LinkId, const double>(links.capacity.items()), build_graph(job, links, router, options.wire),
               options);
 }
 
 /// Bytes that every link carries when each activity of a cell has got `amount` of its cell done: exact for a core
 /// too.
-inline IdVector<LinkId, double> carried(const Graph& graph, const IdVector<ActivityId, ActivityCell>& cell_of,
-                                        IdSpan<ActivityCell, const double> amount, std::size_t links) {
-  IdVector<LinkId, double> bytes(links, 0.0);
-  for (const ActivityId a : graph.activities()) {
-    const double own = amount[cell_of[a]];
-    if (own == 0.0) continue;
-    for (const GraphHop& hop : graph.hops_of(a)) bytes[hop.link] += own * graph.weights[hop.weight];
-  }
-  return bytes;
-}
+IdVector<LinkId, double> carried(const Graph& graph, const IdVector<ActivityId, ActivityCell>& cell_of,
+                                 IdSpan<ActivityCell, const double> amount, std::size_t links);
 
 }  // namespace weftwork::flow

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
-#include <exception>
 #include <vector>
 
 #include "base/failover.hpp"
 #include "base/flow_identity.hpp"
+#include "flow/build.hpp"
 #include "flow/graph.hpp"
 #include "flow/hop.hpp"
 #include "flow/links.hpp"
@@ -36,19 +36,6 @@ concept PathFinder =
       { router.leaf(port) } -> std::same_as<NodeId>;
       { router.entry(port) } -> std::same_as<PortId>;
     };
-
-/// Which NIC ports do not work, and what becomes of those that no path joins.
-struct Outage {
-  IdSpan<PortId, const char> down;  // not 0 for ports that were down at the last failover; empty: there was none
-  LinkId nowhere;                   // a link that is never up: what has no path crosses it; none: `NoPath` is thrown
-};
-
-/// Two NIC ports that no path joins; the caller turns it into words.
-struct NoPath : std::exception {
-  PortId from, to;
-  NoPath(PortId source, PortId destination) : from(source), to(destination) {}
-  [[nodiscard]] const char* what() const noexcept override { return "no path joins two NIC ports"; }
-};
 
 template <PathFinder Router>
 class HopFinder {

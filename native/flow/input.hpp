@@ -11,29 +11,9 @@
 #include "flow/fold.hpp"
 #include "flow/job.hpp"
 #include "flow/router.hpp"
+#include "flow/wire_sizes.hpp"
 
 namespace weftwork::flow {
-
-/// Sizes of a packet on the wire; telemetry counts as overhead.
-struct WireSizes {
-  std::int64_t mtu_bytes, overhead_bytes, first_extra_bytes, gap_bytes, ack_bytes, ack_every;
-
-  [[nodiscard]] std::int64_t packets(std::int64_t size_bytes) const {
-    return size_bytes <= mtu_bytes ? 1 : (size_bytes + mtu_bytes - 1) / mtu_bytes;
-  }
-  /// All bytes of a message on a link, headers and gaps included.
-  [[nodiscard]] std::int64_t message_bytes(std::int64_t size_bytes) const {
-    return size_bytes + packets(size_bytes) * (overhead_bytes + gap_bytes) + first_extra_bytes;
-  }
-  /// Bytes on a host interface, which has no gaps, for each byte of payload in full packets.
-  [[nodiscard]] double host_factor() const {
-    return static_cast<double>(mtu_bytes + overhead_bytes) / static_cast<double>(mtu_bytes);
-  }
-  /// Bytes on a link for each byte of payload in full packets.
-  [[nodiscard]] double factor() const {
-    return static_cast<double>(mtu_bytes + overhead_bytes + gap_bytes) / static_cast<double>(mtu_bytes);
-  }
-};
 
 struct Input {
   Job job;

@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 
+#include "flow/fluid.hpp"
 #include "flow/lanes.hpp"
 
 namespace weftwork::flow {

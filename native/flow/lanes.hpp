@@ -3,8 +3,10 @@
 #pragma once
 #include <bit>
 
+#include "base/failover.hpp"
 #include "base/flow_identity.hpp"
 #include "flow/adaptive.hpp"
+#include "flow/fluid.hpp"
 #include "flow/server_links.hpp"
 #include "flow/state.hpp"
 

@@ -16,6 +16,7 @@
 #include "base/random.hpp"
 #include "flow/graph.hpp"
 #include "flow/links.hpp"
+#include "flow/partition.hpp"
 
 namespace weftwork::flow {
 
@@ -59,17 +60,6 @@ class Palette {
   std::vector<Entry> table_;
   std::int32_t count_ = 0, last_number_ = 0;
   Colour last_ = 0;
-};
-
-/// A cell for every link, activity, communicator and rank; none for links that nothing crosses.
-struct Partition {
-  IdVector<LinkId, LinkCell> link;
-  IdVector<ActivityId, ActivityCell> activity;
-  IdVector<CommunicatorId, CommunicatorCell> communicator;
-  IdVector<RankId, ActorId> rank;
-  std::int32_t links = 0, activities = 0, communicators = 0, ranks = 0;  // cells of each
-  int rounds = 0;
-  bool is_stable = false;  // false: given up, since there would be more cells than allowed
 };
 
 /// What tells things apart before any neighbour is looked at.

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/ids.hpp"
+#include "packet/detours.hpp"
 
 namespace weftwork::flow {
 
@@ -26,6 +27,18 @@ struct Rule {
   /// Of the link of a port, in the unit of the rule.
   [[nodiscard]] std::int16_t length(PortId port) const {
     return order == Order::kFewestGlobalHops && dimension[port] == global ? kGlobalLength : std::int16_t{1};
+  }
+};
+
+/// Detours by an intermediate switch, see flow/detours.hpp.
+struct DetourRule {
+  weftwork::Detours among;                        // empty: there are no detours
+  IdSpan<NodeId, const std::int32_t> node_group;  // in which detours turn; empty: at the intermediate itself
+
+  [[nodiscard]] bool empty() const { return among.order.empty(); }
+  /// Whether a detour by an intermediate ends at a switch.
+  [[nodiscard]] bool turns(NodeId node, NodeId via) const {
+    return node == via || (!node_group.empty() && node_group[node] == node_group[via]);
   }
 };
 

@@ -12,14 +12,13 @@
 
 #include "flow/rule.hpp"
 #include "flow/tiers.hpp"
-#include "packet/state.hpp"
+#include "packet/failures.hpp"
 
 namespace weftwork::flow {
 
 class Search {
  public:
   static constexpr std::int16_t kNowhere = -1;
-  static constexpr std::int64_t kMostSteps = 6'000'000'000;      // chosen: about a minute
   static constexpr std::int64_t kMostDistances = 1'000'000'000;  // chosen: 2 GB
 
   /// Hops by switch, or lengths where links between groups are long; under `kUpDown` with the bit `kClimbs` where the

@@ -10,15 +10,18 @@
 #include "base/programs.hpp"
 #include "base/waits.hpp"
 #include "flow/bins.hpp"
-#include "flow/fluid.hpp"
 #include "flow/fold.hpp"
 #include "flow/input.hpp"
 #include "flow/links.hpp"
 #include "flow/message_path.hpp"
 #include "flow/network.hpp"
-#include "flow/routed.hpp"
+#include "flow/records.hpp"
+#include "flow/router.hpp"
+#include "flow/rows.hpp"
 
 namespace weftwork::flow {
+
+class Fluid;  // flow/fluid.hpp
 
 enum class Spent : std::int64_t { kComputing, kWaiting, kCommunicating };
 
@@ -102,19 +105,6 @@ struct Communicating {  // a communicator at work
   std::int64_t head = 0;  // the call that runs, or is to run next
   bool running = false;
   std::unordered_map<ActorId, std::int64_t> posted;  // calls
-};
-
-struct SegmentRow {  // SEGMENT_DTYPE
-  std::int64_t actor, label, code, start_ps, end_ps;
-};
-
-struct ActivityRow {  // ACTIVITY_DTYPE
-  std::int64_t label, channel, pattern, actor, ranks, instances, flows, operation, size_bytes, posted_ps, start_ps,
-      end_ps;
-};
-
-struct MilestoneRow {
-  std::int64_t actor, name, at_ps;
 };
 
 enum class Event : std::uint8_t { kFlowEnds, kDelivery, kAck, kEgress, kCallBegins, kCallEnds, kNotify, kStream };

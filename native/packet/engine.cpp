@@ -246,6 +246,8 @@ Engine::Engine(Input input)
   if (s.sample_every_ps > 0) s.next_sample_at_ps = 0;
 }
 
+Engine::~Engine() = default;
+
 void Engine::handle(Ps start_ps, Ps end_ps) {
   State& s = *state_;
   const bool has_timeline = timeline_.is_on();

@@ -13,6 +13,9 @@ class Engine {
  public:
   /// Takes the input, whose arrays must outlive the engine. Throws LimitError for what it cannot carry.
   explicit Engine(Input input);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   /// Go on for about `budget_s` seconds of CPU; true when there is nothing left to do before the end of the run.
   bool advance(double budget_s);

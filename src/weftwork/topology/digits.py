@@ -7,7 +7,7 @@ parent gets spreads over its own ports. Of parallel links downwards the one is t
 The number of a destination holds y p + c of every tier, the lowest tier in the last digit, since ports are sorted by
 parent: a switch of tier 1 chooses by the last digit, in the base of its ports upwards, tier 2 by the digit before.
 Source: Zahavi, J. Parallel Distrib. Comput. 2012, Fat-tree routing and node ordering providing contention free traffic
-for MPI global collectives; native/flow/router.hpp does the same.
+for MPI global collectives; native/flow/router.cpp does the same.
 Leaves out: switches of one tier with different numbers of ports upwards (the largest is the base of all), and parents
 with different numbers of parallel links (they count as one each).
 """

@@ -2,7 +2,7 @@
 
 Routes are all shortest paths, those without a valley, or layers of paths, as in the packet engine; a mode says how
 switches choose among them.
-The work is done in `native/flow/router.hpp`; `docs/models/flow-engine-paths.md` says what comes out.
+The work is done in `native/flow/router.cpp`; `docs/models/flow-engine-paths.md` says what comes out.
 Leaves out: adaptive routing, and links inside servers.
 """
 
@@ -46,7 +46,7 @@ RoutingMode = Literal["spray", "hashed", "deterministic", "weighted"]
 # native/flow/router.hpp, Mode
 MODES: Final[dict[RoutingMode, int]] = {"spray": 0, "hashed": 1, "deterministic": 2, "weighted": 3}
 
-MOST_STEPS: Final = 6_000_000_000  # chosen: about a minute, as native/flow/search.hpp
+MOST_STEPS: Final = 6_000_000_000  # chosen: about a minute, as native/flow/router.hpp
 # `weight` is the share of a flow's bytes that the link carries
 HOP_DTYPE: Final = np.dtype([("link", np.int32), ("weight", np.float64)], align=True)
 ROUTE_DTYPE: Final = np.dtype(
@@ -78,7 +78,7 @@ class Paths:
 def fabric_arrays(fabric: Fabric) -> dict[str, NDArray[np.generic]]:
     """Fabric arrays for a router.
 
-    They have the names of `FabricView` in native/flow/tiers.hpp.
+    They have the names of `FabricView` in native/flow/fabric_view.hpp.
     """
     ports = fabric.ports
     switches, node_device = switch_rows(fabric)

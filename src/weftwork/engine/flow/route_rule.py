@@ -55,7 +55,7 @@ class RouteRule:
     node_group: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
     def raw(self) -> dict[str, object]:
-        """As the native core takes it; see native/flow/rule.hpp and native/flow/detours.hpp."""
+        """As the native core takes it; see native/flow/rule.hpp."""
         flags = ("up_down", "dimension_order", "fewest_global_hops", "detour_by_group", "adapts")
         arrays = ("port_dimension", "detour_order", "detour_base", "detour_group", "node_group")
         found: dict[str, object] = {name: int(getattr(self, name)) for name in flags}

@@ -29,7 +29,8 @@ _OF_ALL: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 # Of a run of one seed and of several; `write_run` and `write_run_set` add the rest.
 PROVENANCE: Final[Mapping[str, Any]] = MappingProxyType({
-    **_OF_ALL, "seed": 1, "digest": "0", "digest_version": 1, "set_up_s": 0.1, "engine_s": 0.5, "estimate": {}, "peak_memory_bytes": 1,
+    **_OF_ALL, "seed": 1, "digest": "0", "digest_version": 1, "set_up_s": 0.1, "engine_s": 0.5, "estimate": {},
+    "peak_memory_bytes": 1,
 })  # fmt: skip
 OF_SEVERAL: Final[Mapping[str, Any]] = MappingProxyType({**_OF_ALL, "seeds": [1], "seeds_wanted": 1})
 

@@ -19,7 +19,18 @@ from helpers.gallery import Gallery
 from helpers.message_facts import Facts
 from helpers.message_runs import MESSAGE_RUNS, STOPPED_PS, message_run
 from helpers.shown import (
-    charts, columns, is_shown, is_told, printed, prose, rows, section, three_lines, told, value_of, wrong,
+    charts,
+    columns,
+    is_shown,
+    is_told,
+    printed,
+    prose,
+    rows,
+    section,
+    three_lines,
+    told,
+    value_of,
+    wrong,
 )  # fmt: skip
 from numpy.typing import NDArray
 from rich.console import Console

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 QUICK_FILES = 8  # chosen: files in front of the long ones, so that the first dots come at once
 DEEP = Path(__file__).parents[1] / "deep"
+# Words that a file with a test of a marker has; by default the marker itself.
+WORDS = {"property": ("hypothesis", "saw")}  # helpers/cases.py sets it
 _ONE_MARKER = re.compile(r"\s*([a-z_]+)\s*$")
 _ASKS_FOR_TESTS = ("collectonly", "lf", "failedfirst", "newfirst", "stepwise", "usepdb")
 
@@ -63,7 +65,8 @@ class Worker:
 
     def __init__(self, config: pytest.Config) -> None:
         alone = _ONE_MARKER.match(config.option.markexpr or "")
-        self.marker = f"mark.{alone[1]}" if alone else ""
+        self.marker = alone[1] if alone else ""
+        self.words = WORDS.get(self.marker, (f"mark.{self.marker}",))
         self.makes_module = False
 
     def pytest_pycollect_makemodule(self, module_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -74,9 +77,10 @@ class Worker:
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         if not self.marker or collection_path.suffix != ".py" or collection_path.name == "conftest.py":
             return None
-        if self.marker == "mark.deep" and collection_path.is_relative_to(DEEP):
+        if self.marker == "deep" and collection_path.is_relative_to(DEEP):
             return None  # marked by its folder: tests/conftest.py
-        return None if self.marker in collection_path.read_text(encoding="utf-8") else True
+        text = collection_path.read_text(encoding="utf-8")
+        return None if any(word in text for word in self.words) else True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, Any, Any]:

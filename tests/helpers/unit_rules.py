@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.runner import runtestprotocol
+from helpers.cases import TIMES_DEEP
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -123,7 +125,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     finally:
         WATCH.is_on = False
         item.stash[CPU_S] = time.process_time() - started_s
-    if WATCH.hops > ENGINE_HOPS:
+    if WATCH.hops > ENGINE_HOPS and settings.get_current_profile_name() not in TIMES_DEEP:
         WATCH.broken.append(f"simulates {WATCH.hops:,} packet-hops or events; {ENGINE_HOPS:,} at most")
     if WATCH.broken and not item.config.getoption("--unit-facts"):
         pytest.fail(
@@ -142,6 +144,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if not is_unit(item):
         return outcome
     broken = list(dict.fromkeys(WATCH.broken))
+    if settings.get_current_profile_name() in TIMES_DEEP:
+        return outcome  # a property takes as long as its many cases
     for _ in range(TIMES_MEASURED - 1 if least_s > limit_s() else 0):
         item._initrequest()  # type: ignore[attr-defined]
         runtestprotocol(item, log=False, nextitem=nextitem)

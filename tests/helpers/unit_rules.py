@@ -97,6 +97,11 @@ def limit_s() -> float:
     return LIMIT_S * max(1.0, loop_s() / LOOP_S)
 
 
+def is_work_counted(config: pytest.Config) -> bool:
+    """Not where a step chooses tests by a marker: with many cases, or under sanitizers, each test takes longer."""
+    return settings.get_current_profile_name() not in TIMES_DEEP and config.option.markexpr in {"", "not deep"}
+
+
 def is_unit(item: pytest.Item) -> bool:
     """Whether a test lies in tests/unit."""
     return item.path.is_relative_to(UNIT)
@@ -125,7 +130,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     finally:
         WATCH.is_on = False
         item.stash[CPU_S] = time.process_time() - started_s
-    if WATCH.hops > ENGINE_HOPS and settings.get_current_profile_name() not in TIMES_DEEP:
+    if WATCH.hops > ENGINE_HOPS and is_work_counted(item.config):
         WATCH.broken.append(f"simulates {WATCH.hops:,} packet-hops or events; {ENGINE_HOPS:,} at most")
     if WATCH.broken and not item.config.getoption("--unit-facts"):
         pytest.fail(
@@ -144,8 +149,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if not is_unit(item):
         return outcome
     broken = list(dict.fromkeys(WATCH.broken))
-    if settings.get_current_profile_name() in TIMES_DEEP:
-        return outcome  # a property takes as long as its many cases
+    if not is_work_counted(item.config):
+        return outcome
     for _ in range(TIMES_MEASURED - 1 if least_s > limit_s() else 0):
         item._initrequest()  # type: ignore[attr-defined]
         runtestprotocol(item, log=False, nextitem=nextitem)

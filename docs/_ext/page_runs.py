@@ -39,7 +39,9 @@ __all__ = ["DOCS", "ROOT", "PageRun", "name_of", "picture_folder", "run_blocks",
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
-_WALL: Final = re.compile(r"(?<=packet-hops) in [0-9.,]+ m?s\b")
+_WALL: Final = re.compile(  # of a run, and of `weftwork plan`
+    r"(?<=packet-hops) in [0-9.,]+ m?s\b|(?<=run on the flow engine) \([0-9.,]+ s and [0-9.,]+ s\)"
+)
 _COMMAND: Final = 20  # chosen: letters that tell the command line of this process, which may be shown cut
 _LABEL: Final = re.compile(r'<svg\b[^>]* aria-label="([^"]*)"|<title>([^<]*)</title>')
 

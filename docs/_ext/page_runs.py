@@ -3,7 +3,7 @@
 The folder has a copy of ``examples``; commands and programs of a page run in it in order, and find what earlier ones
 wrote. Runs depend on scenario and seed alone, and pages name their run folders. What a machine adds is taken out of the
 output: wall times ("packet-hops in 1.2 s"), the page's folder in paths, blanks at the ends of lines, and the command
-line of this process, which a program of a page may print as its own.
+line of this process, which a program of a page may print as its own. Runs "2 at a time" become "N at a time".
 Leaves out: programs other than Weftwork and Python, which a page shows as plain text (```sh).
 """
 
@@ -39,7 +39,10 @@ __all__ = ["DOCS", "ROOT", "PageRun", "name_of", "picture_folder", "run_blocks",
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
-_WALL: Final = re.compile(r"(?<=packet-hops) in [0-9.,]+ m?s\b")
+_WALL: Final = re.compile(  # of a run, and of `weftwork plan`
+    r"(?<=packet-hops) in [0-9.,]+ m?s\b|(?<=run on the flow engine) \([0-9.,]+ s and [0-9.,]+ s\)"
+)
+_CORES: Final = re.compile(r"(?<=runs, )(?:one|\d+)(?= at a time)")  # of a sweep or a search, by cores and memory
 _COMMAND: Final = 20  # chosen: letters that tell the command line of this process, which may be shown cut
 _LABEL: Final = re.compile(r'<svg\b[^>]* aria-label="([^"]*)"|<title>([^<]*)</title>')
 
@@ -120,7 +123,7 @@ def _masked(text: str, folder: Path) -> str:
     """An output without what the machine adds to it."""
     command = Path("/proc/self/cmdline").read_bytes().decode().replace("\0", " ")
     text = re.sub(re.escape(command[:_COMMAND]) + ".*", "python program.py", text)
-    text = _WALL.sub("", text.replace(f"{folder}/", ""))
+    text = _CORES.sub("N", _WALL.sub("", text.replace(f"{folder}/", "")))
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 

@@ -70,13 +70,16 @@ def test_a_real_run_is_heard(tmp_path: Path) -> None:
         "import weftwork\n"
         "fabric = {'topology': 'leaf-spine', 'leaves': 2, 'spines': 2, 'hosts_per_leaf': 2}\n"
         "traffic = {'pattern': 'incast', 'senders': 3, 'size': '20KB'}\n"
-        "asked = {'fabric': fabric, 'traffic': traffic, 'engine': {'fidelity': sys.argv[1]}}\n"
-        "weftwork.run(asked, out=sys.argv[2], what_if='none')\nprint(heard)\n"
+        "for fidelity in ('packet', 'flow', 'reference'):\n"
+        "    heard.clear()\n"
+        "    asked = {'fabric': fabric, 'traffic': traffic, 'engine': {'fidelity': fidelity}}\n"
+        "    weftwork.run(asked, out=f'{sys.argv[1]}/{fidelity}', what_if='none')\n"
+        "    print(fidelity, heard)\n"
     )
-    for fidelity in ("packet", "flow", "reference"):
-        asked = [sys.executable, "-c", code, fidelity, str(tmp_path / fidelity)]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-        assert "['weftwork.execute', 'weftwork.simulate']" in done.stdout, done.stderr
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    heard = "['weftwork.execute', 'weftwork.simulate']"
+    wanted = [f"{fidelity} {heard}" for fidelity in ("packet", "flow", "reference")]
+    assert done.stdout.splitlines() == wanted, done.stderr
 
 
 def test_the_limit_is_the_promised_one() -> None:

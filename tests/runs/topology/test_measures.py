@@ -20,7 +20,9 @@ from weftwork.topology.measures import bisection, measure, paths
 GBPS = 10**9
 
 
-@pytest.mark.parametrize(("tiers", "radix"), [(2, 4), (2, 64), (3, 4), (3, 6), (3, 32)])
+@pytest.mark.parametrize(
+    ("tiers", "radix"), [(2, 4), (2, 64), (3, 4), (3, 6), pytest.param(3, 32, marks=pytest.mark.deep)]
+)
 def test_a_fat_tree_has_its_closed_forms(tiers: int, radix: int) -> None:
     found = measure(fabric_of(topology="fat-tree", tiers=tiers, radix=radix, link_rate_bps=400 * GBPS))
     assert found.bisection.rate_bps == found.bisection.hosts_bps == found.hosts // 2 * 400 * GBPS

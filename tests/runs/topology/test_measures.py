@@ -35,6 +35,7 @@ def test_a_fat_tree_has_its_closed_forms(tiers: int, radix: int) -> None:
     assert found.paths[0].share == pytest.approx((pod - 1) / (found.hosts - 1))
 
 
+@pytest.mark.deep
 def test_65536_hosts_are_measured_in_seconds_and_say_that_paths_are_a_sample() -> None:
     fabric = fabric_of(topology="fat-tree", tiers=3, radix=64)
     began = time.process_time()

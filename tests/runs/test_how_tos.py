@@ -89,12 +89,14 @@ def test_a_capture_is_written_and_explained(tmp_path: Path, monkeypatch: pytest.
     assert (tmp_path / "lost.pcapng").stat().st_size > 9 * 1024
 
 
+@pytest.mark.deep
 def test_rdma_on_a_simulated_fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     follow("rdma-in-simulation.md", tmp_path, monkeypatch)
     # what the page says of the two incasts: 1,995.93 us by software NICs
     assert summary(tmp_path, "own", "fct_max_ps") == pytest.approx(1_995_930_000, rel=0.015)
 
 
+@pytest.mark.deep
 def test_rdma_between_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     follow("rdma.md", tmp_path, monkeypatch)
     assert both("server.py", "client.py", 7471) == [
@@ -150,6 +152,7 @@ def test_a_pyverbs_program_without_an_rdma_nic(tmp_path: Path, monkeypatch: pyte
     assert "received 5 bytes" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.deep
 def test_tools_for_rdma(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = follow("rdma-tools.md", tmp_path, monkeypatch)
     assert [step.text.split()[1] for step in done if step.is_command] == [

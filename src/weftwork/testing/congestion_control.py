@@ -26,7 +26,9 @@ _EVENTS = 250
 _SHIFT_PS = 1_000_000_000_000  # chosen: a second later everything must happen alike
 
 
-def check_congestion_control(policy: LoadedPolicy, *, run: Run | None = None, seed: int = 1) -> tuple[Finding, ...]:
+def check_congestion_control(
+    policy: LoadedPolicy, *, run: Run | None = None, seed: int = 1, stories: int = _STORIES
+) -> tuple[Finding, ...]:
     """Run every check.
 
     Parameters
@@ -34,13 +36,14 @@ def check_congestion_control(policy: LoadedPolicy, *, run: Run | None = None, se
     policy : a loaded congestion control
     run : if given, the checks that need a network are made too; see `network_findings`
     seed : of the stories
+    stories : how many; of two in a row one needs all that a policy may need
 
     Returns
     -------
     what is wrong, in words; empty when nothing is
     """
     findings = {finding.check: finding for finding in declaration_findings(policy)}
-    for number in range(_STORIES):
+    for number in range(stories):
         for finding in _story_findings(policy, seed * 1_000 + number):
             findings.setdefault(finding.check, finding)
     found = tuple(findings.values())

@@ -24,7 +24,7 @@ _EVENTS = 250
 
 
 def check_path_selection(
-    policy: LoadedPolicy, *, run: Callable[..., Usage] | None = None, seed: int = 1
+    policy: LoadedPolicy, *, run: Callable[..., Usage] | None = None, seed: int = 1, stories: int = _STORIES
 ) -> tuple[Finding, ...]:
     """Run every check.
 
@@ -33,13 +33,14 @@ def check_path_selection(
     policy : a loaded path selection
     run : if given, the checks that need a network are made too; `weftwork.testing.network.Uplinks` is one
     seed : of the stories of sends, acknowledgements, losses, cut packets, timeouts, timers and idle times
+    stories : how many; of two in a row one needs all that a policy may need
 
     Returns
     -------
     what is wrong, in words; empty when nothing is
     """
     findings = {finding.check: finding for finding in declaration_findings(policy)}
-    for number in range(_STORIES):
+    for number in range(stories):
         runs = []
         for _ in range(2):
             story = _PathStory(policy, seed * 1_000 + number)

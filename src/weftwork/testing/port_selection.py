@@ -26,7 +26,7 @@ _ALIKE = 8  # chosen: as many equal candidates for 64 flows each, so that a fair
 
 
 def check_port_selection(
-    policy: LoadedPolicy, *, run: Callable[..., Usage] | None = None, seed: int = 1
+    policy: LoadedPolicy, *, run: Callable[..., Usage] | None = None, seed: int = 1, stories: int = _STORIES
 ) -> tuple[Finding, ...]:
     """Run every check.
 
@@ -35,13 +35,14 @@ def check_port_selection(
     policy : a loaded port selection
     run : if given, the checks that need a network are made too; `weftwork.testing.network.Uplinks` is one
     seed : of the packets and queues
+    stories : how many, each with packets and queues of its own
 
     Returns
     -------
     what is wrong, in words; empty when nothing is
     """
     findings = {finding.check: finding for finding in declaration_findings(policy)}
-    for number in range(_STORIES):
+    for number in range(stories):
         runs = []
         for _ in range(2):
             taken: list[int] = []

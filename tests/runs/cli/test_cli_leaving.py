@@ -108,7 +108,14 @@ def test_with_json_an_error_is_an_object_too(
         assert (mistake or {}).items() <= found.items()
 
 
-@pytest.mark.parametrize("arguments", ["list topology", "explain engine.seed --json", "schema", "topology tiny.yaml"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "list topology",
+        "topology tiny.yaml",
+        *(pytest.param(words, marks=pytest.mark.deep) for words in ("explain engine.seed --json", "schema")),
+    ],
+)
 @pytest.mark.parametrize(("output", "words"), [(">&-", "standard output is closed"), (">/dev/full", "cannot write")])
 def test_output_that_cannot_be_written_is_told_in_one_sentence(arguments: str, output: str, words: str) -> None:
     if "full" in output and not Path("/dev/full").exists():

@@ -85,7 +85,7 @@ def test_new_then_run_then_test_work_as_they_are_printed(
 
 
 @pytest.mark.parametrize(
-    "fidelity", [pytest.param(one, marks=[pytest.mark.deep] if one == "reference" else []) for one in FIDELITIES]
+    "fidelity", [pytest.param(one, marks=[pytest.mark.deep] if one != "flow" else []) for one in FIDELITIES]
 )
 @pytest.mark.parametrize("kind", TEMPLATES)
 def test_a_template_runs_at_every_fidelity(command: Command, kind: str, fidelity: str) -> None:

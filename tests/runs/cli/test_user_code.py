@@ -159,7 +159,7 @@ def test_plan_runs_the_files_of_a_training_job_or_refuses_them(folder: Path, sai
 
 def test_topology_runs_a_topology_of_ones_own_beside_files_of_every_other_kind(folder: Path, said: Command) -> None:
     (step,) = (step for step in steps("own-topology.md") if step.name.endswith(".py"))
-    (folder / "topology.py").write_text(step.content)
+    (folder / "topology.py").write_text(step.text)
     text = scenario(*(key for key in KINDS if key != "collective.algorithm")).replace(
         "link_rate", "switches: 5\n  link_rate"
     )

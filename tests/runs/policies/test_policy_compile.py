@@ -336,6 +336,7 @@ def test_what_numba_refuses_names_the_users_line(tmp_path: Path, monkeypatch: py
     assert "cannot compile this" in caught.value.text
 
 
+@pytest.mark.deep  # three processes compile
 def test_the_cache_is_shared_by_processes_that_start_together(tmp_path: Path) -> None:
     code = (
         "from weftwork.policies.load import load\n"

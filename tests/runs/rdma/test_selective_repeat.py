@@ -63,7 +63,7 @@ def packets(pair: Pair, end: int) -> list[TransportPacket]:
 
 
 @pytest.mark.parametrize("opcode", [W.RDMA_WRITE, W.RDMA_READ])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (2, 3))])
 def test_every_lost_packet_costs_one_more(opcode: WrOpcode, seed: int) -> None:
     to = 1 if opcode is W.RDMA_WRITE else 0
     pair = CountingPair(BadWire(loss=LOSS, seed=seed, loses_to=(to,)), selective_repeat=True)

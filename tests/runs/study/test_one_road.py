@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LONG = ("all_reduce_64", "goodput_scale", "plan_405b", "which_fabric_405b")  # more than a second to prepare twice
 EXAMPLES = [
     pytest.param(
-        path.relative_to(ROOT).as_posix(), marks=[pytest.mark.deep] if place % 3 or path.parent.name in LONG else []
+        path.relative_to(ROOT).as_posix(), marks=[pytest.mark.deep] if place % 6 or path.parent.name in LONG else []
     )
     for place, path in enumerate(sorted(ROOT.glob("examples/**/*.yaml")))
 ]

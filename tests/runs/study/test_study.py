@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from helpers.cases import case_count
+from helpers.gallery import Gallery
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,8 +97,8 @@ def test_a_lone_flow_takes_its_ideal_time(
     assert outcome.messages["delivered_at_ps"].tolist() == ideal.tolist()
 
 
-def test_a_run_has_every_table_with_units(write: Write, tmp_path: Path) -> None:
-    run = run_scenario(write(INCAST), out=tmp_path / "run")
+def test_a_run_has_every_table_with_units(gallery: Gallery, write: Write, tmp_path: Path) -> None:
+    run = gallery.run(INCAST)
     assert run.is_complete
     for name, columns in TABLES.items():
         schema = run.table(name).schema
@@ -107,8 +108,8 @@ def test_a_run_has_every_table_with_units(write: Write, tmp_path: Path) -> None:
     assert run.provenance["digest"] == run_scenario(write(INCAST), out=tmp_path / "again").provenance["digest"]
 
 
-def test_the_numbers_follow_from_the_tables(write: Write, tmp_path: Path) -> None:
-    run = run_scenario(write(INCAST), out=tmp_path / "run")
+def test_the_numbers_follow_from_the_tables(gallery: Gallery) -> None:
+    run = gallery.run(INCAST)
     flows = run.flows.to_pylist()
     assert len(flows) == 3 == run.value("flows_completed")
     assert run.value("payload_bytes") == 60_000
@@ -139,11 +140,8 @@ def test_a_scenario_that_was_read_runs_too(write: Write, tmp_path: Path) -> None
         run_scenario(scenario, out=tmp_path / "again", overrides={"engine.seed": "5"})
 
 
-def test_both_engines_make_the_same_run(write: Write, tmp_path: Path) -> None:
-    runs = [
-        run_scenario(write(INCAST), out=tmp_path / fidelity, overrides={"engine.fidelity": fidelity})
-        for fidelity in ("reference", "packet")
-    ]
+def test_both_engines_make_the_same_run(gallery: Gallery) -> None:
+    runs = [gallery.run(INCAST, overrides={"engine.fidelity": fidelity}) for fidelity in ("reference", "packet")]
     found = compare_runs(runs)
     assert found.is_same_result
     assert [(d.key, *d.values) for d in found.differences] == [("engine.fidelity", "reference", "packet")]
@@ -151,9 +149,8 @@ def test_both_engines_make_the_same_run(write: Write, tmp_path: Path) -> None:
     assert runs[0].flows.equals(runs[1].flows)
 
 
-def test_an_all_reduce_has_a_row_for_every_time(write: Write, tmp_path: Path) -> None:
-    file = write(TINY + "collective: {size: 1MB, repeat: 3}\n")
-    run = run_scenario(file, out=tmp_path / "run", what_if="none")
+def test_an_all_reduce_has_a_row_for_every_time(gallery: Gallery) -> None:
+    run = gallery.run(TINY + "collective: {size: 1MB, repeat: 3}\n", what_if="none")
     rows = run.collectives.to_pylist()
     assert [row["repetition"] for row in rows] == [0, 1, 2]
     for row in rows:
@@ -164,9 +161,9 @@ def test_an_all_reduce_has_a_row_for_every_time(write: Write, tmp_path: Path) ->
         assert row["bus_bandwidth_bps"] < 100e9
 
 
-def test_time_series_are_kept_for_what_was_named(write: Write, tmp_path: Path) -> None:
+def test_time_series_are_kept_for_what_was_named(gallery: Gallery) -> None:
     record = {"engine.fidelity": "packet", "engine.record": "{flows: [1], ports: [leaf0->host0], every: 100ns}"}
-    run = run_scenario(write(INCAST), out=tmp_path / "run", overrides=record)
+    run = gallery.run(INCAST, overrides=record)
     kinds = run.query("select kind, place, max(value) as most from series group by all order by all").to_pylist()
     assert [(row["kind"], row["place"]) for row in kinds] == [
         ("queue_bytes", "leaf0->host0"), ("rate_bps", "1"), ("window_bytes", "1"),
@@ -188,16 +185,16 @@ def test_names_that_the_fabric_does_not_have_are_told_with_lines(write: Write, t
     assert not (tmp_path / "run").exists()
 
 
-def test_a_fault_is_an_event(write: Write, tmp_path: Path) -> None:
+def test_a_fault_is_an_event(gallery: Gallery) -> None:
     fault = "faults: [{at: 1us, link: leaf0-spine0, event: degrade, fraction: 0.5}]\n"
-    run = run_scenario(write(INCAST + fault), out=tmp_path / "run")
+    run = gallery.run(INCAST + fault)
     (row,) = run.query("select detail, place, at_ps from events where event = 'fault'").to_pylist()
     assert row == {"detail": "degrade", "place": "leaf0-spine0", "at_ps": 1_000_000}
 
 
-def test_seeds_give_a_mean_and_an_interval(write: Write, tmp_path: Path) -> None:
+def test_seeds_give_a_mean_and_an_interval(gallery: Gallery) -> None:
     text = INCAST.replace("size: 20KB", "size: 20KB, start_jitter: 3us")
-    run = run_scenario(write(text), out=tmp_path / "run", seeds=3, seed=10)
+    run = gallery.run(text, seeds=3, seed=10)
     assert run.is_complete
     assert [part.provenance["seed"] for part in run.seeds] == run.provenance["seeds"] == [10, 11, 12]
     values = [part.value("fct_p50_ps") for part in run.seeds]
@@ -294,25 +291,25 @@ def test_seeds_are_there_as_soon_as_they_have_finished(
     assert not list(tmp_path.rglob(".*"))
 
 
-def test_a_run_that_ends_at_a_given_instant_is_partial(write: Write, tmp_path: Path) -> None:
-    run = run_scenario(write(INCAST), out=tmp_path / "run", overrides={"engine.until": "2us"})
+def test_a_run_that_ends_at_a_given_instant_is_partial(gallery: Gallery) -> None:
+    run = gallery.run(INCAST, overrides={"engine.until": "2us"})
     assert run.status == "stopped"
     assert (run.value("flows_completed"), run.value("flows")) == (0, 3)
     assert run.value("fct_p50_ps") is None
     assert run.flows["fct_ps"].null_count == 3
 
 
-def test_a_run_that_can_never_finish_says_so(write: Write, tmp_path: Path) -> None:
+def test_a_run_that_can_never_finish_says_so(gallery: Gallery) -> None:
     down = "faults: [{at: 1us, link: host0-leaf0, event: down}]\n"
     hopeless = {"transport.timeout": "10us", "transport.retry_limit": "1"}
-    run = run_scenario(write(INCAST + down), out=tmp_path / "run", overrides=hopeless)
+    run = gallery.run(INCAST + down, overrides=hopeless)
     assert run.status == "stuck"
     assert run.value("queue_pair_errors") == 3
 
 
-def test_comparison_sees_missing_numbers_and_keys(write: Write, tmp_path: Path) -> None:
-    first = run_scenario(write(INCAST), out=tmp_path / "a")
-    second = run_scenario(write(TINY + "collective: {size: 1MB}\n"), out=tmp_path / "b")
+def test_comparison_sees_missing_numbers_and_keys(gallery: Gallery) -> None:
+    first = gallery.run(INCAST)
+    second = gallery.run(TINY + "collective: {size: 1MB}\n")
     found = compare_runs([first, second])
     assert not found.is_same_result
     keys = {difference.key: difference for difference in found.differences}
@@ -324,8 +321,8 @@ def test_comparison_sees_missing_numbers_and_keys(write: Write, tmp_path: Path) 
         assert numbers[name].changes == (None, None)
 
 
-def test_tables_are_arrow(write: Write, tmp_path: Path) -> None:
-    run: Run = run_scenario(write(INCAST), out=tmp_path / "run")
+def test_tables_are_arrow(gallery: Gallery) -> None:
+    run: Run = gallery.run(INCAST)
     assert isinstance(run.flows, pa.Table)
     assert isinstance(run.query("from links"), pa.Table)
 

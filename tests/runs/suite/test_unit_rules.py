@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from helpers import unit_rules
@@ -15,51 +16,56 @@ RULES = ("-p", "helpers.unit_rules", "-p", "unit_here", "-n", "0", "--unit-facts
 HERE = "from pathlib import Path\nfrom helpers import unit_rules\nunit_rules.UNIT = Path.cwd() / 'unit'\n"
 
 
-def told(tmp_path: Path, body: str, *, folder: str = "unit") -> str:
-    """What pytest prints of one test in a folder."""
+WRONG = {
+    "Path('x.txt').write_text('x')": "a unit test writes a file: x.txt",
+    "Path('x').mkdir()": "a unit test makes a folder or a link: x",
+    "tmp_path_factory.mktemp('x')": "a unit test makes a folder or a link: ",
+    "subprocess.run([sys.executable, '-c', ''])": "a unit test starts a process: ",
+    "sys.audit('weftwork.execute', 'incast')": "a unit test makes a run: incast",
+    "sys.audit('weftwork.simulate', 'packet', 7)": "a unit test drives the packet engine",
+    "[n * n for n in range(10_000_000)]": " ms of CPU time, a unit test ",
+}
+RIGHT = ("assert Path(__file__).read_text()", "time.sleep(0)", "import json; json.dumps([1])")
+ELSEWHERE = ("Path('y').mkdir()", "[n * n for n in range(10_000_000)]")  # what no unit test may, in another folder
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
+    """What a session says of each test by its folder and body; empty where it passed."""
+    folder = tmp_path_factory.mktemp("inner")
     conftest = (
         "import unit_here\n"
         "def pytest_addoption(parser):\n    parser.addoption('--unit-facts')\n"
         "def pytest_configure(config):\n    config.pluginmanager.register(unit_here.unit_rules)\n"
     )
-    test = PRELUDE + f"def test_x(tmp_path_factory):\n    {body}\n"
-    done = inner_pytest(
-        tmp_path,
-        {"unit_here.py": HERE, "conftest.py": conftest, f"{folder}/test_x.py": test},
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-    )
-    return done.stdout
+    bodies = [*(("unit", body) for body in (*WRONG, *RIGHT)), *(("runs", body) for body in ELSEWHERE)]
+    files = {
+        f"{place}/test_{number}.py": PRELUDE + f"def test_x(tmp_path_factory):\n    {body}\n"
+        for number, (place, body) in enumerate(bodies)
+    }
+    options = ("-n", "0", "-p", "no:cacheprovider", "--junitxml=report.xml")
+    done = inner_pytest(folder, {"unit_here.py": HERE, "conftest.py": conftest, **files}, *options)
+    assert f"{len(WRONG)} failed, {len(bodies) - len(WRONG)} passed" in done.stdout, done.stdout + done.stderr
+    found = {}
+    for case in ElementTree.parse(folder / "report.xml").getroot().iter("testcase"):  # noqa: S314 - of our own pytest
+        number = int(case.attrib["classname"].rpartition("_")[2])
+        found[bodies[number]] = "".join(failure.text or "" for failure in case.iter("failure"))
+    return found
 
 
-@pytest.mark.parametrize(
-    ("body", "sentence"),
-    [
-        ("Path('x.txt').write_text('x')", "a unit test writes a file: x.txt"),
-        ("Path('x').mkdir()", "a unit test makes a folder or a link: x"),
-        ("tmp_path_factory.mktemp('x')", "a unit test makes a folder or a link: "),
-        ("subprocess.run([sys.executable, '-c', ''])", "a unit test starts a process: "),
-        ("sys.audit('weftwork.execute', 'incast')", "a unit test makes a run: incast"),
-        ("sys.audit('weftwork.simulate', 'packet', 7)", "a unit test drives the packet engine"),
-        ("[n * n for n in range(10_000_000)]", " ms of CPU time, a unit test "),
-    ],
-)
-def test_a_unit_test_that_does_more_fails_with_the_reason(body: str, sentence: str, tmp_path: Path) -> None:
-    printed = told(tmp_path, body)
-    assert sentence in printed
-    assert "1 failed" in printed
+@pytest.mark.parametrize("body", WRONG)
+def test_a_unit_test_that_does_more_fails_with_the_reason(body: str, printed: dict[tuple[str, str], str]) -> None:
+    assert WRONG[body] in printed["unit", body]
 
 
-@pytest.mark.parametrize("body", ["assert Path(__file__).read_text()", "time.sleep(0)", "import json; json.dumps([1])"])
-def test_a_unit_test_that_keeps_to_its_file_passes(body: str, tmp_path: Path) -> None:
-    assert "1 passed" in told(tmp_path, body)
+@pytest.mark.parametrize("body", RIGHT)
+def test_a_unit_test_that_keeps_to_its_file_passes(body: str, printed: dict[tuple[str, str], str]) -> None:
+    assert printed["unit", body] == ""
 
 
-@pytest.mark.parametrize("body", ["Path('x').mkdir()", "[n * n for n in range(10_000_000)]"])
-def test_the_rules_are_those_of_one_folder(body: str, tmp_path: Path) -> None:
-    assert "1 passed" in told(tmp_path, body, folder="runs")
+@pytest.mark.parametrize("body", ELSEWHERE)
+def test_the_rules_are_those_of_one_folder(body: str, printed: dict[tuple[str, str], str]) -> None:
+    assert printed["runs", body] == ""
 
 
 def test_a_real_run_is_heard(tmp_path: Path) -> None:
@@ -70,13 +76,16 @@ def test_a_real_run_is_heard(tmp_path: Path) -> None:
         "import weftwork\n"
         "fabric = {'topology': 'leaf-spine', 'leaves': 2, 'spines': 2, 'hosts_per_leaf': 2}\n"
         "traffic = {'pattern': 'incast', 'senders': 3, 'size': '20KB'}\n"
-        "asked = {'fabric': fabric, 'traffic': traffic, 'engine': {'fidelity': sys.argv[1]}}\n"
-        "weftwork.run(asked, out=sys.argv[2], what_if='none')\nprint(heard)\n"
+        "for fidelity in ('packet', 'flow', 'reference'):\n"
+        "    heard.clear()\n"
+        "    asked = {'fabric': fabric, 'traffic': traffic, 'engine': {'fidelity': fidelity}}\n"
+        "    weftwork.run(asked, out=f'{sys.argv[1]}/{fidelity}', what_if='none')\n"
+        "    print(fidelity, heard)\n"
     )
-    for fidelity in ("packet", "flow", "reference"):
-        asked = [sys.executable, "-c", code, fidelity, str(tmp_path / fidelity)]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-        assert "['weftwork.execute', 'weftwork.simulate']" in done.stdout, done.stderr
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    heard = "['weftwork.execute', 'weftwork.simulate']"
+    wanted = [f"{fidelity} {heard}" for fidelity in ("packet", "flow", "reference")]
+    assert done.stdout.splitlines() == wanted, done.stderr
 
 
 def test_the_limit_is_the_promised_one() -> None:

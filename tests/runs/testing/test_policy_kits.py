@@ -9,6 +9,7 @@ from weftwork.testing.congestion_control import check_congestion_control, networ
 from weftwork.testing.path_selection import check_path_selection
 from weftwork.testing.port_selection import check_port_selection
 
+FEW = 2  # stories: one of two has all that a policy may need, and these faults are soon found
 CONTROL = """
 from weftwork.policies.interface import CongestionControl, Kind
 class Params: pass
@@ -56,21 +57,22 @@ def written(tmp_path: Path, template: str, body: str) -> Path:
     ],
 )
 def test_a_broken_control_is_found_out(tmp_path: Path, body: str, check: str) -> None:
-    findings = check_congestion_control(load("congestion_control", written(tmp_path, CONTROL, body)))
+    findings = check_congestion_control(load("congestion_control", written(tmp_path, CONTROL, body)), stories=FEW)
     assert check in {finding.check for finding in findings}
 
 
 def test_a_control_that_works_is_not_accused(tmp_path: Path) -> None:
     body = "state.window_bytes = 100000.0"
-    assert check_congestion_control(load("congestion_control", written(tmp_path, CONTROL, body))) == ()
+    assert check_congestion_control(load("congestion_control", written(tmp_path, CONTROL, body)), stories=FEW) == ()
 
 
 def test_a_broken_path_selection_is_found_out(tmp_path: Path) -> None:
-    (found,) = check_path_selection(load("path_selection", written(tmp_path, PATH, "state.entropy = signal.draw")))
+    path = written(tmp_path, PATH, "state.entropy = signal.draw")
+    (found,) = check_path_selection(load("path_selection", path), stories=FEW)
     assert found.check == "no_signal_breaks_the_step"
     assert "broken.py, line 6: entropy became" in found.text
     path = written(tmp_path, PATH, "state.entropy = signal.draw % 9")
-    (found,) = check_path_selection(load("path_selection", path))
+    (found,) = check_path_selection(load("path_selection", path), stories=FEW)
     assert found.check == "keeps_its_path"
 
 
@@ -82,7 +84,7 @@ def test_a_broken_path_selection_is_found_out(tmp_path: Path) -> None:
     ],
 )
 def test_a_port_selection_that_leaves_ports_out(tmp_path: Path, body: str, check: str | None) -> None:
-    findings = check_port_selection(load("port_selection", written(tmp_path, PORT, body)))
+    findings = check_port_selection(load("port_selection", written(tmp_path, PORT, body)), stories=FEW)
     assert {finding.check for finding in findings} == ({check} if check else set())
 
 
@@ -109,7 +111,7 @@ PLUGIN = PortSelection(params=Params, state=State, step=step, source="a test", r
 def test_a_port_selection_moves_flows_as_it_says(tmp_path: Path, moved: str, reorders: str, told: str | None) -> None:
     path = tmp_path / "moving.py"
     path.write_text(MOVING.format(moved, reorders), encoding="utf-8")
-    texts = {finding.check: finding.text for finding in check_port_selection(load("port_selection", path))}
+    texts = {finding.check: finding.text for finding in check_port_selection(load("port_selection", path), stories=FEW)}
     assert set(texts) == ({"keeps_its_path"} if told else set())
     assert told is None or told in texts["keeps_its_path"]
     assert told is None or "reorders='" in texts["keeps_its_path"]
@@ -126,7 +128,7 @@ def test_a_port_selection_moves_flows_as_it_says(tmp_path: Path, moved: str, reo
 )
 def test_a_path_selection_moves_packets_as_it_says(tmp_path: Path, body: str, reorders: str, told: str | None) -> None:
     path = written(tmp_path, PATH.replace("'never'", reorders), body)
-    texts = {finding.check: finding.text for finding in check_path_selection(load("path_selection", path))}
+    texts = {finding.check: finding.text for finding in check_path_selection(load("path_selection", path), stories=FEW)}
     assert set(texts) == ({"keeps_its_path"} if told else set())
     assert told is None or told in texts["keeps_its_path"]
 
@@ -165,7 +167,7 @@ def test_a_port_selection_is_shown_all_that_an_engine_shows(tmp_path: Path, body
     if "," in body.partition("=")[0]:
         body = "signal.virtual_channel = 0\n    if signal.via == OFF: signal.via = (signal.to_edge + 1) % signal.edges"
     path = written(tmp_path, WIDE, body)
-    texts = {finding.check: finding.text for finding in check_port_selection(load("port_selection", path))}
+    texts = {finding.check: finding.text for finding in check_port_selection(load("port_selection", path), stories=FEW)}
     assert set(texts) == ({"no_packet_breaks_the_step"} if told else set())
     assert told is None or told in texts["no_packet_breaks_the_step"]
 
@@ -173,7 +175,7 @@ def test_a_port_selection_is_shown_all_that_an_engine_shows(tmp_path: Path, body
 def test_a_port_selection_that_changes_its_way_twice_is_found_out(tmp_path: Path) -> None:
     body = "signal.virtual_channel = 0\n    signal.via = (signal.via + 2) % signal.edges"
     path = written(tmp_path, WIDE, body)
-    texts = {finding.check: finding.text for finding in check_port_selection(load("port_selection", path))}
+    texts = {finding.check: finding.text for finding in check_port_selection(load("port_selection", path), stories=FEW)}
     assert "asked for the way there" in texts["no_packet_breaks_the_step"]
 
 
@@ -209,17 +211,17 @@ PLUGIN = CongestionControl(params=Params, state=State, step=step, receiver_state
     ],
 )  # fmt: skip
 def test_a_receiver_grants_credit_that_never_falls(tmp_path: Path, body: str, told: str | None) -> None:
-    findings = check_congestion_control(load("congestion_control", written(tmp_path, CREDITS, body)))
+    findings = check_congestion_control(load("congestion_control", written(tmp_path, CREDITS, body)), stories=FEW)
     texts = {finding.check: finding.text for finding in findings}
     assert set(texts) == ({"no_signal_breaks_the_step"} if told else set())
     assert told is None or told in texts["no_signal_breaks_the_step"]
 
 
 def test_a_broken_port_selection_is_found_out(tmp_path: Path) -> None:
-    (found,) = check_port_selection(load("port_selection", written(tmp_path, PORT, "signal.choice = 2")))
+    (found,) = check_port_selection(load("port_selection", written(tmp_path, PORT, "signal.choice = 2")), stories=FEW)
     assert found.check == "no_packet_breaks_the_step"
     path = written(tmp_path, PORT, "signal.choice = signal.draw % signal.candidates")
-    (found,) = check_port_selection(load("port_selection", path))
+    (found,) = check_port_selection(load("port_selection", path), stories=FEW)
     assert found.check == "keeps_its_path"
 
 
@@ -262,7 +264,8 @@ def test_a_policy_that_declares_another_spread_than_its_own_is_found_out(
     told = template.replace('source="a test"', f'source="a test", spreads={declared}')
     if declared == "'evenly'":
         told = told.replace("reorders='never'", "reorders='always'")
-    findings = {one.check: one.text for one in check(load(kind, written(tmp_path, told, body)))}
+    findings = {one.check: one.text for one in check(load(kind, written(tmp_path, told, body)), stories=FEW)}
     assert f"declares spreads={declared.split(',', maxsplit=1)[0]}, but " in findings["spreads_as_declared"]
     silent = told.replace(f", spreads={declared.split(',', maxsplit=1)[0]}", "")
-    assert "spreads_as_declared" not in {one.check for one in check(load(kind, written(tmp_path, silent, body)))}
+    findings = {one.check: one.text for one in check(load(kind, written(tmp_path, silent, body)), stories=FEW)}
+    assert "spreads_as_declared" not in findings

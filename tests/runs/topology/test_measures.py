@@ -20,7 +20,9 @@ from weftwork.topology.measures import bisection, measure, paths
 GBPS = 10**9
 
 
-@pytest.mark.parametrize(("tiers", "radix"), [(2, 4), (2, 64), (3, 4), (3, 6), (3, 32)])
+@pytest.mark.parametrize(
+    ("tiers", "radix"), [(2, 4), (2, 64), (3, 4), (3, 6), pytest.param(3, 32, marks=pytest.mark.deep)]
+)
 def test_a_fat_tree_has_its_closed_forms(tiers: int, radix: int) -> None:
     found = measure(fabric_of(topology="fat-tree", tiers=tiers, radix=radix, link_rate_bps=400 * GBPS))
     assert found.bisection.rate_bps == found.bisection.hosts_bps == found.hosts // 2 * 400 * GBPS
@@ -33,6 +35,7 @@ def test_a_fat_tree_has_its_closed_forms(tiers: int, radix: int) -> None:
     assert found.paths[0].share == pytest.approx((pod - 1) / (found.hosts - 1))
 
 
+@pytest.mark.deep
 def test_65536_hosts_are_measured_in_seconds_and_say_that_paths_are_a_sample() -> None:
     fabric = fabric_of(topology="fat-tree", tiers=3, radix=64)
     began = time.process_time()

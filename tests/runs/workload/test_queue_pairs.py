@@ -51,7 +51,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("algorithm", "operation"), CASES)
-@pytest.mark.parametrize("queue_pairs", [2, 5])
+@pytest.mark.parametrize("queue_pairs", [2, pytest.param(5, marks=pytest.mark.deep)])
 def test_every_byte_is_sent_once_and_both_engines_agree(algorithm: str, operation: str, queue_pairs: int) -> None:
     whole = job(algorithm, operation)
     split = split_over_queue_pairs(whole, queue_pairs)

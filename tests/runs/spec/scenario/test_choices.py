@@ -75,7 +75,7 @@ def test_a_new_file_is_known_to_every_command_and_page(tmp_path: Path) -> None:
     names = {}
     for page, (folder, kind) in NEW.items():
         (step,) = (step for step in steps(page) if step.name.endswith(".py"))
-        (copy / folder / step.name).write_text(step.content, encoding="utf-8")
+        (copy / folder / step.name).write_text(step.text, encoding="utf-8")
         names[kind] = step.name.removesuffix(".py").replace("_", "-")
     (tmp_path / "all.yaml").write_text(ALL, encoding="utf-8")
     command = [sys.executable, "-c", PROGRAM]
@@ -132,12 +132,12 @@ def test_a_file_of_the_catalogue_without_the_right_record_is_our_mistake() -> No
 def test_provenance_keeps_the_hash_of_a_users_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (step,) = (step for step in steps("own-traffic.md") if step.name.endswith(".py"))
-    (tmp_path / "stride.py").write_text(step.content, encoding="utf-8")
+    (tmp_path / "stride.py").write_text(step.text, encoding="utf-8")
     text = "{schema: 3, fabric: {radix: 4, tiers: 2}, traffic: {pattern: ./stride.py, size: 10KB}}"
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     first = weftwork.run("a.yaml", out="first").provenance["files"]
     assert list(first) == ["traffic.pattern"]
-    (tmp_path / "stride.py").write_text(step.content + "\n# changed\n", encoding="utf-8")
+    (tmp_path / "stride.py").write_text(step.text + "\n# changed\n", encoding="utf-8")
     second = weftwork.run("a.yaml", out="second").provenance["files"]
     assert first["traffic.pattern"]["file"] == second["traffic.pattern"]["file"] == str(tmp_path / "stride.py")
     assert first["traffic.pattern"]["hash"] != second["traffic.pattern"]["hash"]
@@ -156,7 +156,7 @@ def test_a_file_that_is_not_there_is_one_mistake_whatever_keys_it_would_have(tmp
 
 def test_a_check_meets_no_value_that_its_row_refuses(tmp_path: Path) -> None:
     (step,) = (step for step in steps("own-topology.md") if step.name.endswith(".py"))
-    needed = step.content.replace("default=4,", "default=REQUIRED,").replace(
+    needed = step.text.replace("default=4,", "default=REQUIRED,").replace(
         "import Findings", "import REQUIRED, Findings"
     )
     (tmp_path / "ring.py").write_text(needed, encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.gallery import Gallery
 
 import weftwork
 from weftwork.spec.answer import Culprit
@@ -58,11 +59,9 @@ engine: {{fidelity: flow}}
 """
 
 
-def answered(text: str, tmp_path: Path, **options: object) -> Run:
-    tmp_path.mkdir(exist_ok=True)
-    file = tmp_path / "scenario.yaml"
-    file.write_text(text, encoding="utf-8")
-    return weftwork.run(file, out=tmp_path / "run", **options)  # type: ignore[arg-type]
+def answered(text: str, gallery: Gallery, **options: object) -> Run:
+    run: Run = gallery.run(text, **options)
+    return run
 
 
 def culprit(run: Run) -> Culprit:
@@ -120,9 +119,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_culprit_is_named_with_what_it_costs(case: str, tmp_path: Path) -> None:
+def test_the_culprit_is_named_with_what_it_costs(gallery: Gallery, case: str) -> None:
     text, kind, name, key = CASES[case]
-    run = answered(text, tmp_path, what_if="all")
+    run = answered(text, gallery, what_if="all")
     found = culprit(run)
     assert (found.kind, found.name, found.key) == (kind, name, key)
     assert found.how == "simulated"
@@ -141,12 +140,12 @@ QUICK = ("a lossy link", "oversubscription", "a collision of hashes", "a slow GP
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=[] if case in QUICK else [pytest.mark.deep]) for case in CASES]
 )
-def test_nobody_costs_more_than_the_bound_says(case: str, tmp_path: Path) -> None:
+def test_nobody_costs_more_than_the_bound_says(gallery: Gallery, case: str) -> None:
     text = CASES[case][0]
     bounds, costs = (
         {(one.kind, one.name, one.of): one for one in (run.answer.culprit, *run.answer.others)}
         for what_if in ("none", "all")
-        for run in [answered(text, tmp_path / what_if, what_if=what_if)]
+        for run in [answered(text, gallery, what_if=what_if)]
         if run.answer is not None
     )
     compared = [who for who in bounds if bounds[who].how == "bound" and who in costs and costs[who].how == "simulated"]
@@ -155,7 +154,7 @@ def test_nobody_costs_more_than_the_bound_says(case: str, tmp_path: Path) -> Non
         assert (costs[who].cost_share or 0) <= (bounds[who].cost_share or 0) + 1e-6
 
 
-def test_of_two_faults_the_one_that_cost_more_is_to_blame_and_the_other_is_told_with_its_cost(tmp_path: Path) -> None:
+def test_of_two_faults_the_one_that_cost_more_is_to_blame_and_the_other_is_told_with_its_cost(gallery: Gallery) -> None:
     text = """schema: 3
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}
 transport: {congestion_control: none, load_balancing: switch-spray, reorder_tolerant: true}
@@ -164,7 +163,7 @@ faults:
   - {at: 100us, link: host1-leaf0, event: degrade, fraction: 0.1, for: 100us}
   - {at: 500us, link: host2-leaf0, event: degrade, fraction: 0.1, for: 400us}
 """
-    run = answered(text, tmp_path, what_if="all")
+    run = answered(text, gallery, what_if="all")
     found = culprit(run)
     assert run.answer is not None
     other = run.answer.others[0]
@@ -174,10 +173,10 @@ faults:
     assert shares == sorted(shares, reverse=True)
 
 
-def test_a_routing_is_suspect_where_one_link_carried_more_than_its_equals(tmp_path: Path) -> None:
-    even = answered(dragonfly("minimal", "packet", "{pattern: all-to-all, size: 64KiB}"), tmp_path / "even")
-    detours = answered(dragonfly("ugal", "packet"), tmp_path / "detours")
-    uneven = answered(dragonfly("minimal", "packet"), tmp_path / "uneven")
+def test_a_routing_is_suspect_where_one_link_carried_more_than_its_equals(gallery: Gallery) -> None:
+    even = answered(dragonfly("minimal", "packet", "{pattern: all-to-all, size: 64KiB}"), gallery)
+    detours = answered(dragonfly("ugal", "packet"), gallery)
+    uneven = answered(dragonfly("minimal", "packet"), gallery)
     for run, keys in ((even, set()), (detours, set()), (uneven, {"fabric.routing"})):
         assert run.answer is not None
         told = [run.answer.culprit, *run.answer.others]
@@ -187,47 +186,47 @@ def test_a_routing_is_suspect_where_one_link_carried_more_than_its_equals(tmp_pa
     assert culprit(uneven).cost_s == pytest.approx(saved_s, rel=1e-9)
 
 
-def test_a_job_that_folds_is_not_simulated_under_a_routing_that_folds_nothing(tmp_path: Path) -> None:
+def test_a_job_that_folds_is_not_simulated_under_a_routing_that_folds_nothing(gallery: Gallery) -> None:
     text = """schema: 3
 fabric: {topology: dragonfly, radix: 7, node: dgx-h100, routing: shortest}
 transport: {load_balancing: switch-spray, reorder_tolerant: true}
 training: {model: llama-3-8b, tensor: 8, global_batch: 72}
 engine: {fidelity: flow}
 """
-    run = answered(text, tmp_path, what_if="all")
+    run = answered(text, gallery, what_if="all")
     assert run.answer is not None
     assert "fabric.routing" not in {one.key for one in (run.answer.culprit, *run.answer.others)}
 
 
-def test_the_algorithm_that_auto_takes_is_no_suspect(tmp_path: Path) -> None:
-    ring, auto = (answered(pod(algorithm), tmp_path / algorithm) for algorithm in ("ring", "auto"))
+def test_the_algorithm_that_auto_takes_is_no_suspect(gallery: Gallery) -> None:
+    ring, auto = (answered(pod(algorithm), gallery) for algorithm in ("ring", "auto"))
     assert culprit(ring).text == "is slower here than swing, which auto takes"
     took_s = [run.summary["collective_duration_ps"]["value"] / 1e12 for run in (ring, auto)]
     assert culprit(ring).cost_s == pytest.approx(took_s[0] - took_s[1], rel=1e-9)
-    own = answered(pod("swing"), tmp_path / "swing")
+    own = answered(pod("swing"), gallery)
     for run in (auto, own):
         assert run.answer is not None
         assert "collective.algorithm" not in {one.key for one in (run.answer.culprit, *run.answer.others)}
 
 
-def test_the_flow_to_a_slow_receiver_is_no_victim_of_it(tmp_path: Path) -> None:
+def test_the_flow_to_a_slow_receiver_is_no_victim_of_it(gallery: Gallery) -> None:
     text = network("faults: [{at: 0s, nic: host0/nic0, event: slow, fraction: 0.02}]", balancing="ecmp")
     text = text.replace("pattern: permutation", "pattern: incast, senders: 1, receiver: 0")
-    run = answered(text, tmp_path, what_if="none")
+    run = answered(text, gallery, what_if="none")
     assert run.summary["pauses"]["value"] > 0
     found = culprit(run)
     assert (found.kind, found.name, found.of, found.how) == ("nic", "host0/nic0", "the run", "bound")
 
 
-def test_the_cost_is_what_the_run_saves_without_the_culprit(tmp_path: Path) -> None:
-    slow = answered(training(DEGRADED), tmp_path / "slow")
-    plain = answered(training(), tmp_path / "plain")
+def test_the_cost_is_what_the_run_saves_without_the_culprit(gallery: Gallery) -> None:
+    slow = answered(training(DEGRADED), gallery)
+    plain = answered(training(), gallery)
     saved_ps = slow.summary["iteration_ps"]["value"] - plain.summary["iteration_ps"]["value"]
     assert (culprit(slow).cost_s or 0) * 1e12 == pytest.approx(saved_ps, abs=2)
 
 
-def test_a_victim_of_pauses_is_told_with_the_root_and_what_it_lost(tmp_path: Path) -> None:
-    run = answered((EXAMPLES / "pfc_victim/scenario.yaml").read_text(encoding="utf-8"), tmp_path)
+def test_a_victim_of_pauses_is_told_with_the_root_and_what_it_lost(gallery: Gallery) -> None:
+    run = answered((EXAMPLES / "pfc_victim/scenario.yaml").read_text(encoding="utf-8"), gallery)
     found = culprit(run)
     assert (found.kind, found.name, found.how) == ("link", "host0-leaf0", "recorded")
     assert "host10->host2" in found.of
@@ -239,14 +238,14 @@ def test_a_victim_of_pauses_is_told_with_the_root_and_what_it_lost(tmp_path: Pat
 
 
 @pytest.mark.parametrize("text", [training(), network()], ids=["training", "network"])
-def test_a_healthy_run_says_that_its_own_size_limits_it(text: str, tmp_path: Path) -> None:
-    found = culprit(answered(text, tmp_path, what_if="all"))
+def test_a_healthy_run_says_that_its_own_size_limits_it(gallery: Gallery, text: str) -> None:
+    found = culprit(answered(text, gallery, what_if="all"))
     assert (found.kind, found.cost_s) == ("none", 0)
     assert "its own size" in found.text
 
 
-def test_a_run_that_cannot_end_names_what_is_down(tmp_path: Path) -> None:
-    run = answered(training("faults: [{at: 1s, link: host3-leaf0, event: down}]"), tmp_path)
+def test_a_run_that_cannot_end_names_what_is_down(gallery: Gallery) -> None:
+    run = answered(training("faults: [{at: 1s, link: host3-leaf0, event: down}]"), gallery)
     assert run.status == "stuck"
     found = culprit(run)
     assert (found.kind, found.name, found.key, found.cost_s) == ("link", "host3-leaf0", "faults.0", None)
@@ -254,9 +253,9 @@ def test_a_run_that_cannot_end_names_what_is_down(tmp_path: Path) -> None:
     assert run.answer.took.seconds is None
 
 
-def test_without_another_simulation_the_cost_is_a_bound_with_the_command(tmp_path: Path) -> None:
-    asked = answered(training(DEGRADED), tmp_path / "all", what_if="all")
-    silent = answered(training(DEGRADED), tmp_path / "none", what_if="none")
+def test_without_another_simulation_the_cost_is_a_bound_with_the_command(gallery: Gallery) -> None:
+    asked = answered(training(DEGRADED), gallery, what_if="all")
+    silent = answered(training(DEGRADED), gallery, what_if="none")
     found = culprit(silent)
     assert (found.name, found.how) == ("host3-leaf0", "bound")
     assert found.command is not None
@@ -265,8 +264,8 @@ def test_without_another_simulation_the_cost_is_a_bound_with_the_command(tmp_pat
     assert silent.summary["iteration_ps"] == asked.summary["iteration_ps"]
 
 
-def test_a_link_that_was_slowed_is_as_busy_as_its_rate_allows(tmp_path: Path) -> None:
-    slow = answered(training(DEGRADED), tmp_path / "slow")
+def test_a_link_that_was_slowed_is_as_busy_as_its_rate_allows(gallery: Gallery) -> None:
+    slow = answered(training(DEGRADED), gallery)
     links = {row["name"]: row for row in slow.links.to_pylist()}
     own, peer = links["host3->leaf0"], links["host4->leaf0"]
     assert own["rate_bps"] == peer["rate_bps"] == peer["mean_rate_bps"] == 4 * own["mean_rate_bps"]
@@ -286,14 +285,14 @@ def test_how_often_a_timeout_passed_is_told_in_words(timeouts: int, often: str, 
     assert f" ran out {often} though nothing was lost" in _timeout(prepared, timeouts=timeouts, has_losses=False).text
 
 
-def test_a_link_in_the_fabric_that_is_slower_than_its_peers_is_named(tmp_path: Path) -> None:
-    run = answered(network(), tmp_path / "whole", what_if="none")
+def test_a_link_in_the_fabric_that_is_slower_than_its_peers_is_named(gallery: Gallery) -> None:
+    run = answered(network(), gallery, what_if="none")
     from weftwork.study.prepare.prepare import prepare, read_scenario
     from weftwork.study.prepare.what_if import with_rates
     from weftwork.study.results.results import results
     from weftwork.study.run.execute import execute
 
-    prepared = prepare(read_scenario(tmp_path / "whole" / "scenario.yaml"))
+    prepared = prepare(read_scenario(run.path / "scenario.yaml"))
     rates = prepared.fabric.links["rate_bps"].copy()
     slow = prepared.fabric.link("host5-leaf1")
     rates[slow] //= 4
@@ -310,8 +309,8 @@ def test_a_link_in_the_fabric_that_is_slower_than_its_peers_is_named(tmp_path: P
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "flow"])
-def test_a_hash_into_weights_collides_as_any_hash(fidelity: str, tmp_path: Path) -> None:
+def test_a_hash_into_weights_collides_as_any_hash(gallery: Gallery, fidelity: str) -> None:
     text = network(balancing="wcmp", spines=8)
-    found = culprit(answered(text, tmp_path, overrides={"engine.fidelity": fidelity}))
+    found = culprit(answered(text, gallery, overrides={"engine.fidelity": fidelity}))
     assert found.name == "wcmp"
     assert "hashes collide" in found.text

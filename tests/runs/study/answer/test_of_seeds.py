@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
+from helpers.gallery import Gallery
 
 import weftwork
 from weftwork.cli.run import run_document
@@ -32,10 +32,9 @@ engine: {fidelity: flow}
 """
 
 
-def ran(text: str, tmp_path: Path, **options: Any) -> Run:
-    file = tmp_path / "scenario.yaml"
-    file.write_text(text, encoding="utf-8")
-    return weftwork.run(file, out=tmp_path / "run", **options)
+def ran(text: str, gallery: Gallery, **options: Any) -> Run:
+    run: Run = gallery.run(text, **options)
+    return run
 
 
 def answer(*suspects: Culprit, seconds: float | None = 2.0, port: str = "a->b", share: float | None = 0.5) -> Answer:
@@ -47,8 +46,8 @@ def answer(*suspects: Culprit, seconds: float | None = 2.0, port: str = "a->b", 
     )
 
 
-def test_a_set_of_seeds_has_an_answer_in_its_folder_in_python_and_in_json(tmp_path: Path) -> None:
-    run = ran(HASHED, tmp_path, seeds=3)
+def test_a_set_of_seeds_has_an_answer_in_its_folder_in_python_and_in_json(gallery: Gallery) -> None:
+    run = ran(HASHED, gallery, seeds=3)
     found = run.answer
     assert found is not None
     each = [part.answer for part in run.seeds]
@@ -70,8 +69,8 @@ def test_a_set_of_seeds_has_an_answer_in_its_folder_in_python_and_in_json(tmp_pa
     assert to_blame.endswith(f" on average of {seeds} (simulated again without it)")
 
 
-def test_a_set_of_training_runs_is_limited_by_the_largest_mean_share(tmp_path: Path) -> None:
-    run = ran(TRAINING, tmp_path, seeds=2)
+def test_a_set_of_training_runs_is_limited_by_the_largest_mean_share(gallery: Gallery) -> None:
+    run = ran(TRAINING, gallery, seeds=2)
     found = run.answer
     assert found is not None
     assert found.limited_by.share == run.value(found.limited_by.number)

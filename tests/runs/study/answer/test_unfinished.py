@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.gallery import Gallery
 from helpers.tiny import wired
 from helpers.waiting import PROGRAMS, run_of, run_programs
 
@@ -84,28 +85,27 @@ def test_a_job_that_waits_for_ever_is_to_blame_itself(word: str, fidelity: str, 
 
 
 @pytest.mark.parametrize("fidelity", PACKETS)
-def test_a_queue_pair_that_gives_up_without_a_fault_has_reached_its_limit(fidelity: str, tmp_path: Path) -> None:
+def test_a_queue_pair_that_gives_up_without_a_fault_has_reached_its_limit(gallery: Gallery, fidelity: str) -> None:
     lossy = small(fidelity=fidelity, fabric=", loss: 0.9", transport=", retry_limit: 1, flow_control: none")
-    found = stopped(run_of(tmp_path, lossy), "retries exhausted")
+    found = stopped(gallery.run(lossy), "retries exhausted")
     assert (found.kind, found.name, found.key) == ("setting", "retry_limit", "transport.retry_limit")
 
 
 @pytest.mark.parametrize("fidelity", PACKETS)
-def test_a_queue_pair_that_gives_up_at_a_dead_link_has_met_a_fault(fidelity: str, tmp_path: Path) -> None:
+def test_a_queue_pair_that_gives_up_at_a_dead_link_has_met_a_fault(gallery: Gallery, fidelity: str) -> None:
     """No leaf has lost all of its links, so that the fabric joins all hosts: routes come too late."""
     faults = """faults:
   - {at: 1us, link: leaf0-spine0, event: down}
   - {at: 2us, link: leaf1-spine1, event: down, for: 1us}
 """
-    run = run_of(tmp_path, small(fidelity=fidelity, transport=", retry_limit: 0", more=faults))
+    run = gallery.run(small(fidelity=fidelity, transport=", retry_limit: 0", more=faults))
     found = stopped(run, "retries exhausted")
     assert (found.kind, found.name, found.key, found.start_s) == ("link", "leaf0-spine0", "faults.0", 1e-6)
 
 
 @pytest.mark.parametrize("fidelity", PACKETS)
-def test_a_control_that_never_sends_is_to_blame_by_its_name(fidelity: str, tmp_path: Path) -> None:
-    (tmp_path / "closed.py").write_text(CLOSED, encoding="utf-8")
-    run = run_of(tmp_path, small(fidelity=fidelity, control="./closed.py"))
+def test_a_control_that_never_sends_is_to_blame_by_its_name(gallery: Gallery, fidelity: str) -> None:
+    run = gallery.run(small(fidelity=fidelity, control="./closed.py"), files={"closed.py": CLOSED})
     found = stopped(run, "held back")
     assert (found.kind, found.name, found.key) == ("policy", "closed", "transport.congestion_control")
 
@@ -116,7 +116,7 @@ def test_every_rule_has_a_run_that_it_stops() -> None:
 
 @pytest.mark.parametrize("until", ["", ", until: 200us"], ids=["at rest", "cut"])
 @pytest.mark.parametrize("fidelity", FIDELITIES)
-def test_of_several_that_are_down_the_one_in_the_way_is_to_blame(fidelity: str, until: str, tmp_path: Path) -> None:
+def test_of_several_that_are_down_the_one_in_the_way_is_to_blame(gallery: Gallery, fidelity: str, until: str) -> None:
     """A NIC dies, a link elsewhere comes back and another one dies later, which messages go round."""
     faults = """faults:
   - {at: 2us, nic: host1, event: down}
@@ -124,14 +124,14 @@ def test_of_several_that_are_down_the_one_in_the_way_is_to_blame(fidelity: str, 
   - {at: 60us, link: leaf2-spine1, event: down}
 """
     text = small(fidelity=fidelity, until=until, fabric=", reconvergence_delay: 1us", more=faults)
-    found = stopped(run_of(tmp_path, text), "dead link")
+    found = stopped(gallery.run(text), "dead link")
     assert (found.kind, found.name, found.key, found.start_s) == ("nic", "host1", "faults.0", 2e-6)
 
 
 @pytest.mark.parametrize("fidelity", FIDELITIES)
-def test_a_switch_without_which_there_is_no_path_is_to_blame(fidelity: str, tmp_path: Path) -> None:
+def test_a_switch_without_which_there_is_no_path_is_to_blame(gallery: Gallery, fidelity: str) -> None:
     text = small(fidelity=fidelity, more="faults: [{at: 2us, switch: spine0, event: down}]")
-    found = stopped(run_of(tmp_path, text.replace("spines: 2", "spines: 1")), "no path")
+    found = stopped(gallery.run(text.replace("spines: 2", "spines: 1")), "no path")
     assert (found.kind, found.name, found.key, found.start_s) == ("switch", "spine0", "faults.0", 2e-6)
 
 
@@ -153,8 +153,8 @@ traffic: {pattern: ./waits.py}
     assert found.text == f"locked {run.table('deadlock').num_rows} ports in a circle of pauses"
 
 
-def test_nobody_is_known_to_have_stopped_a_run_that_was_cut(tmp_path: Path) -> None:
-    found = stopped(run_of(tmp_path, small(until=", until: 5us")))
+def test_nobody_is_known_to_have_stopped_a_run_that_was_cut(gallery: Gallery) -> None:
+    found = stopped(gallery.run(small(until=", until: 5us")))
     assert (found.kind, found.name, found.key) == ("unknown", "not known", None)
 
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
 from weftwork.cli import main
@@ -69,15 +67,12 @@ def left_code(*words: str) -> object:
     return left.value.code
 
 
-@pytest.mark.property
-@settings(max_examples=8, deadline=None)
-@given(
-    efficiency=st.floats(0.5, 1.0),
-    tail_us=st.floats(2.0, 15.0),
-    fp8=st.floats(0.5, 0.95),
-    seed=st.integers(0, 1000),
-)
-def test_constants_that_made_the_rows_are_found_again(efficiency: float, tail_us: float, fp8: float, seed: int) -> None:
+def test_constants_that_made_the_rows_are_found_again() -> None:
+    found_again(efficiency=0.73, tail_us=6.0, fp8=0.62, seed=7)
+
+
+def found_again(*, efficiency: float, tail_us: float, fp8: float, seed: int) -> None:
+    """Make rows with known constants and find these again."""
     true = {"matmul_efficiency": efficiency, "kernel_tail_us": tail_us, "fp8_efficiency": fp8}
     rows = gemms(true, noise=0.005, seed=seed, sizes=(256, 512, 1024, 4096, 8192), fp8=True)
     problem = Problem(kind="matrix products", rows=rows, workers=HERE)

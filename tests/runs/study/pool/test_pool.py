@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers.sweeps import SCENARIO, most_growth, pool_points, with_pattern
+from helpers.workers_here import use_workers_here
 
 import weftwork
 from weftwork.base.memory import memory_limit, peak_memory_bytes
@@ -53,7 +54,10 @@ def test_a_worker_stays_however_much_its_memory_grows() -> None:
         assert executor.submit(most_growth).result() == (True, sys.maxsize)
 
 
-def test_what_an_ended_pool_has_left_behind_is_run_again(file: Path, runs: Path) -> None:
+def test_what_an_ended_pool_has_left_behind_is_run_again(
+    file: Path, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_workers_here(monkeypatch)
     (point,) = pool_points(file, SENDERS[0])
     half = runs / f".{point.folder}-01234567.unfinished"
     half.mkdir()

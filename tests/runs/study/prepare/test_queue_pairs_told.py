@@ -80,7 +80,7 @@ def test_a_preset_sets_queue_pairs_and_their_use_unless_the_user_does(tmp_path: 
 MIXED = "traffic: {pattern: mixed, all_reduce: 64KiB, incast: 16KiB, flows: 20}"
 
 
-@pytest.mark.parametrize("workload", [COLLECTIVE, MIXED])
+@pytest.mark.parametrize("workload", [COLLECTIVE, pytest.param(MIXED, marks=pytest.mark.deep)])
 def test_turns_and_parts_carry_the_same_bytes_and_both_packet_engines_agree(tmp_path: Path, workload: str) -> None:
     found = {}
     for use in ("in-turn", "split"):

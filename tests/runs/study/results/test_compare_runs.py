@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.gallery import Gallery
 
 import weftwork
 from weftwork.base.errors import ConfigError, UsageError
@@ -28,26 +30,27 @@ engine: {fidelity: flow}
 """
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("runs")
-    (made / "small.yaml").write_text(SCENARIO)
-    for ratio in (1, 2, 3):
-        for pattern in ("permutation", "incast"):
-            keys = {"fabric.oversubscription": str(ratio), "traffic.pattern": pattern}
-            weftwork.run(made / "small.yaml", out=made / f"{pattern}-{ratio}", overrides=keys, what_if="none")
-    return made
-
-
-def opened(folder: Path, *names: str) -> list[Run]:
-    return [weftwork.open_run(folder / name) for name in names]
+Opened = Callable[..., list[Run]]
 
 
 @pytest.fixture(scope="module")
-def found(folder: Path) -> RunComparison:
-    return compare_runs(
-        opened(folder, *(f"{kind}-{ratio}" for ratio in (2, 1, 3) for kind in ("permutation", "incast")))
-    )
+def opened(gallery: Gallery) -> Opened:
+    """Runs by pattern and ratio of oversubscription, such as ``incast-2``."""
+
+    def runs(*names: str) -> list[Run]:
+        found = []
+        for name in names:
+            pattern, _, ratio = name.partition("-")
+            keys = {"fabric.oversubscription": ratio, "traffic.pattern": pattern}
+            found.append(gallery.run(SCENARIO, name=name, overrides=keys, what_if="none"))
+        return found
+
+    return runs
+
+
+@pytest.fixture(scope="module")
+def found(opened: Opened) -> RunComparison:
+    return compare_runs(opened(*(f"{kind}-{ratio}" for ratio in (2, 1, 3) for kind in ("permutation", "incast"))))
 
 
 def test_runs_are_grouped_by_workload_and_measured_against_the_first_of_theirs(found: RunComparison) -> None:
@@ -73,9 +76,9 @@ def test_labels_have_the_realised_ratio_and_the_workload_where_groups_share_them
     assert len({run.label for run in found.runs}) == 6
 
 
-def test_fabrics_are_counted_and_priced_as_weftwork_cost_does(found: RunComparison, folder: Path) -> None:
+def test_fabrics_are_counted_and_priced_as_weftwork_cost_does(found: RunComparison, opened: Opened) -> None:
     for row, name in ((found.runs[0], "permutation-2"), (found.runs[2], "permutation-1")):
-        fabric = fabric_of_scenario(folder / name / "scenario.yaml")
+        fabric = fabric_of_scenario(opened(name)[0].path / "scenario.yaml")
         wanted = bill(fabric, price_book())
         assert row.fabric is not None
         assert row.fabric.price_usd is not None
@@ -88,11 +91,11 @@ def test_fabrics_are_counted_and_priced_as_weftwork_cost_does(found: RunComparis
     assert found.prices == "street-2025"
 
 
-def test_numbers_and_keys_have_a_value_for_each_run(found: RunComparison, folder: Path) -> None:
+def test_numbers_and_keys_have_a_value_for_each_run(found: RunComparison, opened: Opened) -> None:
     (key,) = (one for one in found.differences if one.key == "fabric.oversubscription")
     assert key.values == ("2", "2", "1", "1", "3", "3")
     (number,) = (one for one in found.numbers if one.name == "completion_ps")
-    values = [run.value("completion_ps") or 0.0 for run in opened(folder, "permutation-2", "permutation-1")]
+    values = [run.value("completion_ps") or 0.0 for run in opened("permutation-2", "permutation-1")]
     assert [number.values[0], number.values[2]] == values
     assert number.changes[:2] == (None, None)
     assert number.changes[2] == pytest.approx(values[1] / values[0] - 1)
@@ -107,53 +110,53 @@ def test_a_ratio_that_the_fabric_does_not_have_is_told_as_the_one_that_was_asked
     assert asked_ratio(wanted, {1: 2.0, 2: 1.0}, tiers) == text
 
 
-def test_no_python_file_of_a_run_is_run(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder / "permutation-2", tmp_path / "own")
+def test_no_python_file_of_a_run_is_run(opened: Opened, tmp_path: Path) -> None:
+    shutil.copytree(opened("permutation-2")[0].path, tmp_path / "own")
     trap = tmp_path / "trap.py"
     trap.write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')\n")
     file = tmp_path / "own" / "scenario.yaml"
     file.write_text(file.read_text().replace("topology: leaf-spine", f"topology: {trap}"))
-    own, _ = compare_runs([weftwork.open_run(tmp_path / "own"), *opened(folder, "permutation-1")]).runs
+    own, _ = compare_runs([weftwork.open_run(tmp_path / "own"), *opened("permutation-1")]).runs
     assert own.fabric is None
     assert own.no_fabric
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_name_has_no_path(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder / "permutation-2", tmp_path / "own")
+def test_a_name_has_no_path(opened: Opened, tmp_path: Path) -> None:
+    shutil.copytree(opened("permutation-2")[0].path, tmp_path / "own")
     file = tmp_path / "own" / "scenario.yaml"
     file.write_text(
         file.read_text().replace("congestion_control: fixed-window", "congestion_control: /home/me/my_cc.py")
     )
-    rows = compare_runs([weftwork.open_run(tmp_path / "own"), *opened(folder, "permutation-2")]).runs
+    rows = compare_runs([weftwork.open_run(tmp_path / "own"), *opened("permutation-2")]).runs
     assert [row.label for row in rows] == ["congestion control my_cc", "congestion control fixed-window"]
 
 
-def test_a_fabric_file_outside_the_run_is_not_read(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder / "permutation-2", tmp_path / "given")
+def test_a_fabric_file_outside_the_run_is_not_read(opened: Opened, tmp_path: Path) -> None:
+    shutil.copytree(opened("permutation-2")[0].path, tmp_path / "given")
     file = tmp_path / "given" / "scenario.yaml"
     file.write_text(file.read_text().replace("topology: leaf-spine", f"file: {tmp_path / 'fabric.json'}"))
-    given, _ = compare_runs([weftwork.open_run(tmp_path / "given"), *opened(folder, "permutation-1")]).runs
+    given, _ = compare_runs([weftwork.open_run(tmp_path / "given"), *opened("permutation-1")]).runs
     assert given.no_fabric == "fabric.file: a comparison reads nothing outside the folders of the runs"
 
 
-def test_a_partial_run_has_no_time(folder: Path, tmp_path: Path) -> None:
-    cut = weftwork.run(folder / "small.yaml", out=tmp_path / "cut", overrides={"engine.until": "1us"}, what_if="none")
-    rows = compare_runs([cut, *opened(folder, "permutation-1", "permutation-3")])
+def test_a_partial_run_has_no_time(gallery: Gallery, opened: Opened) -> None:
+    cut = gallery.run(SCENARIO, name="cut", overrides={"engine.until": "1us"}, what_if="none")
+    rows = compare_runs([cut, *opened("permutation-1", "permutation-3")])
     assert [row.value_ps is None for row in rows.runs] == [True, False, False]
     assert rows.groups[0].first == 1
     assert rows.runs[2].change is not None
 
 
-def test_one_run_and_an_unknown_price_book_are_refused(folder: Path) -> None:
+def test_one_run_and_an_unknown_price_book_are_refused(opened: Opened) -> None:
     with pytest.raises(UsageError, match="found 1"):
-        compare_runs(opened(folder, "permutation-1"))
+        compare_runs(opened("permutation-1"))
     with pytest.raises(ConfigError):
-        compare_runs(opened(folder, "permutation-1", "permutation-2"), prices="street-2052")
+        compare_runs(opened("permutation-1", "permutation-2"), prices="street-2052")
 
 
-def test_a_folder_that_is_given_twice_is_named(folder: Path) -> None:
-    found = compare_runs(opened(folder, "incast-1", "incast-1", "incast-2"))
+def test_a_folder_that_is_given_twice_is_named(opened: Opened) -> None:
+    found = compare_runs(opened("incast-1", "incast-1", "incast-2"))
     assert found.given_twice == ("incast-1",)
     assert len({run.label for run in found.runs}) == 3
 
@@ -176,15 +179,11 @@ def test_long_names_are_cut_and_stay_distinct() -> None:
     assert found[1] == f"{found[0]} (2)"
 
 
-def test_a_name_has_the_tiers_with_an_oversubscription_alone(tmp_path: Path) -> None:
+def test_a_name_has_the_tiers_with_an_oversubscription_alone(gallery: Gallery) -> None:
     """With all tiers the names of a page would be cut, and equal."""
-    (tmp_path / "small.yaml").write_text(
-        SCENARIO.replace("topology: leaf-spine, hosts: 12, radix: 12", "topology: three-tier, hosts: 48, radix: 12")
-    )
-    for ratio in ("1", "2"):
-        keys = {"fabric.oversubscription": ratio}
-        weftwork.run(tmp_path / "small.yaml", out=tmp_path / ratio, overrides=keys, what_if="none")
-    found = compare_runs(opened(tmp_path, "1", "2"))
+    text = SCENARIO.replace("topology: leaf-spine, hosts: 12, radix: 12", "topology: three-tier, hosts: 48, radix: 12")
+    keys = [{"fabric.oversubscription": ratio} for ratio in ("1", "2")]
+    found = compare_runs([gallery.run(text, overrides=each, what_if="none") for each in keys])
     assert found.runs[1].fabric is not None
     assert found.runs[1].fabric.oversubscription == "access 2:1, aggregation 1:1"
     assert [run.label for run in found.runs] == ["oversubscription 1:1", "oversubscription access 2:1"]

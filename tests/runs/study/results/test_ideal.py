@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-
-import weftwork
-from weftwork.spec.scenario.scenario import loads
-from weftwork.study.prepare.prepare import check_parameters, known_names
-from weftwork.study.run.run import run_scenario
+from helpers.gallery import Gallery
 
 SCENARIO = """schema: 3
 fabric: {topology: leaf-spine, leaves: 2, spines: 4, hosts_per_leaf: 1, link_rate: 400Gbps, fabric_rate: 100Gbps}
@@ -28,19 +22,16 @@ engine: {fidelity: reference}
         ("spray", 22),
     ],
 )
-def test_a_lone_flow_over_slow_uplinks(tmp_path: Path, balancing: str, ideal_us: int) -> None:
-    text = SCENARIO.replace("LB", balancing)
-    scenario = loads(text, known=known_names(), check_parameters=check_parameters)
-    run = run_scenario(scenario, out=tmp_path / "run")
+def test_a_lone_flow_over_slow_uplinks(gallery: Gallery, balancing: str, ideal_us: int) -> None:
+    run = gallery.run(SCENARIO.replace("LB", balancing))
     (flow,) = run.flows.to_pylist()
     assert flow["ideal_fct_ps"] == pytest.approx(ideal_us * 1_000_000, rel=0.05)
     assert 1 <= flow["slowdown"] < (1.05 if balancing in {"ecmp", "least-loaded"} else 1.5)
 
 
-def test_the_bound_of_a_sprayed_message_on_paper(tmp_path: Path) -> None:
+def test_the_bound_of_a_sprayed_message_on_paper(gallery: Gallery) -> None:
     """All bytes leave the host at 400 Gb/s; the last frame, the smallest of all, then has three more links to cross."""
-    scenario = loads(SCENARIO.replace("LB", "spray"), known=known_names(), check_parameters=check_parameters)
-    (flow,) = run_scenario(scenario, out=tmp_path / "run").flows.to_pylist()
+    (flow,) = gallery.run(SCENARIO.replace("LB", "spray")).flows.to_pylist()
     packets, headers, first, gap = 245, 62, 16, 20  # of 4,096 B, the last of 576 B
     sending_ps = (1_000_000 + packets * (headers + gap) + first) * 20
     last_bytes = 1_000_000 - 244 * 4_096 + headers + gap
@@ -51,15 +42,12 @@ def test_the_bound_of_a_sprayed_message_on_paper(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("node", ["dgx-h100", "{model: dgx-h100, nic_ports: 16}", "p5"])
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "hierarchical", "direct"])
-def test_no_message_of_a_collective_is_faster_than_alone(tmp_path: Path, node: str, algorithm: str) -> None:
-    file = tmp_path / "rails.yaml"
-    file.write_text(
+def test_no_message_of_a_collective_is_faster_than_alone(gallery: Gallery, node: str, algorithm: str) -> None:
+    run = gallery.run(
         f"{{schema: 3, fabric: {{topology: rail-optimized, hosts: 2, node: {node}, radix: 128}},"
         " transport: {congestion_control: none},"
         f" collective: {{operation: all-reduce, algorithm: {algorithm}, size: 1MB, protocol: none}}}}"
     )  # rings cross on the rail of the channel, whatever the rail of the GPU that sends
-    flows = weftwork.run(file, out=tmp_path / "run").query(
-        "select slowdown, ideal_fct_ps from flows where carrier = 'packets'"
-    )
+    flows = run.query("select slowdown, ideal_fct_ps from flows where carrier = 'packets'")
     assert flows.num_rows > 0
     assert min(flows["slowdown"].to_pylist()) >= 1

@@ -5,6 +5,7 @@ of unequal size, and fabrics of which only the busiest links are kept.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 from statistics import fmean, harmonic_mean, stdev
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.gallery import Gallery
 from helpers.shown import columns, printed, told, value_of, wrong
 from rich.console import Console
 from scipy.stats import t as student
@@ -33,10 +35,18 @@ traffic: {{pattern: poisson, load: 0.5, flows: 12, sizes: facebook-hadoop}}
 RAILS = "topology: rail-optimized, node: dgx-h100, switch: tomahawk-5"
 
 
-def ran(folder: Path, text: str, name: str = "run", *, seeds: int = 1, **settings: str) -> Run:
-    (folder / f"{name}.yaml").write_text(text)
+def ran(
+    gallery: Gallery,
+    text: str,
+    name: str = "run",
+    *,
+    seeds: int = 1,
+    files: Mapping[str, str] | None = None,
+    **settings: str,
+) -> Run:
     overrides = {key.replace("__", "."): value for key, value in settings.items()}
-    return run_scenario(folder / f"{name}.yaml", out=folder / name, seeds=seeds, overrides=overrides, what_if="none")
+    run: Run = gallery.run(text, name=name, seeds=seeds, files=files, overrides=overrides, what_if="none")
+    return run
 
 
 def numbers(folder: Path) -> dict[str, dict[str, Any]]:
@@ -45,13 +55,12 @@ def numbers(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def seeds(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def seeds(gallery: Gallery) -> Run:
     """Five seeds, of which some have delivered everything when the run is stopped."""
-    folder = tmp_path_factory.mktemp("seeds")
-    whole = ran(folder, POISSON, "whole", seeds=5)
+    whole = ran(gallery, POISSON, "whole", seeds=5)
     ends = sorted(numbers(one.path)["simulated_ps"]["value"] for one in whole.seeds)
     until = (ends[2] + ends[3]) // 2
-    return ran(folder, POISSON, "partial", seeds=5, engine__until=f"{until:.0f}ps")
+    return ran(gallery, POISSON, "partial", seeds=5, engine__until=f"{until:.0f}ps")
 
 
 def test_seeds_of_which_some_were_stopped_are_all_counted_and_told(seeds: Run) -> None:
@@ -113,11 +122,11 @@ def test_the_tables_of_seeds(seeds: Run) -> None:
     assert page.count("<td>complete</td>") == 3
 
 
-def test_a_number_that_some_seeds_lack_is_the_mean_of_the_others(tmp_path: Path) -> None:
+def test_a_number_that_some_seeds_lack_is_the_mean_of_the_others(gallery: Gallery) -> None:
     """Stopped so early that one seed has delivered nothing and has no percentiles."""
-    starts = ran(tmp_path, POISSON, "whole", seeds=3)
+    starts = ran(gallery, POISSON, "whole", seeds=3)
     first = sorted(min(one.table("flows")["delivered_ps"].to_pylist()) for one in starts.seeds)
-    run = ran(tmp_path, POISSON, "early", seeds=3, engine__until=f"{(first[0] + first[1]) // 2}ps")
+    run = ran(gallery, POISSON, "early", seeds=3, engine__until=f"{(first[0] + first[1]) // 2}ps")
     known = numbers(run.path)
     own = [numbers(one.path)["fct_p50_ps"]["value"] for one in run.seeds]
     (only,) = (value for value in own if value is not None)
@@ -126,14 +135,14 @@ def test_a_number_that_some_seeds_lack_is_the_mean_of_the_others(tmp_path: Path)
     assert "None of 3 seeds delivered everything" in " ".join(answer(run))
 
 
-def test_repetitions_that_were_cut_off_have_no_time_and_do_not_count(tmp_path: Path) -> None:
+def test_repetitions_that_were_cut_off_have_no_time_and_do_not_count(gallery: Gallery) -> None:
     work = "operation: all-reduce, size: 100KB, repeat: 4, protocol: none"
     text = f"schema: 3\nfabric: {{{TINY}}}\ncollective: {{{work}}}\n"
-    whole = columns(ran(tmp_path, text, "whole").path, "collectives")
+    whole = columns(ran(gallery, text, "whole").path, "collectives")
     first, last = int(whole["first_end_ps"][2]), int(whole["end_ps"][2])
     until = (first + last) // 2  # of the third repetition some ranks have their result, and others do not
     assert first < until < last
-    run = ran(tmp_path, text, "cut", engine__until=f"{until}ps")
+    run = ran(gallery, text, "cut", engine__until=f"{until}ps")
     rows = run.table("collectives").to_pylist()
     known = {name: number["value"] for name, number in numbers(run.path).items()}
     assert [row["duration_ps"] is None for row in rows] == [False, False] + [True] * (len(rows) - 2)
@@ -152,17 +161,18 @@ def test_repetitions_that_were_cut_off_have_no_time_and_do_not_count(tmp_path: P
 
 
 @pytest.mark.parametrize("fidelity", ["flow", "packet"])
-def test_several_iterations_with_checkpoints(tmp_path: Path, fidelity: str) -> None:
+def test_several_iterations_with_checkpoints(gallery: Gallery, fidelity: str) -> None:
     """Five iterations with a checkpoint after the second and the fourth: two fifths of it each, on the mean."""
-    model = tmp_path / "tiny.json"
-    model.write_text(
+    model = (
         '{"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 2,'
         ' "vocab_size": 1000, "num_attention_heads": 8, "num_key_value_heads": 8, "max_position_embeddings": 4096}'
     )
+    files = {"tiny.json": model}
     head = f"schema: 3\nfabric: {{{RAILS}, gpus: 16}}\nengine: {{fidelity: {fidelity}}}\nreliability: {{}}\n"
     work = "model: ./tiny.json, sequence: 512, tensor: 1, data: 16, global_batch: 16"
-    plain = ran(tmp_path, f"{head}training: {{{work}}}\n", "plain")
-    run = ran(tmp_path, f"{head}training: {{{work}, iterations: 5, checkpoint: {{every: 2}}}}\n", "saved")
+    plain = ran(gallery, f"{head}training: {{{work}}}\n", "plain", files=files)
+    more = "iterations: 5, checkpoint: {every: 2}"
+    run = ran(gallery, f"{head}training: {{{work}, {more}}}\n", "saved", files=files)
     (job,), (alone,) = run.table("jobs").to_pylist(), plain.table("jobs").to_pylist()
     known = {name: number["value"] for name, number in numbers(run.path).items()}
     one_ps = (5 * job["iteration_ps"] - 5 * alone["iteration_ps"]) / 2  # of a checkpoint, where iterations are alike
@@ -183,7 +193,7 @@ def test_several_iterations_with_checkpoints(tmp_path: Path, fidelity: str) -> N
 
 
 @pytest.fixture(scope="module")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def jobs(gallery: Gallery) -> Run:
     work = "model: llama-3-8b, recompute: full, placement: pods"
     text = f"""schema: 3
 fabric: {{{RAILS}, gpus: 64, pods: 2, oversubscription: 2, fabric_rate: 800Gbps}}
@@ -191,7 +201,7 @@ jobs:
   - {{name: large, tensor: 4, pipeline: 2, gpus: 32, global_batch: 16, {work}}}
   - {{name: small, zero: 3, gpus: 16, global_batch: 16, {work}}}
 """
-    return ran(tmp_path_factory.mktemp("jobs"), text)
+    return ran(gallery, text)
 
 
 def test_the_numbers_of_each_job_are_its_own(jobs: Run) -> None:
@@ -234,10 +244,10 @@ def test_of_very_many_links_the_busiest_are_kept(jobs: Run, tmp_path: Path, monk
     assert "kept only the 7 busiest directions of its links" in run_page(some)
 
 
-def test_the_busiest_port_inside_a_server_is_that_of_who_sends_or_receives_most(tmp_path: Path) -> None:
+def test_the_busiest_port_inside_a_server_is_that_of_who_sends_or_receives_most(gallery: Gallery) -> None:
     """All GPUs of a server send to one, which receives seven times what each sends."""
     text = f"schema: 3\nfabric: {{{RAILS}, gpus: 16}}\n"
-    run = ran(tmp_path, text + "collective: {operation: reduce, algorithm: direct, size: 1MB, channels: 1}\n")
+    run = ran(gallery, text + "collective: {operation: reduce, algorithm: direct, size: 1MB, channels: 1}\n")
     flows, known = columns(run.path, "flows"), numbers(run.path)
     inside = flows["carrier"] == "nvlink"
     sent, received = np.zeros((2, 16))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from helpers.gallery import Gallery
 
 import weftwork
 from weftwork.hardware.catalogue import GPUS, gpu
@@ -13,25 +12,24 @@ from weftwork.report.three_lines import three_lines
 NAME = "iteration_unmeasured_ps"
 
 
-def run(folder: Path, chip: str, precision: str) -> weftwork.Run:
-    file = folder / "s.yaml"
-    file.write_text(
+def run(gallery: Gallery, chip: str, precision: str) -> weftwork.Run:
+    made: weftwork.Run = gallery.run(
         f"""\
 schema: 3
 fabric: {{topology: leaf-spine, node: dgx-h100, leaves: 1, spines: 1, hosts_per_leaf: 2}}
 training: {{model: llama-3-8b, gpus: 8, gpu: {chip}, data: 8, global_batch: 16, sequence: 8192, precision: {precision}}}
 engine: {{fidelity: flow}}
 """,
-        encoding="utf-8",
+        what_if="none",
     )
-    return weftwork.run(file, out=folder / "run", what_if="none")
+    return made
 
 
 @pytest.mark.parametrize("precision", ["fp8", "mxfp8"])
 def test_an_iteration_in_eight_bits_on_a_gb300_has_a_longest_time_and_the_answer_says_it(
-    precision: str, tmp_path: Path
+    gallery: Gallery, precision: str
 ) -> None:
-    found = run(tmp_path, "gb300", precision)
+    found = run(gallery, "gb300", precision)
     made = gpu("gb300")
     most = made.achieved_fp8_share / made.achieved_fp8_low_share
     assert 1 < found.value(NAME) / found.value("iteration_ps") < most
@@ -39,8 +37,8 @@ def test_an_iteration_in_eight_bits_on_a_gb300_has_a_longest_time_and_the_answer
 
 
 @pytest.mark.parametrize(("chip", "precision"), [("gb300", "bf16"), ("gb200", "mxfp8"), ("b300", "fp8")])
-def test_rates_that_were_measured_have_no_such_time(chip: str, precision: str, tmp_path: Path) -> None:
-    found = run(tmp_path, chip, precision)
+def test_rates_that_were_measured_have_no_such_time(gallery: Gallery, chip: str, precision: str) -> None:
+    found = run(gallery, chip, precision)
     assert NAME not in found.summary
     assert "not measured)" not in "\n".join(three_lines(found))
 

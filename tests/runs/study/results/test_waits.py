@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.gallery import Gallery
 from helpers.tiny import wired
 from helpers.waiting import PROGRAMS, run_of, run_programs
 
@@ -36,8 +37,8 @@ def rows(run: Run, **wanted: object) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "flow"])
-def test_a_dead_link_under_a_collective_is_the_root(tmp_path: Path, fidelity: str) -> None:
-    run = run_of(tmp_path, f"{COLLECTIVE}{DEAD}engine: {{fidelity: {fidelity}}}\n")
+def test_a_dead_link_under_a_collective_is_the_root(gallery: Gallery, fidelity: str) -> None:
+    run = gallery.run(f"{COLLECTIVE}{DEAD}engine: {{fidelity: {fidelity}}}\n")
     assert run.status == "stuck"
     stopped = [row for row in rows(run) if row["stopped_by"] is not None]
     assert {(row["stopped_by"], row["place"], row["since_ps"]) for row in stopped} == {
@@ -59,8 +60,8 @@ def test_a_dead_link_under_a_collective_is_the_root(tmp_path: Path, fidelity: st
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "flow"])
-def test_a_dead_link_under_training_is_the_root(tmp_path: Path, fidelity: str) -> None:
-    run = run_of(tmp_path, f"{TRAINING}{DEAD}engine: {{fidelity: {fidelity}}}\n")
+def test_a_dead_link_under_training_is_the_root(gallery: Gallery, fidelity: str) -> None:
+    run = gallery.run(f"{TRAINING}{DEAD}engine: {{fidelity: {fidelity}}}\n")
     assert run.status == "stuck"
     told = waiting_lines(run)
     assert told[0].endswith(": link host3-leaf0 is down since 50 us.")
@@ -72,8 +73,8 @@ def test_a_dead_link_under_training_is_the_root(tmp_path: Path, fidelity: str) -
     assert {row["job"] for row in rows(run)} == {run.table("jobs")["job"][0].as_py()}
 
 
-def test_a_switch_that_dies_leaves_no_path(tmp_path: Path) -> None:
-    run = run_of(tmp_path, f"{COLLECTIVE}faults: [{{at: 50us, switch: spine0, event: down}}]\n")
+def test_a_switch_that_dies_leaves_no_path(gallery: Gallery) -> None:
+    run = gallery.run(f"{COLLECTIVE}faults: [{{at: 50us, switch: spine0, event: down}}]\n")
     assert run.status == "stuck"
     assert {row["stopped_by"] for row in rows(run)} == {"no path", None}
     assert "no path to it is left (down: leaf0-spine0" in waiting_lines(run)[0]
@@ -171,16 +172,16 @@ traffic: {pattern: ./waits.py}
         pytest.param(TRAINING, "flow", id="training by flows"),
     ],
 )
-def test_a_healthy_run_has_no_rows(tmp_path: Path, text: str, fidelity: str) -> None:
-    run = run_of(tmp_path, f"{text}engine: {{fidelity: {fidelity}}}\n")
+def test_a_healthy_run_has_no_rows(gallery: Gallery, text: str, fidelity: str) -> None:
+    run = gallery.run(f"{text}engine: {{fidelity: {fidelity}}}\n")
     assert run.status == "complete"
     assert run.table("waits").num_rows == 0
     assert run.table("deadlock").num_rows == 0
     assert waiting_lines(run) == []
 
 
-def test_a_run_that_was_cut_says_what_was_under_way(tmp_path: Path) -> None:
-    run = run_of(tmp_path, f"{COLLECTIVE}engine: {{until: 20us}}\n")
+def test_a_run_that_was_cut_says_what_was_under_way(gallery: Gallery) -> None:
+    run = gallery.run(f"{COLLECTIVE}engine: {{until: 20us}}\n")
     assert run.status == "stopped"
     (told,) = waiting_lines(run)
     assert told.startswith("8 ranks had work left; rank ")

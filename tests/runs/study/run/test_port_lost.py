@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from helpers.gallery import Gallery
 
-import weftwork
 from weftwork.store.runs import Run
 
 TINY = """{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 512, "intermediate_size": 1024,
@@ -37,23 +35,18 @@ FAULTS = {
 class Small:
     """Runs of the small scenario with other values of its keys, each run once, without other worlds."""
 
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "small.yaml"
-        self.file.write_text(SMALL, encoding="utf-8")
-        (folder / "tiny.json").write_text(TINY, encoding="utf-8")
-        self.runs: dict[str, Run] = {}
+    def __init__(self, gallery: Gallery) -> None:
+        self.gallery = gallery
 
     def __call__(self, **overrides: str) -> Run:
         changes = {key.replace("__", "."): value for key, value in overrides.items()}
-        if str(changes) not in self.runs:
-            out = self.file.parent / f"run{len(self.runs)}"
-            self.runs[str(changes)] = weftwork.run(self.file, out=out, overrides=changes, what_if="none")
-        return self.runs[str(changes)]
+        run: Run = self.gallery.run(SMALL, files={"tiny.json": TINY}, overrides=changes, what_if="none")
+        return run
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
-    return Small(tmp_path_factory.mktemp("small"))
+def small(gallery: Gallery) -> Small:
+    return Small(gallery)
 
 
 def iteration_ps(run: Run) -> float:

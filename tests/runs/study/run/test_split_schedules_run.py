@@ -6,8 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from helpers.gallery import Gallery
 
-import weftwork
 from weftwork.base.errors import ConfigError
 from weftwork.report.pipeline import PASSES, read_pipeline
 from weftwork.report.trace import trace_events
@@ -21,31 +21,26 @@ STAGES, COUNT = 4, 12
 class Asked:
     """Runs of one plan, each once."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.runs: dict[tuple[str, str, str], Run] = {}
+    def __init__(self, gallery: Gallery) -> None:
+        self.gallery = gallery
 
     def __call__(self, schedule: str, *, fidelity: str = "flow", more: str = "") -> Run:
-        key = schedule, fidelity, more
-        if key not in self.runs:
-            file = self.folder / f"asked{len(self.runs)}.yaml"
-            file.write_text(
-                f"""schema: 3
+        run: Run = self.gallery.run(
+            f"""schema: 3
 fabric: {{topology: leaf-spine, hosts: 8, radix: 8, node: {{gpus: 1}}, link_rate: 100Gbps}}
 training: {{model: {MODEL}, gpu: h100, sequence: 128, pipeline: {STAGES}, data: 2, global_batch: {2 * COUNT},
   schedule: {schedule}{more}}}
 engine: {{fidelity: {fidelity}}}
 transport: {{congestion_control: none}}
 """,
-                encoding="utf-8",
-            )
-            self.runs[key] = weftwork.run(file, out=self.folder / f"run{len(self.runs)}", what_if="none")
-        return self.runs[key]
+            what_if="none",
+        )
+        return run
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    return Asked(tmp_path_factory.mktemp("asked"))
+def asked(gallery: Gallery) -> Asked:
+    return Asked(gallery)
 
 
 def number(run: Run, name: str) -> float:

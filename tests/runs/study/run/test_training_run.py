@@ -1,10 +1,8 @@
 """Training jobs from a scenario to a run folder."""
 
-from pathlib import Path
-
 import pytest
+from helpers.gallery import Gallery
 
-import weftwork
 from weftwork.base.errors import ConfigError
 from weftwork.store.runs import Run
 
@@ -13,11 +11,10 @@ TRAINING = "{model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 32, recomp
 
 
 class Ask:
-    """Run scenarios, each once in a folder of its own; other worlds only where a test asks for them."""
+    """Runs of scenarios, each made once; other worlds only where a test asks for them."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.runs: dict[str, Run] = {}
+    def __init__(self, gallery: Gallery) -> None:
+        self.gallery = gallery
 
     def __call__(
         self,
@@ -31,19 +28,15 @@ class Ask:
     ) -> Run:
         work = f"training: {training}\n" if training else ""
         text = f"schema: 3\nfabric: {fabric}\n{work}{more}\n"
-        asked = f"{text} {seeds} {what_if} {settings}"
-        if asked not in self.runs:
-            file = self.folder / f"asked{len(self.runs)}.yaml"
-            file.write_text(text, encoding="utf-8")
-            overrides = {key.replace("__", "."): value for key, value in settings.items()}
-            out = self.folder / f"run{len(self.runs)}"
-            self.runs[asked] = weftwork.run(file, out=out, overrides=overrides, seeds=seeds, what_if=what_if)
-        return self.runs[asked]
+        overrides = {key.replace("__", "."): value for key, value in settings.items()}
+        files = {"tiny.json": TINY} if "tiny.json" in text else {}
+        run: Run = self.gallery.run(text, files=files, overrides=overrides, seeds=seeds, what_if=what_if)
+        return run
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
-    return Ask(tmp_path_factory.mktemp("asked"))
+def ask(gallery: Gallery) -> Ask:
+    return Ask(gallery)
 
 
 def cases(run: Run, job: str = "training") -> dict[str, int]:
@@ -249,7 +242,6 @@ TINY = """{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden
 
 
 def test_packets_and_flows_agree_on_a_small_model(ask: Ask) -> None:
-    (ask.folder / "tiny.json").write_text(TINY, encoding="utf-8")
     training = "{model: tiny.json, tensor: 2, pipeline: 2, global_batch: 16}"
     flows = ask(training=training, fabric__gpus="16")
     packets = ask(training=training, fabric__gpus="16", engine__fidelity="packet")

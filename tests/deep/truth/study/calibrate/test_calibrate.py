@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runs.study.calibrate.test_calibrate import HERE, found_again
 
 from weftwork.study.calibrate.calibrate import calibrate
 from weftwork.study.calibrate.problem import Problem, _closed_s
 from weftwork.study.calibrate.usual import usual_values
-from weftwork.study.pool.side_by_side import Workers
 from weftwork.study.validation.published_cases import Case, vtrain_single_node
-
-HERE = Workers(count=1)
 
 
 class _OfClosedForms(Problem):
@@ -36,3 +36,14 @@ def test_the_launch_of_small_models_is_found_again() -> None:
     assert found.values["launch_us"] == pytest.approx(50.0, rel=0.02)
     assert found.error < 0.01
     assert found.error_before > found.error
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    efficiency=st.floats(0.5, 1.0),
+    tail_us=st.floats(2.0, 15.0),
+    fp8=st.floats(0.5, 0.95),
+    seed=st.integers(0, 1000),
+)
+def test_constants_that_made_the_rows_are_found_again(efficiency: float, tail_us: float, fp8: float, seed: int) -> None:
+    found_again(efficiency=efficiency, tail_us=tail_us, fp8=fp8, seed=seed)

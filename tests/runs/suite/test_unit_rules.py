@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from helpers import unit_rules
@@ -45,9 +45,10 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], s
     }
     options = ("-n", "0", "-p", "no:cacheprovider", "--junitxml=report.xml")
     done = inner_pytest(folder, {"unit_here.py": HERE, "conftest.py": conftest, **files}, *options)
-    assert f"{len(WRONG)} failed, {len(bodies) - len(WRONG)} passed" in done.stdout, done.stdout + done.stderr
+    # the test that is slow passes first, and is then told to take too long
+    assert f"{len(WRONG)} failed, {len(bodies) - len(WRONG) + 1} passed" in done.stdout, done.stdout + done.stderr
     found = {}
-    for case in ElementTree.parse(folder / "report.xml").getroot().iter("testcase"):  # noqa: S314 - of our own pytest
+    for case in ET.parse(folder / "report.xml").getroot().iter("testcase"):  # noqa: S314 - of our own pytest
         number = int(case.attrib["classname"].rpartition("_")[2])
         found[bodies[number]] = "".join(failure.text or "" for failure in case.iter("failure"))
     return found
@@ -90,5 +91,5 @@ def test_a_real_run_is_heard(tmp_path: Path) -> None:
 
 def test_the_limit_is_the_promised_one() -> None:
     assert unit_rules.LIMIT_S == 0.05
-    assert unit_rules.limit_s() >= unit_rules.LIMIT_S
+    assert unit_rules.loops_of(unit_rules.LIMIT_S) <= unit_rules.LIMIT_LOOPS
     assert 0 < unit_rules.loop_s() < 1

@@ -1,5 +1,8 @@
 # Short names for what .ci/run and CONTRIBUTING.md say. Nothing is checked here that .ci/run does not check.
 
+# What `just setup` made comes first, active or not.
+export PATH := justfile_directory() / ".venv/bin" + ":" + env("PATH")
+
 # all checks, as CI runs them, in a fresh environment
 check:
     .ci/run
@@ -8,14 +11,33 @@ check:
 lint:
     .ci/run lint
 
-# build the native core into src/weftwork/engine
+# an environment in .venv whose `weftwork` is this folder, and which rebuilds the core when a source of it changes
+setup python="python3.11":
+    {{ python }} -m venv .venv
+    .venv/bin/pip install -c constraints.txt cmake nanobind ninja scikit-build-core
+    .venv/bin/pip install -c constraints.txt --no-build-isolation -C editable.rebuild=true -e '.[dev,docs,graph,bench,plan,ray,rdma]'
+
+# build the native core with warnings as errors, and write its stub into src/weftwork/engine
 native:
     cmake -S . -B build/dev -G Ninja -DPython_EXECUTABLE="$(python -c 'import sys; print(sys.executable)')" -DWEFTWORK_INPLACE=ON -DWEFTWORK_WERROR=ON
     cmake --build build/dev
 
-# the tests, on the source folder
-test *arguments:
-    PYTHONPATH=src python -m pytest {{ arguments }}
+# the C++ tests beside the code, without the Python module
+native-test:
+    cmake -S . -B build/dev -G Ninja -DPython_EXECUTABLE="$(python -c 'import sys; print(sys.executable)')" -DWEFTWORK_INPLACE=ON -DWEFTWORK_WERROR=ON
+    cmake --build build/dev --target check-native
+
+# the unit tests
+quick *arguments:
+    python -m pytest tests/unit {{ arguments }}
+
+# the tests that belong to files, of source or of tests; without files all tests
+test *files:
+    python {{ if files == "" { "-m pytest" } else { "tests/steps/tests_of.py " + files } }}
+
+# a wheel for other machines in dist, tried without a compiler; publishes nothing
+wheel:
+    python tests/steps/wheel.py
 
 # the tests marked `sanitize`, on a build with the sanitizers
 sanitize:

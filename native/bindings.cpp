@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "base/flow_identity.hpp"
@@ -354,6 +355,22 @@ nb::list records() {
 }
 
 }  // namespace
+
+std::pair<const void*, std::size_t> weftwork::python::column(nb::handle plan, const char* name,
+                                                             nb::dlpack::dtype type) {
+  using Column = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  Column array;
+  if (!nb::try_cast<Column>(plan[name], array, false) || array.dtype() != type)
+    throw nb::type_error((std::string("'") + name + "' has another type or shape than the engine's").c_str());
+  return {array.data(), array.shape(0)};
+}
+
+weftwork::python::Bytes weftwork::python::new_bytes(std::size_t count) {
+  auto owner = std::make_unique<std::uint8_t[]>(count);
+  std::uint8_t* data = owner.get();
+  nb::capsule capsule(owner.release(), [](void* p) noexcept { delete[] static_cast<std::uint8_t*>(p); });
+  return {data, {count}, capsule};
+}
 
 NB_MODULE(_native, module) {
   module.doc() = "Weftwork's native core.";

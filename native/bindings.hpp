@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "bindings_records.hpp"
@@ -17,15 +17,15 @@ namespace nb = nanobind;
 
 namespace weftwork::python {
 
-/// A column of numbers, borrowed; a TypeError where the array has another type or is not contiguous.
+/// A column, borrowed, and its length; a TypeError where the array has another type or is not contiguous.
+std::pair<const void*, std::size_t> column(nb::handle plan, const char* name, nb::dlpack::dtype type);
+
+/// The same of numbers of one type.
 template <typename T>
   requires std::is_arithmetic_v<T>
 std::span<const T> rows(nb::handle plan, const char* name) {
-  using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-  Column array;
-  if (!nb::try_cast<Column>(plan[name], array, false))
-    throw nb::type_error((std::string("'") + name + "' has another type or shape than the engine's").c_str());
-  return {array.data(), array.shape(0)};
+  const auto [data, count] = column(plan, name, nb::dtype<T>());
+  return {static_cast<const T*>(data), count};
 }
 
 /// A column of int32, borrowed as ids.
@@ -39,19 +39,19 @@ std::span<const I> rows(nb::handle plan, const char* name) {
 /// Rows of a structured array, borrowed as bytes; the Python side views them as bytes of the described dtype.
 template <Crossing T>
 std::span<const T> rows(nb::handle plan, const char* name) {
-  const auto array = nb::cast<nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(plan[name]);
-  if (array.shape(0) % sizeof(T) != 0) throw nb::value_error("an array has rows of another size than the engine's");
-  return {reinterpret_cast<const T*>(array.data()), array.shape(0) / sizeof(T)};
+  const std::span<const std::uint8_t> bytes = rows<std::uint8_t>(plan, name);
+  if (bytes.size() % sizeof(T) != 0) throw nb::value_error("an array has rows of another size than the engine's");
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-/// Lets `column` show the array of that name, by id.
+/// Lets `elements` show the array of that name, by id.
 template <typename I, typename T>
-void borrow(IdSpan<I, const T>& column, nb::handle arrays, const char* name) {
-  column = IdSpan<I, const T>(rows<T>(arrays, name));
+void borrow(IdSpan<I, const T>& elements, nb::handle arrays, const char* name) {
+  elements = IdSpan<I, const T>(rows<T>(arrays, name));
 }
 
 template <typename T>
-T number(nb::handle row, const char* name) {
+[[gnu::noinline]] T number(nb::handle row, const char* name) {
   return nb::cast<T>(row[name]);
 }
 
@@ -68,16 +68,20 @@ T named(nb::handle fields) {
   return record;
 }
 
+using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
+
+/// So many bytes, all 0, which belong to the array.
+Bytes new_bytes(std::size_t count);
+
 /// A new one-dimensional byte array of `count` rows of `T`, filled by `fill(row, index)`.
 template <typename T, typename Fill>
   requires Crossing<T> || std::is_same_v<T, double>
-nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> table(std::size_t count, Fill&& fill) {
-  auto owner = std::make_unique<std::vector<T>>(count);
-  for (std::size_t i = 0; i < count; ++i) fill((*owner)[i], i);
-  auto* data = reinterpret_cast<std::uint8_t*>(owner->data());
-  const std::size_t bytes = count * sizeof(T);
-  nb::capsule capsule(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return {data, {bytes}, capsule};
+Bytes table(std::size_t count, Fill&& fill) {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+  Bytes bytes = new_bytes(count * sizeof(T));
+  T* const first = reinterpret_cast<T*>(bytes.data());
+  for (std::size_t i = 0; i < count; ++i) fill(first[i], i);
+  return bytes;
 }
 
 /// The whole flow engine (bindings_flow_engine.cpp).

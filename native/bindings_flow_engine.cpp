@@ -17,7 +17,7 @@ using weftwork::python::rows;
 using weftwork::python::rule_of;
 using weftwork::python::table;
 
-weftwork::flow::Input input_of(nb::dict input) {
+weftwork::flow::Input flow_input_of(nb::dict input) {
   weftwork::flow::Input in;
   in.job = job_of(input);
   in.until_ps = number<std::int64_t>(input, "until_ps");
@@ -52,7 +52,7 @@ weftwork::flow::Engine made(weftwork::flow::Input input) {
 
 class FlowEngine {
  public:
-  explicit FlowEngine(nb::dict input) : input_(std::move(input)), engine_(made(input_of(input_))) {}
+  explicit FlowEngine(nb::dict input) : input_(std::move(input)), engine_(made(flow_input_of(input_))) {}
 
   bool advance(double budget_s) {
     const nb::gil_scoped_release released;

@@ -3,7 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include <memory>
+#include <cstring>
 #include <vector>
 
 #include "bindings_flow.hpp"
@@ -44,23 +44,21 @@ class FlowRouter {
         about.push_back({facts.reachable ? 1 : 0, facts.links, facts.latency_ps, facts.rate_bps});
       }
     }
-    return nb::make_tuple(bytes(std::move(first)), bytes(std::move(hops)), bytes(std::move(about)));
+    return nb::make_tuple(bytes(first), bytes(hops), bytes(about));
   }
 
   [[nodiscard]] auto bundles() const {
     std::vector<PortId> found;
     for (const PortId port : router_.fabric().ports()) found.push_back(router_.bundle_of_port(port));
-    return bytes(std::move(found));
+    return bytes(found);
   }
 
  private:
   template <typename T>
-  static nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes(std::vector<T>&& values) {
-    auto owner = std::make_unique<std::vector<T>>(std::move(values));
-    auto* data = reinterpret_cast<std::uint8_t*>(owner->data());
-    const std::size_t size = owner->size() * sizeof(T);
-    nb::capsule capsule(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return {data, {size}, capsule};
+  static python::Bytes bytes(const std::vector<T>& values) {
+    python::Bytes bytes = python::new_bytes(values.size() * sizeof(T));
+    if (!values.empty()) std::memcpy(bytes.data(), values.data(), values.size() * sizeof(T));
+    return bytes;
   }
 
   nb::dict fabric_;  // keeps the arrays alive

@@ -5,29 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.new_recipe import DIVISIBLE, NAME, left_code
 
-from weftwork.cli import main
 from weftwork.study.prepare.prepare import read_scenario
 from weftwork.study.recipe_scenario import recipe_scenario
-from weftwork.workload.models.catalogue import MODELS, model
+from weftwork.workload.models.catalogue import model
 from weftwork.workload.models.huggingface import model_of
 from weftwork.workload.models.software import software
-from weftwork.workload.recipes.catalogue import recipe_named, recipe_names
-
-NAME = "26.06/deepseek-v3/gb300/mxfp8"
-
-
-DIVISIBLE = {
-    name: found
-    for name, found in recipe_names().items()
-    if found[0].model in MODELS and found[0].gpus // found[0].pipeline % (found[0].expert * found[0].expert_tensor) == 0
-}
-
-
-def left_code(*words: str) -> object:
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    return left.value.code
+from weftwork.workload.recipes.catalogue import recipe_named
 
 
 def test_a_recipe_is_written_as_a_scenario_with_its_source(

@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import json
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
+from helpers.topology_loss import FABRIC, told
 
 from weftwork.cli.topology import topology
-from weftwork.cli.topology_loss import print_loss
-from weftwork.spec.fabric import Fabric
-from weftwork.topology.build import fabric_of
-from weftwork.topology.without import measure_loss
-
-FABRIC = fabric_of(topology="leaf-spine", leaves=4, spines=4, hosts_per_leaf=4)
-
 
 SCENARIO = """schema: 3
 fabric: {topology: leaf-spine, leaves: 4, spines: 4, hosts_per_leaf: 4}
 traffic: {pattern: permutation, size: 2MiB}
 """
-
-
-def console() -> tuple[Console, StringIO]:
-    text = StringIO()
-    return Console(file=text, width=110, highlight=False), text
-
-
-def told(fabric: Fabric, names: list[str]) -> str:
-    out, text = console()
-    print_loss(out, fabric, measure_loss(fabric, names))
-    return text.getvalue()
 
 
 def test_routes_with_valleys_are_told_with_an_example() -> None:

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
+from helpers.rdma_nic import OK, W, opcodes, statuses
 from helpers.rdma_pair import Pair
 
 from weftwork.policies.load import load
-from weftwork.rdma.verbs import (
-    WcStatus,
-    WrOpcode,
-)
 from weftwork.wire.opcodes import Opcode
-
-W = WrOpcode
-
-
-OK = WcStatus.SUCCESS
-
-
-def opcodes(pair: Pair) -> list[int]:
-    return [datagram.parts[0][0] for datagram in pair.sent]
-
-
-def statuses(pair: Pair, end: int) -> list[WcStatus]:
-    return [wc.status for wc in pair.poll(end)]
 
 
 def test_marks_slow_the_sender_by_the_steps_of_the_simulator() -> None:

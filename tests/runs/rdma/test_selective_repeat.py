@@ -7,20 +7,11 @@ from typing import Any
 
 import pytest
 from helpers.rdma_pair import BadWire, Pair
+from helpers.selective_repeat import MTU, OK, W
 
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.queue_pair import NicLimits
-from weftwork.rdma.verbs import WcStatus, WrOpcode
-from weftwork.wire.transport import TransportPacket
-
-W = WrOpcode
-
-
-OK = WcStatus.SUCCESS
-
-
-MTU = 256
-
+from weftwork.rdma.verbs import WrOpcode
 
 PACKETS = 4096  # MTU x packets is the memory of an end
 
@@ -55,11 +46,6 @@ class CountingPair(Pair):
         assert self.run()
         assert [wc.status for wc in self.poll(0)] == [OK] * 16
         assert self.buffers[1 - source] == data
-
-
-def packets(pair: Pair, end: int) -> list[TransportPacket]:
-    found = [one for one in pair.sent if one.source == pair.nics[end].address]
-    return [TransportPacket.decode(one.parts[0][:-4])[0] for one in found]
 
 
 @pytest.mark.parametrize("opcode", [W.RDMA_WRITE, W.RDMA_READ])

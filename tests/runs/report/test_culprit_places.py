@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from helpers.culprit_places import outlined
 from helpers.gallery import Gallery
 from helpers.pages import simulated
-from helpers.shown import Element, page_of, section
+from helpers.shown import page_of, section
 
 from weftwork.report.culprit_places import culprit_place
 from weftwork.report.page import run_page
@@ -59,19 +60,6 @@ def places(run: Run) -> tuple[set[str], set[str]]:
     assert found is not None
     assert found.name == culprit(run).name
     return named(run.links, "port", found.ports), named(run.table("nodes"), "node", found.nodes)
-
-
-def outlined(part: Element) -> tuple[list[str], list[str]]:
-    """What is outlined in a picture of the fabric, links and cells by their titles; and the names beside them."""
-    (drawing,) = part.all("svg", role="img")
-    cells = [one.all("title")[0].text for one in drawing.all("rect", kind="blame")]
-    paths = [one for one in drawing.children if isinstance(one, Element) and one.tag == "path"]
-    lines = [
-        one.all("title")[0].text.partition(":")[0]
-        for place, one in enumerate(paths)
-        if place > 1 and "blame" in paths[place - 2].attributes["class"]
-    ]
-    return [*lines, *cells], [one.text for one in part.all("span", kind="blamed")]
 
 
 def test_a_link_to_blame_is_outlined_in_both_heat_maps_and_in_the_fabric(gallery: Gallery) -> None:

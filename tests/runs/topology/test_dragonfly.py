@@ -6,33 +6,15 @@ switches with 64 ports of 200 Gb/s and 4 links for each pair of groups.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from helpers.fabric_sizes import size_before, size_of
 from helpers.switch_graph import degrees, diameter_and_mean, switch_ends
+from helpers.topology_dragonfly import counts, dragonfly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weftwork.spec.fabric import Fabric
 from weftwork.spec.fabric_direct import TO_HOST
-from weftwork.topology.build import fabric_of
 from weftwork.topology.group_links import ARRANGEMENTS
-
-RATE = {"link_rate_bps": 200_000_000_000}
-
-
-def dragonfly(**keys: Any) -> Fabric:
-    return fabric_of(topology="dragonfly", **RATE, **keys)
-
-
-def counts(fabric: Fabric) -> tuple[int, int, int, int]:
-    """Hosts, routers, local and global links."""
-    assert fabric.direct is not None
-    assert fabric.direct.dimensions == ("local", "global")
-    of = fabric.direct.link_dimension
-    hosts = len(fabric.hosts)
-    return hosts, len(fabric.node_names) - hosts, int((of == 0).sum()), int((of == 1).sum())
 
 
 def test_the_column_of_deepseek() -> None:

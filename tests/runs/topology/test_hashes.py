@@ -6,37 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.topology_hashes import seeds_and_offsets, tree
 from tests.helpers.tiny import job_of, packet_input_of
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine.lower import switch_rows
 from weftwork.engine.requirements import requirement_mistakes
 from weftwork.policies.load import load
-from weftwork.spec.device import HashFunction
-from weftwork.spec.fabric import Fabric
 from weftwork.spec.job import Group, Peer, Send, Size
 from weftwork.spec.scenario.hashes import HashSection
 from weftwork.spec.transport import Transport
 from weftwork.topology.build import fabric_of
 from weftwork.topology.export import to_json
-from weftwork.topology.hashes import hashed_by_tier
-
-
-def tree(**changes: object) -> Fabric:
-    return fabric_of(topology="fat-tree", tiers=3, radix=4, **changes)
-
-
-def hashes(fabric: Fabric) -> dict[str, HashFunction]:
-    switches, node_device = hashed_by_tier(fabric)
-    return {
-        name: switches[node_device[node]].hash
-        for node, name in enumerate(fabric.node_names)
-        if not name.startswith("host")
-    }
-
-
-def seeds_and_offsets(fabric: Fabric) -> dict[str, tuple[int | None, int | None]]:
-    return {name: (one.seed, one.offset) for name, one in hashes(fabric).items()}
 
 
 def test_rows_of_the_engines_have_what_was_set() -> None:

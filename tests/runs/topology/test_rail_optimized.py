@@ -6,27 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.rail_optimized import leaves_of, rail_fabric
 from hypothesis import given
 from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.device import Server
-from weftwork.spec.fabric import Fabric
 from weftwork.spec.rails import ports_by_rail, rail_mistakes
-from weftwork.topology.build import fabric_of
 from weftwork.topology.measures import measure
 from weftwork.topology.routing import switch_distances
-
-
-def rail_fabric(**keys: object) -> Fabric:
-    return fabric_of(**{"topology": "rail-optimized", "node": "dgx-h100", **keys})  # type: ignore[arg-type]
-
-
-def leaves_of(fabric: Fabric) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
-    """The node at the other end of every NIC port; shape (hosts, NIC ports)."""
-    ports = fabric.ports
-    end = int(ports.base[len(fabric.hosts)])
-    return ports.node[ports.peer[:end]].reshape(len(fabric.hosts), -1)
 
 
 @st.composite

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
-import numpy as np
+from helpers.topology_routing import RATES, all_up
 
 from weftwork.spec.device import Nic, Switch
-from weftwork.spec.fabric import Fabric
 from weftwork.topology.routing import routes
 from weftwork.topology.shapes.fat_tree import fat_tree
-
-RATES: dict[str, Any] = {
-    "host_rate_bps": 10**11,
-    "fabric_rate_bps": 10**11,
-    "host_delay_ps": 1_000,
-    "fabric_delay_ps": 1_000,
-}
-
-
-def all_up(fabric: Fabric) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.ones(len(fabric.links), np.bool_)
 
 
 def test_8192_hosts_are_routed_in_under_two_seconds() -> None:

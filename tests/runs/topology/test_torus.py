@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from helpers.cases import case_count
-from helpers.lattice_paths import channels, distances, lowest_dimensions
 from helpers.switch_graph import degrees, diameter_and_mean
+from helpers.topology_torus import check_order, lattice, switches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weftwork.hardware.catalogue import nodes
-from weftwork.spec.fabric import Fabric
 from weftwork.spec.scenario.scenario import loads
 from weftwork.spec.scenario.topology import FabricSize
 from weftwork.study.prepare.prepare import known_names
-from weftwork.topology.build import fabric_of, fabric_of_section, fabric_size
+from weftwork.topology.build import fabric_of_section, fabric_size
 
 SHAPES = (
     st.lists(st.integers(1, 6), min_size=1, max_size=6).map(tuple).filter(lambda shape: 2 <= math.prod(shape) <= 96)
@@ -37,14 +35,6 @@ TWISTABLE = st.builds(
     st.sampled_from([{0}, {1}, {1, 2}, {0, 2}, {2}]),
     st.just(3),
 )
-
-
-def lattice(topology: str, shape: tuple[int, ...], **keys: Any) -> Fabric:
-    return fabric_of(topology=topology, shape=shape, **keys)
-
-
-def switches_of(fabric: Fabric) -> int:
-    return len(fabric.node_names) - len(fabric.hosts)
 
 
 @settings(max_examples=case_count(plain=30, deep=300))
@@ -79,21 +69,13 @@ def test_a_mesh_is_a_torus_without_its_ring_links(shape: tuple[int, ...]) -> Non
 @settings(max_examples=case_count(plain=25, deep=250))
 @given(shape=SHAPES, topology=st.sampled_from(["torus", "mesh"]))
 def test_shortest_paths_take_the_dimensions_one_after_the_other(shape: tuple[int, ...], topology: str) -> None:
-    _check_order(lattice(topology, shape))
+    check_order(lattice(topology, shape))
 
 
 @settings(max_examples=case_count(plain=12, deep=60), deadline=None)
 @given(shape=TWISTABLE)
 def test_a_twist_keeps_the_order_of_dimensions(shape: tuple[int, ...]) -> None:
-    _check_order(lattice("twisted-torus", shape))
-
-
-def _check_order(fabric: Fabric) -> None:
-    """Going on by the lowest dimension of all shortest paths never comes back to a lower one."""
-    ways = channels(fabric)
-    for hops in distances(ways, switches_of(fabric)):
-        _, never_falls = lowest_dimensions(ways, hops)
-        assert never_falls.all()
+    check_order(lattice("twisted-torus", shape))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.topology_trees import DGX, by_tier, links_below
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,19 +21,6 @@ from weftwork.topology.build import fabric_of
 from weftwork.topology.digits import destination_numbers, port_strides
 from weftwork.topology.measures import measure
 from weftwork.topology.routing import DELIVER, routes
-
-DGX = {"gpus": 8, "nic_ports": 8}
-
-
-def by_tier(fabric: Fabric) -> list[int]:
-    """Nodes of every tier, hosts first."""
-    return np.bincount(fabric.node_tier).tolist()
-
-
-def links_below(fabric: Fabric) -> list[int]:
-    """Links below every tier, those to hosts first."""
-    low = np.minimum(fabric.node_tier[fabric.links["a"]], fabric.node_tier[fabric.links["b"]])
-    return np.bincount(low).tolist()
 
 
 def test_planes_of_deepseek() -> None:

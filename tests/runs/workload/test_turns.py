@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from helpers.workload_turns import GROUP, RANKS, expanded, turned
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weftwork.spec.job import Digit, Group, Loop, Operation, Peer, Program, Receive, Send, Size, Wait
+from weftwork.spec.job import Digit, Loop, Operation, Peer, Receive, Send, Size, Wait
 from weftwork.spec.peers import coordinates, peers_of
-from weftwork.workload.turns import in_turn
-
-RANKS = 16
-
-
-GROUP = Group(size=RANKS)
-
 
 PEERS = st.one_of(
     st.builds(Peer, rule=st.just("shift"), group=st.just(GROUP), shift=st.integers(1, 3), step=st.just(0)),
@@ -52,15 +45,6 @@ def loops(inside: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 STREAMS = st.lists(st.recursive(MESSAGES, loops, max_leaves=6), min_size=1, max_size=4).map(tuple)
 
 
-def expanded(operations: tuple[Operation, ...], counter: int = 0) -> Iterator[tuple[Operation, int]]:
-    for operation in operations:
-        if isinstance(operation, Loop):
-            for turn in range(operation.count):
-                yield from expanded(operation.body, turn)
-        else:
-            yield operation, counter
-
-
 def meant(operation: Operation, counter: int) -> tuple[Any, ...]:
     """What an operation does on each rank, its queue pair left out."""
     if not isinstance(operation, Send | Receive):
@@ -72,11 +56,6 @@ def meant(operation: Operation, counter: int) -> tuple[Any, ...]:
         (digit,) = operation.size.digits
         parts = ((coordinates(digit.group, ranks) + digit.shift + digit.step * counter) % RANKS * digit.weight).tolist()
     return type(operation), peers, parts
-
-
-def turned(stream: tuple[Operation, ...], pairs: int) -> tuple[Operation, ...]:
-    (program,) = in_turn((Program(streams=(stream,)),), np.zeros(RANKS, np.int32), np.zeros(RANKS, np.bool_), pairs)
-    return program.streams[0]
 
 
 @given(stream=STREAMS, pairs=st.integers(2, 5))

@@ -5,26 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from helpers.new_recipe import NAME, left_code
 
-from weftwork.cli import main
 from weftwork.study.recipe_scenario import recipe_scenario
 from weftwork.workload.models.catalogue import MODELS, model
 from weftwork.workload.recipes.catalogue import recipe_named, recipe_names
-
-NAME = "26.06/deepseek-v3/gb300/mxfp8"
-
-
-DIVISIBLE = {
-    name: found
-    for name, found in recipe_names().items()
-    if found[0].model in MODELS and found[0].gpus // found[0].pipeline % (found[0].expert * found[0].expert_tensor) == 0
-}
-
-
-def left_code(*words: str) -> object:
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    return left.value.code
 
 
 def test_what_no_key_says_stands_above_the_scenario() -> None:

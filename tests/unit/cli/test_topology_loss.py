@@ -9,30 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.tiny import wired
-from rich.console import Console
+from helpers.topology_loss import FABRIC, console, told
 
 from weftwork.base.errors import ConfigError
-from weftwork.cli.topology_loss import print_job_loss, print_loss
+from weftwork.cli.topology_loss import print_job_loss
 from weftwork.cli.topology_random import SeedsLine, print_random
 from weftwork.cli.topology_without import asked_loss
-from weftwork.spec.fabric import Fabric
 from weftwork.study.loss import JobLoss
 from weftwork.topology.build import fabric_of
 from weftwork.topology.random_loss import measure_random, random_part
-from weftwork.topology.without import measure_loss
-
-FABRIC = fabric_of(topology="leaf-spine", leaves=4, spines=4, hosts_per_leaf=4)
-
-
-def console() -> tuple[Console, StringIO]:
-    text = StringIO()
-    return Console(file=text, width=110, highlight=False), text
-
-
-def told(fabric: Fabric, names: list[str]) -> str:
-    out, text = console()
-    print_loss(out, fabric, measure_loss(fabric, names))
-    return text.getvalue()
 
 
 def test_what_up_down_does_to_pairs_that_have_other_routes() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from helpers.cm_pair import PORT, CmPair
+from helpers.cm_refusals import E, R, S, asked, bad_header, rejections
 
 from weftwork.base.errors import UsageError
-from weftwork.rdma.cm_records import CmEventType, CmRejReason
-from weftwork.rdma.cm_states import CmState
+from weftwork.rdma.cm_records import CmRejReason
 from weftwork.rdma.queue_pair import NicLimits
 from weftwork.wire.cm import (
     CmDisconnectReply,
@@ -19,30 +19,11 @@ from weftwork.wire.cm import (
     CmReady,
     CmReject,
     CmReply,
-    CmRequest,
     CmServiceReply,
     CmWait,
     encode_cm,
 )
-from weftwork.wire.rdma_ip_cm import IpCmHeader, service_of_port
-
-E, R, S = CmEventType, CmRejReason, CmState
-
-
-def asked(pair: CmPair) -> tuple[CmRequest, int]:
-    """A right REQ of end 0 that has not been sent, and its transaction."""
-    mine = pair.connect()
-    return mine._request, mine._transaction
-
-
-def rejections(pair: CmPair) -> list[CmReject]:
-    return [message for _, _, message in pair.messages() if isinstance(message, CmReject)]
-
-
-def bad_header(request: CmRequest, **change: Any) -> CmRequest:
-    header, user = IpCmHeader.decode(request.private_data)
-    return replace(request, private_data=replace(header, **change).encode() + bytes(user))
-
+from weftwork.wire.rdma_ip_cm import service_of_port
 
 STRANGE = IPv4Address("10.9.9.9")
 

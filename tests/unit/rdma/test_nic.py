@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.rdma_nic import OK, W, opcodes, statuses
 from helpers.rdma_pair import ALL, BadWire, Pair
 
 from weftwork.base.errors import UsageError
@@ -33,7 +34,6 @@ from weftwork.rdma.verbs import (
     Sge,
     WcOpcode,
     WcStatus,
-    WrOpcode,
 )
 from weftwork.wire.extended import Reth
 from weftwork.wire.ib import Bth
@@ -41,19 +41,6 @@ from weftwork.wire.icrc import check_icrc
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.rocev2 import rocev2_packet
 from weftwork.wire.transport import TransportPacket
-
-W = WrOpcode
-
-
-OK = WcStatus.SUCCESS
-
-
-def opcodes(pair: Pair) -> list[int]:
-    return [datagram.parts[0][0] for datagram in pair.sent]
-
-
-def statuses(pair: Pair, end: int) -> list[WcStatus]:
-    return [wc.status for wc in pair.poll(end)]
 
 
 def test_the_bytes_are_those_of_the_codec() -> None:

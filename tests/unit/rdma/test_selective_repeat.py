@@ -6,28 +6,15 @@ import random
 
 import pytest
 from helpers.rdma_pair import ALL, Pair
+from helpers.selective_repeat import MTU, OK, W, packets
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
-from weftwork.rdma.verbs import QpAttr, QpState, QpType, WcStatus, WrOpcode
+from weftwork.rdma.verbs import QpAttr, QpState, QpType, WcStatus
 from weftwork.wire.extended import Aeth, AethKind, Reth
 from weftwork.wire.ib import Bth, psn_compare
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.selective_nak import SelectiveNak
-from weftwork.wire.transport import TransportPacket
-
-W = WrOpcode
-
-
-OK = WcStatus.SUCCESS
-
-
-MTU = 256
-
-
-def packets(pair: Pair, end: int) -> list[TransportPacket]:
-    found = [one for one in pair.sent if one.source == pair.nics[end].address]
-    return [TransportPacket.decode(one.parts[0][:-4])[0] for one in found]
 
 
 def bring(pair: Pair, end: int, datagrams: list[Datagram]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import html
-import re
 
 import pytest
+from helpers.copied_commands import copied
 from helpers.designs import design_document
 from helpers.plans import plan_document
 
@@ -53,14 +53,6 @@ PAGES = {
     "tune": tune,
     "sweep": sweep,
 }
-
-
-def copied(page: str) -> list[str]:
-    """Texts of code, of settings, and of the cells that begin with a command."""
-    body = page[page.index("<main>") : page.index("<script>")]
-    marked = re.findall(r"<(?:code|pre)>(.*?)</(?:code|pre)>", body, re.DOTALL)
-    text = html.unescape(re.sub(r"<[^>]*>", "\n", body))
-    return [html.unescape(one) for one in marked] + re.findall(r"weftwork [a-z]+ .*", text)
 
 
 @pytest.mark.parametrize("kind", PAGES)

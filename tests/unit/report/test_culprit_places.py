@@ -5,25 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers.culprit_places import outlined
 from helpers.pages import Page
-from helpers.shown import Element, page_of
+from helpers.shown import page_of
 
 from weftwork.report.culprit_places import CulpritPlace
 from weftwork.report.figures.fabric import MOST_CELLS, fabric_picture
 from weftwork.report.figures.heat_map import heat_map, rows_of
-
-
-def outlined(part: Element) -> tuple[list[str], list[str]]:
-    """What is outlined in a picture of the fabric, links and cells by their titles; and the names beside them."""
-    (drawing,) = part.all("svg", role="img")
-    cells = [one.all("title")[0].text for one in drawing.all("rect", kind="blame")]
-    paths = [one for one in drawing.children if isinstance(one, Element) and one.tag == "path"]
-    lines = [
-        one.all("title")[0].text.partition(":")[0]
-        for place, one in enumerate(paths)
-        if place > 1 and "blame" in paths[place - 2].attributes["class"]
-    ]
-    return [*lines, *cells], [one.text for one in part.all("span", kind="blamed")]
 
 
 def test_thin_rows_are_named_and_not_covered() -> None:

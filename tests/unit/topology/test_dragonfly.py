@@ -11,31 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.switch_graph import degrees, diameter_and_mean
+from helpers.topology_dragonfly import RATE, counts, dragonfly
 from hypothesis import given
 from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
-from weftwork.spec.fabric import Fabric
 from weftwork.topology.build import fabric_of
 from weftwork.topology.group_links import ARRANGEMENTS, SwitchGroups, far_port, global_links
 
-RATE = {"link_rate_bps": 200_000_000_000}
-
-
 FRONTIER = {"groups": 74, "routers_per_group": 32, "hosts_per_router": 16, "links_per_group_pair": 4, "radix": 64}
-
-
-def dragonfly(**keys: Any) -> Fabric:
-    return fabric_of(topology="dragonfly", **RATE, **keys)
-
-
-def counts(fabric: Fabric) -> tuple[int, int, int, int]:
-    """Hosts, routers, local and global links."""
-    assert fabric.direct is not None
-    assert fabric.direct.dimensions == ("local", "global")
-    of = fabric.direct.link_dimension
-    hosts = len(fabric.hosts)
-    return hosts, len(fabric.node_names) - hosts, int((of == 0).sum()), int((of == 1).sum())
 
 
 def refusal(**keys: Any) -> str:

@@ -5,30 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from helpers.topology_hashes import hashes, seeds_and_offsets, tree
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.device import HashFunction, Switch
-from weftwork.spec.fabric import Fabric
 from weftwork.spec.scenario.hashes import HashSection
-from weftwork.topology.build import fabric_of
 from weftwork.topology.hashes import hashed_by_tier, with_hashes
-
-
-def tree(**changes: object) -> Fabric:
-    return fabric_of(topology="fat-tree", tiers=3, radix=4, **changes)
-
-
-def hashes(fabric: Fabric) -> dict[str, HashFunction]:
-    switches, node_device = hashed_by_tier(fabric)
-    return {
-        name: switches[node_device[node]].hash
-        for node, name in enumerate(fabric.node_names)
-        if not name.startswith("host")
-    }
-
-
-def seeds_and_offsets(fabric: Fabric) -> dict[str, tuple[int | None, int | None]]:
-    return {name: (one.seed, one.offset) for name, one in hashes(fabric).items()}
 
 
 def test_tiers_have_the_seeds_of_their_roles_and_bits_of_their_own() -> None:

@@ -7,29 +7,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers.rail_optimized import leaves_of, rail_fabric
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.device import Server
-from weftwork.spec.fabric import Fabric
 from weftwork.spec.rails import default_rails, ports_by_rail
-from weftwork.topology.build import fabric_of
 from weftwork.topology.measures import measure
 from weftwork.topology.oversubscription import oversubscription_by_tier
 from weftwork.topology.rail_counts import rail_counts
 from weftwork.topology.routing import switch_distances
 
 DGX = Server(name="dgx", gpus=8, nic_ports=8)
-
-
-def rail_fabric(**keys: object) -> Fabric:
-    return fabric_of(**{"topology": "rail-optimized", "node": "dgx-h100", **keys})  # type: ignore[arg-type]
-
-
-def leaves_of(fabric: Fabric) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
-    """The node at the other end of every NIC port; shape (hosts, NIC ports)."""
-    ports = fabric.ports
-    end = int(ports.base[len(fabric.hosts)])
-    return ports.node[ports.peer[:end]].reshape(len(fabric.hosts), -1)
 
 
 @pytest.mark.parametrize(("units", "leaves", "spines"), [(1, 8, 4), (2, 16, 8), (3, 24, 16), (4, 32, 16)])

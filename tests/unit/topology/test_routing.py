@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
+from helpers.topology_routing import RATES, all_up
 
 from weftwork.base.errors import UsageError
 from weftwork.spec.device import Nic, Switch
@@ -15,22 +14,11 @@ from weftwork.topology.routing import DELIVER, UNREACHABLE, Routes, routes
 from weftwork.topology.shapes.fat_tree import fat_tree
 from weftwork.topology.shapes.leaf_spine import leaf_spine
 
-RATES: dict[str, Any] = {
-    "host_rate_bps": 10**11,
-    "fabric_rate_bps": 10**11,
-    "host_delay_ps": 1_000,
-    "fabric_delay_ps": 1_000,
-}
-
 
 def pair_of_leaves(links_per_pair: int = 1) -> Fabric:
     return leaf_spine(
         leaves=2, spines=2, hosts_per_leaf=2, links_per_pair=links_per_pair, switch=Switch(), nic=Nic(), **RATES
     )
-
-
-def all_up(fabric: Fabric) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.ones(len(fabric.links), np.bool_)
 
 
 def next_nodes(fabric: Fabric, table: Routes, node: str, towards: str) -> list[str]:

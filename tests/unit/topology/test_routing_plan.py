@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from helpers.routing_plan import NETWORKS, network
 
-from weftwork.spec.fabric import Fabric
-from weftwork.topology.build import fabric_of
 from weftwork.topology.routing_plan import has_groups, planned_routing
-
-NETWORKS: dict[str, dict[str, Any]] = {
-    "leaf-spine": {"leaves": 3, "spines": 2, "hosts_per_leaf": 1},
-    "dragonfly": {"radix": 7, "groups": 4},
-    "torus": {"shape": (4, 3)},
-    "mesh": {"shape": (4, 3)},
-    "twisted-torus": {"shape": (2, 4)},
-    "hyperx": {"sides": (3, 3), "hosts_per_router": 1},
-    "slim-fly": {"q": 5},
-}
-
 
 CHANNELS: dict[str, dict[str, int]] = {
     "leaf-spine": {"minimal": 1, "k-shortest": 2},  # a valley over the second spine
@@ -30,10 +16,6 @@ CHANNELS: dict[str, dict[str, int]] = {
     "hyperx": {"minimal": 2, "dimension-order": 1, "valiant": 2, "ugal": 2},
     "slim-fly": {"minimal": 2, "valiant": 4, "ugal": 4},
 }
-
-
-def network(name: str) -> Fabric:
-    return fabric_of(topology=name, link_rate_bps=100_000_000_000, **NETWORKS[name])
 
 
 @pytest.mark.parametrize("name", NETWORKS)

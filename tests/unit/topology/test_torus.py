@@ -13,23 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.lattice_paths import channels, distances, lowest_dimensions, split_loads
+from helpers.lattice_paths import channels, distances, split_loads
 from helpers.switch_graph import switch_ends
+from helpers.topology_torus import check_order, lattice
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.device import Server
-from weftwork.spec.fabric import Fabric
 from weftwork.spec.fabric_direct import TO_HOST
 from weftwork.topology.build import fabric_of
 from weftwork.topology.without import lose
-
-
-def lattice(topology: str, shape: tuple[int, ...], **keys: Any) -> Fabric:
-    return fabric_of(topology=topology, shape=shape, **keys)
-
-
-def switches_of(fabric: Fabric) -> int:
-    return len(fabric.node_names) - len(fabric.hosts)
 
 
 def refusal(**keys: Any) -> str:
@@ -112,21 +104,13 @@ def test_the_busiest_channel_by_search_from_all_switches(topology: str, load: fl
     assert total.max() == pytest.approx(load)
 
 
-def _check_order(fabric: Fabric) -> None:
-    """Going on by the lowest dimension of all shortest paths never comes back to a lower one."""
-    ways = channels(fabric)
-    for hops in distances(ways, switches_of(fabric)):
-        _, never_falls = lowest_dimensions(ways, hops)
-        assert never_falls.all()
-
-
 def test_the_check_of_dimension_order_sees_a_network_without_it() -> None:
     fabric = lattice("torus", (4, 4))
     lost = np.zeros(len(fabric.links), np.bool_)
     lost[len(fabric.hosts)] = True
     damaged = lose(fabric, lost)
     with pytest.raises(AssertionError):
-        _check_order(damaged)
+        check_order(damaged)
 
 
 def test_sides_of_two_and_of_one_switch() -> None:

@@ -10,17 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.topology_trees import DGX, by_tier, links_below
 
 from weftwork.base.errors import ConfigError
-from weftwork.spec.fabric import Fabric
 from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.topology.build import fabric_of, tree_of
 from weftwork.topology.oversubscription import oversubscription_by_tier
 from weftwork.topology.pgft import Pgft, Tier
 from weftwork.topology.tree_topology import TreeTopology
-
-DGX = {"gpus": 8, "nic_ports": 8}
-
 
 B300 = {"node": {"model": "dgx-b300", "nic_ports": 16}, "link_rate_bps": 400_000_000_000, "switch": "spectrum-4"}
 
@@ -29,17 +26,6 @@ XDR = {"node": "dgx-b300", "switch": "quantum-x800"}
 
 
 G = 1_000_000_000
-
-
-def by_tier(fabric: Fabric) -> list[int]:
-    """Nodes of every tier, hosts first."""
-    return np.bincount(fabric.node_tier).tolist()
-
-
-def links_below(fabric: Fabric) -> list[int]:
-    """Links below every tier, those to hosts first."""
-    low = np.minimum(fabric.node_tier[fabric.links["a"]], fabric.node_tier[fabric.links["b"]])
-    return np.bincount(low).tolist()
 
 
 @pytest.mark.parametrize(

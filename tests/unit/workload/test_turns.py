@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
+from helpers.workload_turns import GROUP, expanded, turned
 
 from weftwork.base.errors import ConfigError
-from weftwork.spec.job import Group, Loop, Operation, Peer, Program, Send, Size
+from weftwork.spec.job import Loop, Peer, Program, Send, Size
 from weftwork.workload.turns import in_turn
-
-RANKS = 16
-
-
-GROUP = Group(size=RANKS)
-
-
-def expanded(operations: tuple[Operation, ...], counter: int = 0) -> Iterator[tuple[Operation, int]]:
-    for operation in operations:
-        if isinstance(operation, Loop):
-            for turn in range(operation.count):
-                yield from expanded(operation.body, turn)
-        else:
-            yield operation, counter
-
-
-def turned(stream: tuple[Operation, ...], pairs: int) -> tuple[Operation, ...]:
-    (program,) = in_turn((Program(streams=(stream,)),), np.zeros(RANKS, np.int32), np.zeros(RANKS, np.bool_), pairs)
-    return program.streams[0]
 
 
 def test_each_peer_of_a_loop_gets_its_messages_dealt_from_the_first_on() -> None:

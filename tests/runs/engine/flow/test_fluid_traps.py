@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
+from helpers.fluid_traps import add, run_out
 
 from weftwork.engine import _native
 
 pytestmark = pytest.mark.sanitize
-
-
-def add(fluid: _native.Fluid, *hops: int | tuple[int, float]) -> int:
-    pairs = [hop if isinstance(hop, tuple) else (hop, 1.0) for hop in hops]
-    return fluid.add_variable(np.array([p[0] for p in pairs], np.int32), np.array([p[1] for p in pairs], np.float64))
-
-
-def run_out(fluid: _native.Fluid) -> list[tuple[float, int]]:
-    found = []
-    while (at_ps := fluid.next()) < math.inf:
-        found += [(at_ps, activity) for activity in fluid.advance(at_ps)]
-        fluid.solve(at_ps)
-    return found
 
 
 def test_a_collective_over_a_hundred_thousand_links_is_one_activity() -> None:

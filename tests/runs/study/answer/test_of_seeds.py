@@ -13,7 +13,7 @@ import weftwork
 from weftwork.cli.run import run_document
 from weftwork.report.three_lines import three_lines
 from weftwork.report.words import amount
-from weftwork.spec.answer import Answer, Culprit, Limit, Took
+from weftwork.spec.answer import Answer
 from weftwork.store.runs import Run
 
 HASHED = """schema: 3
@@ -35,15 +35,6 @@ engine: {fidelity: flow}
 def ran(text: str, gallery: Gallery, **options: Any) -> Run:
     run: Run = gallery.run(text, **options)
     return run
-
-
-def answer(*suspects: Culprit, seconds: float | None = 2.0, port: str = "a->b", share: float | None = 0.5) -> Answer:
-    return Answer(
-        took=Took(what="all messages", seconds=seconds, number="completion_ps"),
-        limited_by=Limit(name=port, share=share, number="busiest_link"),
-        culprit=suspects[0],
-        others=suspects[1:],
-    )
 
 
 def test_a_set_of_seeds_has_an_answer_in_its_folder_in_python_and_in_json(gallery: Gallery) -> None:

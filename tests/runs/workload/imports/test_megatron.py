@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from helpers.imports_megatron import BASE, LAYOUT, SHAPE, TENSOR
 
 from weftwork.base.errors import ConfigError
 from weftwork.study.imported import scenario_of_import
-from weftwork.workload.imports.megatron import MegatronImport, read_megatron, read_megatron_file
-
-BASE = "--micro-batch-size 1 --global-batch-size 64 --seq-length 2048 --bf16"
-
-
-SHAPE = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --vocab-size 1000 --max-position-embeddings 2048"
-
-
-TENSOR = "--tensor-model-parallel-size"
-
-
-LAYOUT = "--pipeline-model-parallel-layout"
-
-
-def read(more: str = "", **options: Any) -> MegatronImport:
-    return read_megatron(f"{BASE} {SHAPE} {more}", **options)
+from weftwork.workload.imports.megatron import read_megatron_file
 
 
 def write(folder: Path, text: str, name: str = "job.sh") -> Path:

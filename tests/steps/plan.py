@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -20,6 +20,9 @@ from planner.history import change_of, tracked_files
 from planner.import_graph import ImportGraph
 from planner.plan import Plan, planned
 from planner.prices import read_prices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +39,13 @@ def main() -> int:
     prices = read_prices()
     work_s = {step.name: step.work_s for step in budgets() if step.work_s}
     plans: dict[str, Plan] = {
-        step: planned(prices.cases.get(step, ()), budget_s=work_s[step], place=change.place, distances=distances)
+        step: planned(
+            prices.cases.get(step, ()),
+            budget_s=work_s[step],
+            place=change.place,
+            distances=distances,
+            examples=examples_of(change.changed or ()),
+        )
         for step in work_s
     }
     if change.remark:
@@ -62,6 +71,12 @@ def main() -> int:
         }
         arguments.out.write_text(json.dumps(document), encoding="utf-8")
     return 0
+
+
+def examples_of(changed: Iterable[str]) -> frozenset[str]:
+    """Folders of examples in which files changed."""
+    parts = (name.split("/") for name in changed)
+    return frozenset(each[1] for each in parts if each[0] == "examples" and len(each) > 2)
 
 
 def pages_of(document: dict[str, Any]) -> list[str]:

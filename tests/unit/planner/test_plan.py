@@ -70,6 +70,18 @@ def test_what_a_change_touches_is_always_chosen(seed: int) -> None:
         assert touched.keys() <= {name.partition("::")[0] for name in narrow.chosen}
 
 
+def test_an_example_that_changed_is_run_whatever_it_costs() -> None:
+    names = [
+        "test_examples.py::test_it[two_jobs]",
+        "test_examples.py::test_it[slow_gpu]",
+        "test_digests.py::test_it[examples/two_jobs/a.yaml]",
+    ]
+    cases = [Case(name=name, file=name.partition("::")[0], price_s=50.0, turn=5) for name in names]
+    plan = planned(cases, budget_s=1.0, place=0, examples=frozenset({"two_jobs"}))
+    assert set(plan.chosen) == {names[0], names[2]}
+    assert plan.touched == 2
+
+
 def test_what_is_nearest_to_the_change_comes_first() -> None:
     near, far = (Case(name=f"{n}.py::t", file=f"{n}.py", price_s=1.0, turn=5) for n in ("near", "far"))
     more = [Case(name=f"{n}.py::{k}", file=f"{n}.py", price_s=2.0, turn=5) for n in ("far", "near") for k in range(3)]

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.figures import Show
 from helpers.tiny import job_of, packet_input_of, star
 from numpy.typing import NDArray
-from truth.conftest import Show
 
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet import run

@@ -22,8 +22,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.figures import Show
 from helpers.tiny import Message, packet_input_of, pair, sends
-from truth.conftest import Show
 
 from weftwork.base.clock import serialisation_ps
 from weftwork.engine.packet import run

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.figures import Show
 from helpers.tiny import Message, packet_input_of, sends, wired
-from truth.conftest import Show
 
 from weftwork.engine.packet import run
 from weftwork.spec.device import Switch

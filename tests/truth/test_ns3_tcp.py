@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.figures import Show
 from helpers.tcp_flows import PAYLOAD_BYTES, SlowLink, long_flows, watched
 from numpy.typing import NDArray
-from truth.conftest import Show
 
 from weftwork.base.clock import MS_PS, US_PS
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 from helpers.credits import HEADER_BYTES, MTU_BYTES, RATE_BPS, UET, incast, plan, star
-from truth.conftest import Show
+from helpers.figures import Show
 
 from weftwork.base.clock import US_PS
 from weftwork.engine import packet

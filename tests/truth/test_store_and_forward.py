@@ -15,8 +15,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
+from helpers.figures import Show
 from helpers.tiny import Message, packet_input_of, sends, star, wired
-from truth.conftest import Show
 
 from weftwork.engine.packet import run
 from weftwork.spec.device import Nic, Switch

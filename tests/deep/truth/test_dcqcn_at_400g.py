@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from truth.conftest import Show
+from helpers.figures import Show
 
 from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import read_scenario

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from truth.conftest import Show
+from helpers.figures import Show
 
 from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import read_scenario

@@ -16,9 +16,9 @@ from random import Random
 
 import numpy as np
 import pytest
+from helpers.figures import Show
 from helpers.tiny import DELAY_PS, RATE_BPS, job_of, packet_input_of
 from numpy.typing import NDArray
-from truth.conftest import Show
 
 from weftwork.base.random import Stream, draw
 from weftwork.engine.hashing import field_bytes, final_hash

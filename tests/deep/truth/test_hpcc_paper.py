@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+from helpers.figures import Show
 from hpcc_320_hosts import INCASTS, LONG_BYTES, SHAPES, SHORT_BYTES
 from hpcc_setup import CONTROLS, SCENARIOS, Found, percentiles, run
-from truth.conftest import Show
 
 from weftwork.base.clock import MS_PS
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.figures import Show
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, packet_input_of, sends, star, wired
 from hypothesis import example, given
 from hypothesis import strategies as st
-from truth.conftest import Show
 
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet import run

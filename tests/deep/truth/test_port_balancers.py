@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from balancers_switch import LOADS, PERMUTATION, asymmetric, collisions, permutation, planes, table, weighted
-from truth.conftest import Show
+from helpers.figures import Show
 
 
 def test_conga_beats_ecmp_with_a_failed_link_and_letflow_comes_near(show: Show) -> None:

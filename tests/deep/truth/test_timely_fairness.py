@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.figures import Show
 from helpers.told_sender import long_flow, probe_rtts_ps, probes, run, shares, star
-from truth.conftest import Show
 
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.policies.load import load

@@ -54,8 +54,7 @@ def page(run: Run) -> str:
 
 @pytest.fixture(scope="module")
 def terminal(run: Run) -> str:
-    console = Console(width=200, record=True, file=StringIO())
-    print_answer(run, console)
+    print_answer(run, console := Console(width=200, record=True, file=StringIO()))
     return console.export_text()
 
 

@@ -15,7 +15,7 @@ lint:
 setup python="python3.11":
     {{ python }} -m venv .venv
     .venv/bin/pip install -c constraints.txt cmake nanobind ninja scikit-build-core
-    .venv/bin/pip install -c constraints.txt --no-build-isolation -C editable.rebuild=true -C build-dir=build/editable \
+    .venv/bin/pip install -c constraints.txt --no-build-isolation -C editable.rebuild=true -C editable.verbose=false -C build-dir=build/editable \
         -C cmake.define.WEFTWORK_UNITY=OFF -e '.[dev,docs,graph,bench,plan,ray,rdma]'
 
 # build the native core with warnings as errors, and write its stub into src/weftwork/engine

@@ -52,7 +52,7 @@ class Folder(Mapping[str, T], Generic[T]):
     def paths(self) -> Mapping[str, Path]:
         """Files by name, sorted."""
         root, *below = self.package.split(".")
-        folder = Path(str(files(root))).joinpath(*below)
+        folder = Path(str(files(root).joinpath(*below)))
         return {
             file.stem.replace("_", "-"): file for file in sorted(folder.glob("*.py")) if not file.stem.startswith("_")
         }

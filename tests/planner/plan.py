@@ -3,12 +3,13 @@
 A step has cases with prices and a budget. Each case has a turn, a number below ``TURNS`` that is written down with
 its price and never changes, so that any ``TURNS`` commits in a row cover every case. Chosen are, in this order:
 
-1. of each file of cases that the change touches, one case, the cheapest; and the cases of each example that changed;
-2. the cases whose turn the commit has;
+1. the cases whose turn the commit has;
+2. of each file of cases that the change touches, one case, the cheapest; and the cases of each example that changed;
 3. the other touched cases, nearest to the change first;
 4. cases of the turns that come next;
 
-3 and 4 as long as the budget lasts: a wide change costs little more than the budget, and leaves no touched file out.
+3 and 4 as long as the budget lasts, and 2 as long as ``WIDE`` times the budget lasts: only a change of nearly all files
+leaves a touched file out, and the plan counts what it left out.
 Leaves out: what a step costs besides its cases, which is part of what the budget leaves to them.
 """
 
@@ -20,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 TURNS = 10  # any ten successive commits cover every case
+WIDE = 1.5  # chosen: what a step may take of its budget before `.ci/run` tells it as slow
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,14 +93,16 @@ def planned(
     for case in cases:
         by_turn[case.turn].append(case)
     chosen: dict[str, Case] = {}
-    for case in [*first_of_file.values(), *by_turn[place % TURNS]]:
+    for case in by_turn[place % TURNS]:
         chosen[case.name] = case
     spent_s = sum(case.price_s for case in chosen.values())
+    firsts = sorted(first_of_file.values(), key=lambda case: (near.get(case.file, 0), case.price_s))
     later = [case for step in range(1, TURNS) for case in by_turn[(place + step) % TURNS]]
-    for case in [*touched, *later]:
-        if case.name not in chosen and spent_s + case.price_s <= budget_s:
-            chosen[case.name] = case
-            spent_s += case.price_s
+    for limit_s, group in ((WIDE * budget_s, firsts), (budget_s, touched), (budget_s, later)):
+        for case in group:
+            if case.name not in chosen and spent_s + case.price_s <= limit_s:
+                chosen[case.name] = case
+                spent_s += case.price_s
     return Plan(
         chosen=tuple(chosen),
         left_out=tuple(case.name for case in cases if case.name not in chosen),

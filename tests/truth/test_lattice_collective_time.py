@@ -21,6 +21,8 @@ from weftwork.workload.collectives.lattice import Lattice
 from weftwork.workload.collectives.lattice_time import LatticeMethod, all_to_all_ps, lattice_time_ps, swing_factor
 from weftwork.workload.placement import packed
 
+pytestmark = pytest.mark.deep  # each case runs both fidelities; the step `truth` of .ci/run takes them
+
 MESH = grid_fabric(4, 4, closed=False)
 KIB, MIB = 1 << 10, 1 << 20
 STEP_PS = 1_000_000

@@ -83,7 +83,7 @@ def test_plain_pytest_uses_all_cores() -> None:
         (["tests", "weftwork"], "fd", False),
         (["tests/unit/test_house.py", "tests/unit/test_build.py"], "fd", False),
         (["tests/unit/test_house.py"], "fd", True),
-        (["tests/runs/suite/test_file_queue.py::test_a", "tests/runs/suite/test_file_queue.py::test_b"], "fd", True),
+        (["tests/deep/truth/test_file_queue.py::test_a", "tests/deep/truth/test_file_queue.py::test_b"], "fd", True),
         (["tests", "weftwork"], "no", True),
     ],
 )

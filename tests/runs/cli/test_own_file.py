@@ -20,6 +20,8 @@ from weftwork.policies.load import KINDS as POLICIES
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS
 from weftwork.testing.files import FileReport, check_file
 
+pytestmark = pytest.mark.deep  # each case compiles a policy or starts a command; the step `truth` of .ci/run takes them
+
 ROOT = Path(__file__).parents[3]
 
 

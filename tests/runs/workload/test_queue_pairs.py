@@ -23,6 +23,10 @@ from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
 from weftwork.workload.placement import first_gpus
 from weftwork.workload.queue_pairs import split_over_queue_pairs, take_queue_pairs_in_turn
 
+pytestmark = (
+    pytest.mark.deep
+)  # each case runs collectives among several servers; the step `truth` of .ci/run takes them
+
 FABRIC = leaf_spine(
     leaves=2, spines=4, hosts_per_leaf=4, host_rate_bps=400 * 10**9, fabric_rate_bps=400 * 10**9,
     host_delay_ps=100_000, fabric_delay_ps=100_000, switch=Switch(), nic=Nic(),

@@ -20,6 +20,8 @@ from weftwork.study.calibrate.usual import usual_values
 from weftwork.study.pool.side_by_side import Workers
 from weftwork.study.validation.curves import CurveRow
 
+pytestmark = pytest.mark.deep  # each case fits constants; the step `truth` of .ci/run takes them
+
 HERE = Workers(count=1)
 
 

@@ -161,9 +161,11 @@ TEST_CASE("a hop names a link that exists, with a weight above 0") {
 
 TEST_CASE(
     "generated runs: rates are textbook max-min, no constraint is overloaded, and all that was asked is carried") {
-  std::mt19937_64 random(3);
+  std::mt19937_64 random(
+      3);  // NOLINT(bugprone-random-generator-seed,cert-msc32-c,cert-msc51-cpp): a test repeats itself
   for (int round = 0; round < 15; ++round) {
     std::vector<double> capacity;
+    capacity.reserve(12);
     for (int i = 0; i < 12; ++i) capacity.push_back(1.0 + static_cast<double>(random() % 8));
     Fluid fluid(capacity, 1e-9);
     std::vector<VariableId> variables;

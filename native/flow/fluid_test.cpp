@@ -161,8 +161,8 @@ TEST_CASE("a hop names a link that exists, with a weight above 0") {
 
 TEST_CASE(
     "generated runs: rates are textbook max-min, no constraint is overloaded, and all that was asked is carried") {
-  std::mt19937_64 random(
-      3);  // NOLINT(bugprone-random-generator-seed,cert-msc32-c,cert-msc51-cpp): a test repeats itself
+  // A test repeats itself. NOLINTNEXTLINE(bugprone-random-generator-seed,cert-msc32-c,cert-msc51-cpp)
+  std::mt19937_64 random(3);
   for (int round = 0; round < 15; ++round) {
     std::vector<double> capacity;
     capacity.reserve(12);

@@ -114,8 +114,8 @@ TEST_CASE("more than 1 GiB in a queue is refused, since counters have 32 bits") 
 }
 
 TEST_CASE("generated traffic: shared bytes are those of the ingresses, and the quick check agrees with the full one") {
-  std::mt19937_64 random(
-      11);  // NOLINT(bugprone-random-generator-seed,cert-msc32-c,cert-msc51-cpp): a test repeats itself
+  // A test repeats itself. NOLINTNEXTLINE(bugprone-random-generator-seed,cert-msc32-c,cert-msc51-cpp)
+  std::mt19937_64 random(11);
   for (const bool lossless : {false, true}) {
     Buffer buffer;
     std::vector<std::pair<std::size_t, std::int32_t>> held;

@@ -55,8 +55,8 @@ TEST_CASE("an instant after the end of simulated time is never due") {
 }
 
 TEST_CASE("generated events come in order, each in its window and none twice") {
-  std::mt19937_64 random(
-      7);  // NOLINT(bugprone-random-generator-seed,cert-msc32-c,cert-msc51-cpp): a test repeats itself
+  // A test repeats itself. NOLINTNEXTLINE(bugprone-random-generator-seed,cert-msc32-c,cert-msc51-cpp)
+  std::mt19937_64 random(7);
   for (int round = 0; round < 20; ++round) {
     const Ps window_ps = 1 + static_cast<Ps>(random() % 1'000);
     Calendar calendar(150, window_ps);

@@ -83,7 +83,7 @@ def test_edge_colouring_says_what_placement_finds(seed: int) -> None:
     assert planned.bound == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("scheme", "wanted"), [("greedy", 1.93), (str(UPLINKS), 3.12)])
+@pytest.mark.parametrize(("scheme", "wanted"), [("greedy", 1.93), (str(UPLINKS), 3.12)], ids=["greedy", "uplinks"])
 def test_eight_leaves(scheme: str, wanted: float) -> None:
     """Over 60 seeds; the means of the calculation and of this have a standard deviation of some 2 % each."""
     assert mean_busiest(scheme, 8, 60) == pytest.approx(wanted, rel=0.06)
@@ -91,7 +91,9 @@ def test_eight_leaves(scheme: str, wanted: float) -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
-    ("scheme", "wanted", "seeds"), [("greedy", 2.0, 40), (str(UPLINKS), 4.21, 100), ("placement", 1.0, 10)]
+    ("scheme", "wanted", "seeds"),
+    [("greedy", 2.0, 40), (str(UPLINKS), 4.21, 100), ("placement", 1.0, 10)],
+    ids=["greedy", "uplinks", "placement"],
 )
 def test_sixteen_leaves(scheme: str, wanted: float, seeds: int) -> None:
     assert mean_busiest(scheme, 16, seeds) == pytest.approx(wanted, rel=0.06)

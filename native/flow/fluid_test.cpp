@@ -70,6 +70,7 @@ TEST_CASE("weights: an activity that needs twice the capacity has the same rate 
   fluid.solve(0.0);
   CHECK(fluid.rate(light) == doctest::Approx(1.0));
   CHECK(fluid.rate(heavy) == doctest::Approx(1.0));
+  CHECK(fluid.carried(ConstraintId(0), 15.0) == doctest::Approx(45.0));  // 15 and twice 15, nothing of it done yet
   CHECK(step(fluid) == std::pair{30.0, Finished{1}});
   CHECK(fluid.rate(heavy) == doctest::Approx(1.5));
   CHECK(step(fluid) == std::pair{50.0, Finished{2}});

@@ -147,10 +147,10 @@ class Controller:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.files_with_reports: set[str] = set()
+        self.turns_with_reports: set[int] = set()
         self.last_started: dict[str, str] = {}  # test by file
         self.reports = 0
-        self.files = 0
+        self.turns = 0
         self.first_report_s: float | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -163,11 +163,11 @@ class Controller:
             self.first_report_s = age_of_process_s()
         if report.when == "teardown":
             self.reports += 1
-        self.files_with_reports.add(report.nodeid.partition("::")[0])
+        self.turns_with_reports.add(getattr(report, "item_index", -1))  # of pytest-xdist; a process that ended has none
         session = _terminal_session(self.config)
-        self.files = self.files or session.testscollected
-        rest = max(self.files - len(self.files_with_reports), 0)
-        session.testscollected = self.reports + round(rest * self.reports / len(self.files_with_reports)) or 1
+        self.turns = self.turns or session.testscollected
+        rest = max(self.turns - len(self.turns_with_reports), 0)
+        session.testscollected = self.reports + round(rest * self.reports / len(self.turns_with_reports)) or 1
 
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
         file = crashitem.partition("::")[0]

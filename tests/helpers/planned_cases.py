@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from planner.plan import TURNS, turn_of_stranger
 
+STRANGERS = "strangers_left_out"  # in the output of a process
+
 
 class PlannedCases:
     """The plan of one step.
@@ -30,6 +32,7 @@ class PlannedCases:
         self.touched_files = frozenset(document["touched_files"])
         self.chosen = frozenset(document["steps"][step]["chosen"])
         self.left_out = frozenset(document["steps"][step]["left_out"])
+        self.strangers_left_out: set[str] = set()
 
     def is_run(self, name: str) -> bool:
         """Whether a case is run at this commit."""
@@ -38,15 +41,24 @@ class PlannedCases:
         return name.partition("::")[0] in self.touched_files or turn_of_stranger(name) == self.turn
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        left_out = [item for item in items if "::" in item.nodeid and not self.is_run(item.nodeid.partition("@")[0])]
-        if left_out:
-            names = {item.nodeid for item in left_out}
-            items[:] = [item for item in items if item.nodeid not in names]
-            config.hook.pytest_deselected(items=left_out)
+        left_out = [item for item in items if not self.is_run(item.nodeid)]
+        self.strangers_left_out |= {item.nodeid for item in left_out} - self.left_out
+        items[:] = [item for item in items if self.is_run(item.nodeid)]
+        config.hook.pytest_deselected(items=left_out)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A process of pytest-xdist hands on what it left out."""
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput[STRANGERS] = sorted(self.strangers_left_out)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self.strangers_left_out |= set(getattr(node, "workeroutput", {}).get(STRANGERS, ()))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
-            f"left out at this commit: {len(self.left_out):,} of {len(self.left_out) + len(self.chosen):,} cases;"
+            f"left out at this commit: {len(self.left_out):,} of {len(self.left_out) + len(self.chosen):,} cases, and"
+            f" {len(self.strangers_left_out):,} without a price;"
             f" `.ci/run full {self.step}` runs all, `python tests/steps/plan.py --list {self.step}` names them"
         )
 

@@ -102,8 +102,8 @@ def is_work_counted(config: pytest.Config) -> bool:
 
 
 def is_unit(item: pytest.Item) -> bool:
-    """Whether a test lies in tests/unit."""
-    return item.path.is_relative_to(UNIT)
+    """Whether a test lies in tests/unit; a turn of the queue is no test."""
+    return isinstance(item, pytest.Function) and item.path.is_relative_to(UNIT)
 
 
 @pytest.hookimpl(wrapper=True)

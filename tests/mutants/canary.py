@@ -23,7 +23,7 @@ if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mutants.entries import ROOT, Mutant, list_mistakes, read_mutants
-from mutants.run import CannotTryError, Copy, copied_tree, files_of, try_mutant
+from mutants.run import NAMED_LIMIT_S, CannotTryError, Copy, copied_tree, files_of, try_mutant
 
 
 def drawn(mutants: Sequence[Mutant], commit: str) -> Mutant:
@@ -49,6 +49,18 @@ def copy_with_core(folder: Path) -> Copy:
     return copy
 
 
+def check_tests_pass(mutant: Mutant, copy: Copy) -> None:
+    """Run the named tests where the mistake is not planted yet: tests that fail anyway would notice everything.
+
+    Raises
+    ------
+    CannotTryError : one of them fails, or there are none
+    """
+    ran = copy.pytest("-x", "-n", "0", "-m", "", *mutant.tests, limit_s=NAMED_LIMIT_S)
+    if ran.code != 0:
+        raise CannotTryError(f"the tests {', '.join(mutant.tests)} fail without any mistake:\n{ran.text[-4_000:]}")
+
+
 def main() -> int:
     """0: the tests noticed the mistake; 1: they did not; 2: nothing could be tried."""
     parser = argparse.ArgumentParser(description="Do the tests notice one planted mistake?")
@@ -57,8 +69,9 @@ def main() -> int:
     )
     options = parser.parse_args()
     began_s = time.monotonic()
-    mutants = [mutant for mutant in read_mutants() if re.search(options.only, mutant.label)]
-    wrong = list_mistakes(read_mutants())
+    listed = read_mutants()
+    mutants = [mutant for mutant in listed if re.search(options.only, mutant.label)]
+    wrong = list_mistakes(listed)
     if wrong or not any(not mutant.is_native for mutant in mutants):
         print("\n".join(["nothing was tried:", *(wrong or [f"no mistake in Python has {options.only!r}"])]))
         return 2
@@ -67,7 +80,9 @@ def main() -> int:
     print(f"planted: {mutant.label}: {mutant.mistake} ({files_of(mutant)})", flush=True)
     try:
         with tempfile.TemporaryDirectory(prefix="weftwork-canary-") as folder:
-            verdict = try_mutant(mutant, copy_with_core(Path(folder)))
+            copy = copy_with_core(Path(folder))
+            check_tests_pass(mutant, copy)
+            verdict = try_mutant(mutant, copy)
     except CannotTryError as error:
         print(error)
         return 2

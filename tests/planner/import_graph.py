@@ -62,15 +62,11 @@ class ImportGraph:
         return CORE if file.startswith("native/") else file
 
     def _needs_of(self, text: str) -> set[str]:
-        names: set[str] = set()
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Import):
-                names.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names.add(node.module)
-                names.update(f"{node.module}.{alias.name}" for alias in node.names)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
-                names.add(node.value)
+        tree = ast.parse(text)
+        strings = {
+            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        names = imported_names(tree) | {string for string in strings if "." in string}
         return {self.modules[name] for name in names if name in self.modules}
 
     def _add_packages(self, needs: dict[str, set[str]], texts: Mapping[str, str]) -> None:
@@ -104,6 +100,18 @@ class ImportGraph:
                 folder = folder.rpartition("/")[0]
             for module in modules_in.get(folder, ()):
                 needs[module].add(file)
+
+
+def imported_names(tree: ast.AST) -> set[str]:
+    """Modules that a file imports anywhere in it; of `from x import y` both `x` and `x.y`."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
 
 
 def _module_names(file: str) -> list[str]:

@@ -1,8 +1,10 @@
 """`just test FILE` finds the tests that belong to a file."""
 
+import ast
 from pathlib import Path
 
 import pytest
+from planner.import_graph import imported_names
 from steps import tests_of
 from steps.wheel import RELEASES, describe
 
@@ -13,7 +15,7 @@ def test_a_module_has_the_tests_that_import_it() -> None:
     found = tests_of.tests_of(ROOT / "src/weftwork/base/version.py")
     (build,) = (name for name in found if name.endswith("/test_build.py"))
     assert found[build] == "imports weftwork.base.version"
-    assert "tests/unit/test_tests_of.py" not in found
+    assert "tests/runs/test_tests_of.py" not in found
 
 
 @pytest.mark.parametrize(
@@ -31,10 +33,9 @@ def test_the_mirrored_place_has_the_folders_and_the_name(
     assert tests_of.is_mirrored(ROOT / test, parts) is is_mirrored
 
 
-def test_imports_are_read_in_all_their_forms(tmp_path: Path) -> None:
-    file = tmp_path / "test_it.py"
-    file.write_text("import a.b\nfrom c.d import e as f\nfrom . import g\ndef test() -> None:\n    from h import i\n")
-    assert tests_of.imports_of(file) == {"a.b", "c.d", "c.d.e", "h", "h.i"}
+def test_imports_are_read_in_all_their_forms() -> None:
+    text = "import a.b\nfrom c.d import e as f\nfrom . import g\ndef test() -> None:\n    from h import i\n"
+    assert imported_names(ast.parse(text)) == {"a.b", "c.d", "c.d.e", "h", "h.i"}
 
 
 def test_a_source_of_an_engine_has_its_tests_and_those_that_have_to_see_its_mistakes() -> None:

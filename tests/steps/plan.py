@@ -54,6 +54,7 @@ def main() -> int:
         print(f"{len(change.changed):,} files differ from the base; commit {change.place:,} of its history")
     for step, plan in plans.items():
         if not plan.chosen:
+            print(f"{step}: no case has a price, so each runs at the turn of its name, or where its file is touched")
             continue
         print(
             f"{step}: {len(plan.chosen):,} of {len(plan.chosen) + len(plan.left_out):,} cases,"

@@ -16,6 +16,10 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from planner.import_graph import imported_names
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 SOURCE: Final = ROOT / "src"
 ENGINE_TESTS: Final = {"packet": "engine", "flow": "engine/flow"}  # folder of native: folder of tests of its engine
@@ -78,7 +82,7 @@ def of_module(path: Path) -> dict[str, str]:
     for test in sorted((ROOT / "tests").rglob("test_*.py")):
         if is_mirrored(test, parts[1:]):
             reasons[relative(test)] = f"stands at the place of {module}"
-        elif module in imports_of(test):
+        elif module in imported_names(ast.parse(test.read_text(encoding="utf-8"))):
             reasons[relative(test)] = f"imports {module}"
     if ">>> " in path.read_text(encoding="utf-8"):
         reasons[relative(path)] = "has examples in its docstrings"
@@ -90,17 +94,6 @@ def is_mirrored(test: Path, parts: tuple[str, ...]) -> bool:
     folders, name = parts[:-1], parts[-1]
     behind = test.relative_to(ROOT / "tests").parts
     return behind[-1] == f"test_{name}.py" and behind[1:-1] == folders
-
-
-def imports_of(test: Path) -> set[str]:
-    """Modules that a file imports; of `from weftwork.x import y` both `weftwork.x` and `weftwork.x.y`."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(test.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
 
 
 def of_engine(path: Path) -> dict[str, str]:

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from planner.import_graph import imported_names
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
@@ -35,33 +36,27 @@ def floors() -> dict[str, int]:
 def imports_of(file: Path) -> tuple[frozenset[str], frozenset[Path]]:
     """Packages of Weftwork, and files of the suite, that a file imports anywhere in it."""
     packages, helpers = set(), set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            parts = name.removeprefix("tests.").split(".")
-            if parts[0] == "weftwork":
-                packages.add(parts[1] if len(parts) > 1 and parts[1] in floors() else WHOLE if parts == [WHOLE] else "")
-            elif (helper := TESTS.joinpath(*parts).with_suffix(".py")).is_file():
-                helpers.add(helper)
+    for name in imported_names(ast.parse(file.read_text(encoding="utf-8"))):
+        parts = name.removeprefix("tests.").split(".")
+        if parts[0] == "weftwork":
+            packages.add(parts[1] if len(parts) > 1 and parts[1] in floors() else WHOLE if parts == [WHOLE] else "")
+        elif (helper := TESTS.joinpath(*parts).with_suffix(".py")).is_file():
+            helpers.add(helper)
     return frozenset(packages - {""}), frozenset(helpers)
 
 
 def reached(file: Path) -> dict[str, Path]:
     """Packages that a file reaches, each with the file of the suite that imports it."""
-    found: dict[str, Path] = {}
+    importers: dict[str, Path] = {}
     queue, seen = [file], {file}
     while queue:
         each = queue.pop()
         packages, helpers = imports_of(each)
         for package in packages:
-            found.setdefault(package, each)
+            importers.setdefault(package, each)
         queue += helpers - seen
         seen |= helpers
-    return found
+    return importers
 
 
 @pytest.mark.parametrize("package", sorted(path.name for path in UNIT.iterdir() if path.name in floors()))

@@ -41,7 +41,7 @@ def test_the_chosen_cases_are_run_and_the_others_are_told(processes: str, tmp_pa
     plan(tmp_path, place=turn + 1)
     count, text = passed(tmp_path, "-n", processes, "--plan=plan.json", "--step=truth")
     assert count == 1
-    assert "left out at this commit: 3 of 4 cases; `.ci/run full truth` runs all" in text
+    assert "left out at this commit: 3 of 4 cases, and 1 without a price; `.ci/run full truth` runs all" in text
 
 
 @pytest.mark.parametrize("touched", [("test_a.py",), ()])

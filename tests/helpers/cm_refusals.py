@@ -1,4 +1,4 @@
-"""What the tests of cm refusals share, the quick ones and those that need more."""
+"""Requests of a connection that the other end has to refuse, and the refusals that it sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of copied commands share, the quick ones and those that need more."""
+"""Texts of a page that a reader copies: code, settings, and cells that begin with a command."""
 
 from __future__ import annotations
 

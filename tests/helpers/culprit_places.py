@@ -1,4 +1,4 @@
-"""What the tests of culprit places share, the quick ones and those that need more."""
+"""Links, cells and names that a picture of the fabric outlines."""
 
 from __future__ import annotations
 

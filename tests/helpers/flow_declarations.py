@@ -1,4 +1,4 @@
-"""What the tests of flow declarations share, the quick ones and those that need more."""
+"""Two ways between two hosts, lowered for the flow engine with a declared policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of fluid traps share, the quick ones and those that need more."""
+"""Variables of the fluid solver, added and run to their ends."""
 
 from __future__ import annotations
 

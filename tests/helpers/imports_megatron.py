@@ -1,4 +1,4 @@
-"""What the tests of megatron share, the quick ones and those that need more."""
+"""Arguments of Megatron-LM that make a whole job, and the import that reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of new recipe share, the quick ones and those that need more."""
+"""A recipe whose plan has to divide its GPUs, and the exit code of `weftwork new` on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of refuse share, the quick ones and those that need more."""
+"""A plan with what a line of `--set` in a refusal says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of rail optimized share, the quick ones and those that need more."""
+"""Rail-optimized fabrics by their keys, and the leaf at the end of every NIC port."""
 
 from __future__ import annotations
 

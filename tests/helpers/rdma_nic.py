@@ -1,4 +1,4 @@
-"""What the tests of nic share, the quick ones and those that need more."""
+"""Opcodes on the wire and statuses of completions of a pair of software NICs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of reference flow control share, the quick ones and those that need more."""
+"""An incast on a switch with a small buffer, for the plain engine."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the tests of routing plan share, the quick ones and those that need more."""
+"""Small networks of every kind that plans of routing are made for."""
 
 from __future__ import annotations
 

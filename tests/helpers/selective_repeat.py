@@ -1,4 +1,4 @@
-"""What the tests of selective repeat share, the quick ones and those that need more."""
+"""Packets that one end of a pair with selective repeat has sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of dragonfly share, the quick ones and those that need more."""
+"""Dragonflies by their keys, and their counts of hosts, routers and links."""
 
 from __future__ import annotations
 

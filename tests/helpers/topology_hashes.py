@@ -1,4 +1,4 @@
-"""What the tests of hashes share, the quick ones and those that need more."""
+"""Trees whose switches hash by tier, and the seeds and offsets of their hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of topology loss share, the quick ones and those that need more."""
+"""A small fabric that loses parts, and what the terminal prints of what is left."""
 
 from __future__ import annotations
 

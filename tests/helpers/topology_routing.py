@@ -1,4 +1,4 @@
-"""What the tests of routing share, the quick ones and those that need more."""
+"""Rates of small fabrics, and the state in which all links work."""
 
 from __future__ import annotations
 

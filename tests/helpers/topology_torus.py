@@ -1,4 +1,4 @@
-"""What the tests of torus share, the quick ones and those that need more."""
+"""Tori and meshes by their sides, their switches, and the order of their dimensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of trees share, the quick ones and those that need more."""
+"""Nodes and links of a tree by tier."""
 
 from __future__ import annotations
 

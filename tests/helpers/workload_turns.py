@@ -1,4 +1,4 @@
-"""What the tests of turns share, the quick ones and those that need more."""
+"""Streams whose sends take queue pairs in turn, unrolled and expanded again."""
 
 from __future__ import annotations
 

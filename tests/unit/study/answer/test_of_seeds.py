@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers.of_seeds import answer
+from helpers.seed_answers import answer
 
 from weftwork.spec.answer import Culprit, How, Limit
 from weftwork.study.answer.of_seeds import answer_of_seeds

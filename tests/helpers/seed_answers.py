@@ -1,4 +1,4 @@
-"""What the tests of of seeds share, the quick ones and those that need more."""
+"""An answer of one seed with its suspects, made by hand."""
 
 from __future__ import annotations
 

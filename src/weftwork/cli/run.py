@@ -17,6 +17,7 @@ from weftwork.report.answer import details, print_answer
 from weftwork.report.captured import print_capture
 from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.report.words import has_clock_ended
+from weftwork.spec.endings import FAILED_ENDINGS
 from weftwork.store.runs import finished
 from weftwork.study.run.captured_link import DEFAULT_PACKETS, CapturedLink
 from weftwork.study.run.run import run_scenario
@@ -123,7 +124,7 @@ def _is_stuck(result: Run) -> bool:
     """
     if has_clock_ended(result):
         return True
-    return result.status in ("stuck", "deadlocked") or bool(result.summary.get("queue_pair_errors", {}).get("value"))
+    return result.status in FAILED_ENDINGS or bool(result.summary.get("queue_pair_errors", {}).get("value"))
 
 
 def run_document(result: Run) -> dict[str, object]:

@@ -12,6 +12,7 @@ from weftwork.base.grammar import plural
 from weftwork.report.design_words import money, unverified_words
 from weftwork.report.words import amount, sentence
 from weftwork.spec.comparison import ComparedKey
+from weftwork.spec.endings import ENDINGS
 from weftwork.spec.scenario.scenario import WORKLOADS
 from weftwork.spec.sweep import SAME
 
@@ -54,12 +55,6 @@ _HUGE: Final = 1e12  # chosen: a count with more digits is read as a power of te
 _NOUNS: Final = {"iteration_ps": "iteration", "collective_duration_ps": "collective", "completion_ps": "completion"}
 _NO_PRODUCT: Final = "switch without a product"  # as the price books call a plain switch
 _NAME: Final = re.compile(r"\S+ (\(\d+\) )?(takes|was|is|has|and) ")  # a name of one word in front of its verb
-_ENDED: Final = {  # how a run ended that did not deliver everything
-    "interrupted": "was interrupted",
-    "stopped": "was stopped before its end",
-    "stuck": "is stuck",
-    "deadlocked": "is deadlocked",
-}
 
 
 def comparison_verdict(found: RunComparison) -> list[str]:
@@ -343,7 +338,7 @@ def ended_words(run: ComparedRun) -> str:
     """Ending of an incomplete run in words."""
     if run.seeds > 1 or run.status == "complete":
         return "has seeds that did not finish"
-    return _ENDED.get(run.status, f"is {run.status}")
+    return ENDINGS[run.status].predicate
 
 
 def time_noun(run: ComparedRun) -> str:

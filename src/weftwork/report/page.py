@@ -49,6 +49,8 @@ from weftwork.report.words import (
     sentence,
     typeset,
 )
+from weftwork.spec.answer import NAMELESS
+from weftwork.spec.endings import ENDINGS
 
 if TYPE_CHECKING:
     from weftwork.report.over_time import OverTime
@@ -163,17 +165,8 @@ def rests_on(run: Run) -> str:
 
 
 def _ending(run: Run) -> list[str]:
-    said = []
-    if run.status == "interrupted":
-        said.append("This run was interrupted: this page shows the run up to then.")
-    elif has_clock_ended(run):
-        said.append(f"This run did not finish: {CLOCK_ENDED}")
-    elif run.status == "stopped":
-        said.append("This run was stopped at engine.until with work left: this page shows the run up to then.")
-    elif run.status == "stuck":
-        said.append("This run did not finish: nothing was left to do, and some flows had not arrived.")
-    elif run.status == "deadlocked":
-        said.append("This run did not finish: packets hold each other back in a circle.")
+    notice = f"This run did not finish: {CLOCK_ENDED}" if has_clock_ended(run) else ENDINGS[run.status].notice
+    said = [notice] if notice else []
     if not run.seeds and (errors := int(run.summary.get("queue_pair_errors", {}).get("value") or 0)):
         said.append(f"{sentence(plural(errors, 'connection'))} failed after too many timeouts.")
     return said
@@ -243,7 +236,7 @@ def _answer(run: Run) -> PageSection:
 def three_lines_list(run: Run) -> str:
     """The three lines of the answer with labels and a marked culprit."""
     found = run.answer.culprit
-    name = found.name if found.kind not in {"none", "unknown"} else ""
+    name = found.name if found.kind not in NAMELESS else ""
     return answer_lines(LABELS, three_lines(run), name)
 
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
 from weftwork.report.tables import busiest_groups
-from weftwork.report.words import CLOCK_ENDED, amount, has_clock_ended
-from weftwork.spec.answer import HEADLINES, TIME_GROUPS
+from weftwork.report.verdict_words import verdict_words
+from weftwork.report.words import CLOCK_ENDED, amount, has_clock_ended, has_word
+from weftwork.spec.answer import HEADLINES, NAMELESS, TIME_GROUPS
+from weftwork.spec.endings import ENDINGS
 
 if TYPE_CHECKING:
     from weftwork.spec.answer import Culprit
@@ -22,12 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["LABELS", "cost_texts", "culprit_text", "partial_text", "three_lines", "told_numbers"]
 
 LABELS: Final = ("took", "limited by", "to blame")
-_PARTIAL: Final = {
-    "interrupted": "PARTIAL: interrupted at {at} of simulated time; what follows is what was done until then",
-    "stopped": "PARTIAL: stopped at engine.until, {at} of simulated time, with work left",
-    "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived",
-    "deadlocked": "NOT FINISHED: a deadlock by {at} of simulated time; packets hold each other back in a circle",
-}
 _NOT_KNOWN: Final = "\u2013"
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told
 
@@ -41,7 +37,8 @@ def three_lines(run: Run) -> tuple[str, str, str]:
     ----------
     run : of one seed or several
     """
-    return _took(run), _limited_by(run), _to_blame(run)
+    limit = _limited_by(run)
+    return _took(run), limit, _to_blame(run, limit)
 
 
 def partial_text(run: Run) -> str:
@@ -55,7 +52,7 @@ def partial_text(run: Run) -> str:
         return f"NOT FINISHED: {CLOCK_ENDED}".rstrip(".")
     if run.is_complete:
         return ""
-    return _PARTIAL[run.status].format(at=amount(run.value("simulated_ps"), "ps"))
+    return ENDINGS[run.status].headline.format(at=amount(run.value("simulated_ps"), "ps"))
 
 
 def _known(run: Run, name: str) -> bool:
@@ -174,24 +171,30 @@ def told_numbers(run: Run) -> set[str]:
     return {*times, *(name for name, _ in _groups(run))}
 
 
-def _to_blame(run: Run) -> str:
-    return culprit_text(run.answer.culprit, seeds=run.answer.seeds)
+def _to_blame(run: Run, limit: str) -> str:
+    text = culprit_text(run.answer.culprit, seeds=run.answer.seeds, said=limit)
+    behind = verdict_words(run.answer, f"{limit} {text}")
+    return f"{text}{': ' if run.answer.culprit.kind in NAMELESS else '; '}{behind}" if behind else text
 
 
-def culprit_text(culprit: Culprit, *, seeds: int = 1) -> str:
+def culprit_text(culprit: Culprit, *, seeds: int = 1, said: str = "") -> str:
     """Name the culprit, its cost, and how the cost was found.
 
     Parameters
     ----------
     culprit : of an answer
     seeds : of how many runs it is the answer
+    said : what the lines above say; the share of a part that stands there is not printed again
     """
     named_by = _seeds(culprit.named_by, seeds)
-    text = f"{culprit.name}: {culprit.text}" if culprit.kind in {"none", "unknown"} else _named(culprit)
-    if culprit.kind in {"none", "unknown"} or culprit.cost_s is None:
+    text = f"{culprit.name}: {culprit.text}" if culprit.kind in NAMELESS else _named(culprit)
+    if culprit.kind in NAMELESS or culprit.cost_s is None:
         return f"{text} ({named_by})" if seeds > 1 else text
     mean = f" on average of {named_by}" if seeds > 1 else ""
-    return f"{text}: {', '.join(cost_texts(culprit))}{_of(culprit)}{mean}{_found(culprit)}"
+    costs = cost_texts(culprit)
+    if culprit.kind == "part" and has_word(said, costs[1]):
+        costs = costs[:1]
+    return f"{text}: {', '.join(costs)}{_of(culprit)}{mean}{_found(culprit)}"
 
 
 def _seeds(named_by: int, seeds: int) -> str:
@@ -203,7 +206,7 @@ def _named(culprit: Culprit) -> str:
     return f"{culprit.name}{key} {culprit.text}"
 
 
-def cost_texts(culprit: Culprit) -> tuple[str, str]:
+def cost_texts(culprit: Culprit) -> tuple[str, ...]:
     """The cost of a suspect, as a time and a share.
 
     Parameters

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.grammar import plural
 from weftwork.report.words import amount
+from weftwork.spec.endings import FAILED_ENDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,7 +67,7 @@ def waiting_lines(run: Run) -> list[str]:
     if len(causes) > len(roots):
         said.append(f"{plural(len(causes) - len(roots), 'more cause')}: table waits.")
     if not roots:
-        said.append(_without_cause(chain, rows))
+        said.append(_without_cause(chain, rows, is_cut=run.status not in FAILED_ENDINGS))
         return said
     behind = [row for row in reversed(chain[:-1]) if row["blocked_by"] != row["rank"]]  # of other ranks
     said += [f"{_who(row)} {_what(row)}; {_behind(row)}." for row in behind[:_SHOWN_CHAIN]]
@@ -186,12 +187,14 @@ def _behind(row: Row) -> str:
     return f"rank {row['blocked_by']} has not sent it"
 
 
-def _without_cause(chain: Sequence[Row], rows: Sequence[Row]) -> str:
-    """The text for a cut run, or for ranks in a circle."""
+def _without_cause(chain: Sequence[Row], rows: Sequence[Row], *, is_cut: bool) -> str:
+    """The text for a cut run, or for ranks in a circle; a run that was cut shows no circle."""
     ranks = f"{plural(_ranks(rows), 'rank')} had work left"
     row = chain[-1]
-    if row["blocked_by"] is None or any(each["waits_for"] == "time" or each["state"] == "under way" for each in rows):
+    is_busy = any(each["waits_for"] == "time" or each["state"] == "under way" for each in rows)
+    if is_cut or is_busy or row["blocked_by"] is None:
         under_way = next((each for each in rows if each["state"] == "under way"), row)
-        return f"{ranks}; {_who(under_way).replace('Rank', 'rank', 1)} {_what(under_way)}, which is in progress."
+        goes_on = ", which is in progress" if under_way["state"] == "under way" else ""
+        return f"{ranks}; {_who(under_way).replace('Rank', 'rank', 1)} {_what(under_way)}{goes_on}."
     circle = ", ".join(str(each["rank"]) for each in chain)
     return f"{ranks}: ranks wait for each other and no rank sends ({circle}, and again). {_who(row)} {_what(row)}."

@@ -17,24 +17,33 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CULPRIT_KINDS",
+    "FULL_SHARE",
     "HEADLINES",
     "HOW",
+    "NAMELESS",
     "TIME_GROUPS",
+    "TROUBLED_SHARE",
     "Answer",
     "Culprit",
     "CulpritKind",
+    "Evidence",
     "How",
     "Limit",
+    "Resource",
     "Took",
 ]
 
 CulpritKind = Literal[
-    "none", "link", "nic", "gpu", "server", "switch", "stage", "policy", "fault", "job", "setting", "unknown"
-]
+    "none", "load", "link", "nic", "gpu", "server", "switch", "stage", "policy", "fault", "job", "setting", "part",
+    "unknown",
+]  # fmt: skip
 CULPRIT_KINDS: Final[tuple[str, ...]] = typing.get_args(CulpritKind)
+NAMELESS: Final = frozenset({"none", "load", "unknown"})  # verdicts without a culprit
 # recorded: it follows from what the run wrote down; simulated: run again without the suspect; bound: it cannot be more
 How = Literal["recorded", "simulated", "bound"]
 HOW: Final[tuple[str, ...]] = typing.get_args(How)
+FULL_SHARE: Final = 0.9  # chosen: of the time; a resource that carried useful bytes for longer explains a run
+TROUBLED_SHARE: Final = 0.01  # chosen: of packets lost or sent again, or of time paused; less is no trouble
 # groups of the time of an iteration, one of which limits it: numbers of the summary, and what people call them
 HEADLINES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # what a run took: the first it has
 TIME_GROUPS: Final = {
@@ -88,7 +97,9 @@ class Culprit:
 
     Attributes
     ----------
-    kind : of thing; ``none`` where nothing but its own size limits the run, ``unknown`` where that was not found out
+    kind : of thing; ``none`` where nothing but its own size limits the run, which `Evidence` has to show; ``load``
+        where a resource is full and yet packets were lost or paused; ``part`` where a part of the time is all that is
+        known; ``unknown`` where not even that is
     name : as in the scenario or the fabric
     key : dotted key of the scenario that has it, such as ``faults.0``; None where none has
     text : what is the matter with it, behind its name
@@ -116,6 +127,49 @@ class Culprit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Resource:
+    """A port or a processor, and how busy it was with useful work.
+
+    Attributes
+    ----------
+    name : of the port, or what computes
+    useful_share : of the time of the run, that it carried each byte once, or computed without repeating itself
+    """
+
+    name: str
+    useful_share: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """The records by which a run is judged healthy or ill.
+
+    Attributes
+    ----------
+    resources : the busiest of each kind, the busiest first
+    lost_share, resent_share : of the packets that were sent
+    paused_share : of the time, at the port that was paused longest
+    slowdown : time of the slowest message against its time alone; None where no message has one
+    """
+
+    resources: tuple[Resource, ...]
+    lost_share: float = 0.0
+    resent_share: float = 0.0
+    paused_share: float = 0.0
+    slowdown: float | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a resource did useful work for at least `FULL_SHARE` of the time."""
+        return any(resource.useful_share >= FULL_SHARE for resource in self.resources)
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether more than `TROUBLED_SHARE` was lost, sent again or paused."""
+        return max(self.lost_share, self.resent_share, self.paused_share) > TROUBLED_SHARE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
     """The three parts of an answer: duration, limit and culprit.
 
@@ -124,6 +178,7 @@ class Answer:
     took, limited_by, culprit : see there
     others : suspects that were tried beside the culprit, the dearest first
     seeds : of how many runs it is the answer
+    evidence : by which the run was judged; None where it did not end, and of several seeds
     """
 
     took: Took
@@ -131,6 +186,7 @@ class Answer:
     culprit: Culprit
     others: tuple[Culprit, ...] = ()
     seeds: int = 1
+    evidence: Evidence | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The answer as JSON for files."""
@@ -151,6 +207,7 @@ class Answer:
                 culprit=Culprit(**document["culprit"]),
                 others=tuple(Culprit(**one) for one in document["others"]),
                 seeds=document.get("seeds", 1),
+                evidence=_evidence_of(document.get("evidence")),
             )
         except (KeyError, TypeError, AttributeError) as wrong:
             names = ", ".join(one.name for one in fields(cls))
@@ -160,3 +217,10 @@ class Answer:
             text = f"found the kind {made.culprit.kind!r} and {made.culprit.how!r}"
             raise ConfigError(source, [Mistake(path="answer.culprit", text=text)])
         return made
+
+
+def _evidence_of(document: Mapping[str, Any] | None) -> Evidence | None:
+    """Read the evidence of a file; None where it has none."""
+    if document is None:
+        return None
+    return Evidence(**{**document, "resources": tuple(Resource(**each) for each in document["resources"])})

@@ -15,6 +15,7 @@ from weftwork.base.caveat import caveats_of
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.plain_file import read_ends, read_plain
 from weftwork.spec.answer import Answer
+from weftwork.spec.endings import STATUSES
 from weftwork.spec.result import TABLES
 from weftwork.spec.scenario.yaml_tree import Mapping, read_tree
 
@@ -42,7 +43,6 @@ PROVENANCE: Final[dict[str, tuple[str, ...]]] = {
     "several": (*_PROVENANCE_OF_ALL, "seeds", "seeds_wanted"),
 }  # fmt: skip
 _ABOUT: Final = ("name", "workload", "fabric", "transport")
-STATUSES: Final = ("complete", "interrupted", "stopped", "stuck", "deadlocked")
 _MAGIC: Final = b"PAR1"  # first and last four bytes of a Parquet file, parquet-format README, "File format"
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.whole_file import temporary_beside
-from weftwork.store.damage import STATUSES, read_json
+from weftwork.spec.endings import STATUSES
+from weftwork.store.damage import read_json
 from weftwork.store.folder_lock import is_held
 
 if TYPE_CHECKING:

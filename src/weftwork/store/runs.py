@@ -261,10 +261,10 @@ class Run(Shown, RunTables):
 
     @property
     def status(self) -> str:
-        """One word for how it ended.
+        """The name of its ending, in `weftwork.spec.endings.ENDINGS`.
 
-        ``complete``, ``interrupted``, ``stopped`` (at engine.until), ``stuck`` (flows that can never finish) or
-        ``deadlocked`` (packets that pause each other for ever).
+        ``complete``, ``interrupted``, ``stopped`` (at engine.until), ``deadlocked`` (packets that pause each other for
+        ever), ``gave-up`` (a queue pair used up its retries) or ``stuck`` (flows that can never finish).
         """
         return str(self.provenance["status"])
 

@@ -13,8 +13,11 @@ import numpy as np
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.spec.answer import TIME_GROUPS, Answer, Culprit, Limit, Took
+from weftwork.study.answer.evidence import evidence_of
 from weftwork.study.answer.measure import computed_ps, demand_ps, taken_ps
+from weftwork.study.answer.parts import LEAST_PART, parts_of
 from weftwork.study.answer.unfinished import who_stopped
+from weftwork.study.answer.verdict import nothing_sent, verdict_without_culprit
 from weftwork.study.answer.victims import worst_victim
 from weftwork.study.results.ending import is_done
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from weftwork.spec.answer import How
     from weftwork.spec.result import Quantity
     from weftwork.study.answer.suspect import Suspect
+    from weftwork.study.answer.worlds import World
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
@@ -34,8 +38,11 @@ __all__ = ["answer_of", "limit_of_time"]
 LEAST_SHARE: Final = 0.01  # chosen: of what a run took; who costs less is nobody's culprit
 _STRETCHED: Final = 2  # chosen: times the length of a fault; more is not its own doing
 _OF_THIS_RUN: Final = ("faults", "stragglers", "jobs", "fabric")
-_BUILT: Final = ("fabric.oversubscription", "fabric.switch.buffer")
-_ANSWERS: Final = ("transport.timeout", "transport.congestion_control")  # keys of what answers to others
+_BUILT: Final = (
+    "fabric.oversubscription", "fabric.switch.buffer", "fabric.switch.headroom", "fabric.nic.receive_buffer",
+    "fabric.nic.pcie_rate", "fabric.loss", "fabric.routing",
+)  # fmt: skip
+_ANSWERS: Final = ("transport.timeout", "transport.congestion_control", "transport.recovery")  # answer to others
 _COMMAND: Final = "weftwork run FILE --what-if all"
 
 
@@ -56,22 +63,82 @@ def answer_of(
     limited_by = _limit(summary, tables)
     if taken is None:
         is_empty = is_done(prepared, execution)  # nothing was sent, so that nothing has a time
-        stopped_by = _nobody() if is_empty else who_stopped(prepared, execution, tables)
+        stopped_by = nothing_sent() if is_empty else who_stopped(prepared, execution, tables)
         return Answer(took=took, limited_by=limited_by, culprit=stopped_by)
-    found = sorted(_tried(prepared, execution, taken), key=lambda one: -(one.cost_share or 0.0))
-    victim = worst_victim(prepared, execution)
-    guilty = [one for one in found if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
-    bounds = [one for one in found if one.how == "bound" and (one.cost_share or 0.0) >= LEAST_SHARE]
+    evidence = evidence_of(prepared, execution, summary)
+    singles = sorted(_tried(prepared, execution, taken), key=_by_cost)
+    joints = _joints(prepared, execution, taken)
+    parts = parts_of(prepared, execution, taken, summary=summary, tables=tables)
+    culprit = _cause(prepared, execution, singles, joints)
+    if parts and (culprit is None or not _explains(culprit, parts[0])):
+        culprit = parts[0]
+    if culprit is None:
+        has_untried = any(one.how == "bound" and (one.cost_share or 0.0) >= LEAST_SHARE for one in singles)
+        culprit = verdict_without_culprit(evidence, has_untried=has_untried)
+    every = sorted((*singles, *joints, *parts), key=_by_cost)
+    others = tuple(one for one in every if (one.name, one.of) != (culprit.name, culprit.of))
+    return Answer(took=took, limited_by=limited_by, culprit=culprit, others=others, evidence=evidence)
+
+
+def _by_cost(suspect: Culprit) -> float:
+    return -(suspect.cost_share or 0.0)
+
+
+def _cause(
+    prepared: Prepared, execution: Execution, singles: Sequence[Culprit], joints: Sequence[Culprit]
+) -> Culprit | None:
+    """The suspect that was at work, with a cost that was simulated or recorded; a bound is no cost."""
+    guilty = [one for one in singles if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
     culprit = _most_guilty(guilty, execution.suspects) if guilty else None
+    culprit = _joined(execution, culprit, singles, joints)
+    victim = worst_victim(prepared, execution)
     if victim is not None and (culprit is None or (victim.cost_share or 0.0) > (culprit.cost_share or 0.0)):
         # where the scenario names the root of the pauses, it is the suspect that was tried
         at_root = [one for one in guilty if one.name.partition("/")[0] == victim.name]
         culprit = replace(at_root[0], text=f"{at_root[0].text}; it {victim.text}") if at_root else victim
-    if culprit is None and bounds:
-        culprit = bounds[0]
-    culprit = culprit or _nobody()
-    others = tuple(one for one in found if (one.name, one.of) != (culprit.name, culprit.of))
-    return Answer(took=took, limited_by=limited_by, culprit=culprit, others=others)
+    return culprit
+
+
+def _joined(
+    execution: Execution, culprit: Culprit | None, singles: Sequence[Culprit], joints: Sequence[Culprit]
+) -> Culprit | None:
+    """The culprit in the light of what several suspects cost together.
+
+    A reaction that costs little where its cause is mended yields to the cause. Suspects that cost nothing alone and
+    something together are to blame together.
+    """
+    named = {one.name: one for one in singles}
+    for joint, world in zip(joints, _joint_worlds(execution), strict=True):
+        suspects = (world.suspect, *world.others)
+        members = [named[suspect.name] for suspect in suspects if suspect is not None and suspect.name in named]
+        if joint.cost_s is None or len(members) < len(suspects):
+            continue
+        if culprit is None and (joint.cost_share or 0.0) >= LEAST_SHARE:
+            return replace(joint, text=f"{joint.text}; each of them alone costs less than {100 * LEAST_SHARE:g} %")
+        reaction = members[-1]
+        is_fault = (members[0].key or "").startswith("faults.")  # whose rule is `_most_guilty`
+        is_named = culprit is not None and culprit.name in {one.name for one in members}
+        if is_fault or not is_named or reaction.key not in _ANSWERS:
+            continue
+        cause, together = members[0], f"{_cost(joint)} together"
+        left_s = joint.cost_s - (cause.cost_s or 0.0)  # of the reaction, where the cause is mended
+        if (reaction.cost_share or 0.0) >= LEAST_SHARE and left_s < (reaction.cost_s or 0.0) / _STRETCHED:
+            text = f"{cause.text}; {reaction.name}, which answers to it, costs {_cost(reaction)} alone and {together}"
+            return replace(cause, text=text)
+    return culprit
+
+
+def _cost(suspect: Culprit) -> str:
+    return f"{100 * max(0.0, suspect.cost_share or 0.0):.3g} %"
+
+
+def _explains(cause: Culprit, part: Culprit) -> bool:
+    """Whether a cause says more than the part of the time that went to most.
+
+    What is wrong in this run does if it matters at all; what is built or set like that if it explains half of the part.
+    """
+    share = cause.cost_share or 0.0
+    return share >= (part.cost_share or 0.0) / _STRETCHED or (_rank(cause) == 0 and share >= LEAST_PART)
 
 
 def _most_guilty(guilty: Sequence[Culprit], suspects: Sequence[Suspect]) -> Culprit:
@@ -146,7 +213,11 @@ def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> li
 
     A simulated suspect has its measured cost, any other at most a bound.
     """
-    again = {world.suspect.label: (other, ran) for world, other, ran in execution.worlds if world.suspect is not None}
+    again = {
+        world.suspect.label: (other, ran)
+        for world, other, ran in execution.worlds
+        if world.suspect is not None and not world.others
+    }
     found = []
     for suspect in execution.suspects:
         if suspect.label in again:
@@ -156,6 +227,24 @@ def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> li
                 continue
         found.append(_bounded(suspect, prepared, execution, taken))
     return found
+
+
+def _joint_worlds(execution: Execution) -> list[World]:
+    """Worlds without several suspects that were simulated and ended."""
+    return [world for world, other, ran in execution.worlds if world.others and taken_ps(other, ran) is not None]
+
+
+def _joints(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> list[Culprit]:
+    """What several suspects cost together, one for each of `_joint_worlds`."""
+    costs = []
+    for world, other, ran in execution.worlds:
+        without = taken_ps(other, ran) if world.others else None
+        if without is None or world.suspect is None:
+            continue
+        names = " and ".join(suspect.name for suspect in (world.suspect, *world.others))
+        joint = _simulated(world.suspect, prepared, taken, without)
+        costs.append(replace(joint, name=names, key=None, text="are tried together", start_s=None, end_s=None))
+    return costs
 
 
 def _simulated(suspect: Suspect, prepared: Prepared, taken: Sequence[int], without: Sequence[int]) -> Culprit:
@@ -175,7 +264,7 @@ def _bounded(suspect: Suspect, prepared: Prepared, execution: Execution, taken: 
         share = 1 - _least_ps(prepared, execution, worst) / max(1, taken[worst])
     share = min(max(share, 0.0), 1.0)
     found = _culprit(suspect, how="bound", of=_whose(prepared, worst))
-    command = None if suspect.make is None else _COMMAND
+    command = None if suspect.change is None else _COMMAND
     return replace(found, cost_s=share * taken[worst] / SECOND_PS, cost_share=share, command=command)
 
 
@@ -212,16 +301,3 @@ def _least_ps(prepared: Prepared, execution: Execution, job: int) -> float:
         return 0.0
     collective = prepared.scenario.collective
     return demand_ps(prepared, execution) / (1 if collective is None else collective.repeat)
-
-
-def _nobody() -> Culprit:
-    return Culprit(
-        kind="none",
-        name="nothing",
-        key=None,
-        text="its own size alone limits it",
-        cost_s=0.0,
-        cost_share=0.0,
-        how="recorded",
-        of="the run",
-    )

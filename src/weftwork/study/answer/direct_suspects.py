@@ -7,7 +7,6 @@ Leaves out: what each of them cost (`weftwork.study.answer.answer`).
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,7 +15,7 @@ from weftwork.policies.routings import ROUTINGS
 from weftwork.spec.fabric import HOST
 from weftwork.spec.scenario.choice import NoKeys
 from weftwork.spec.scenario.policies import PolicyChoice
-from weftwork.study.answer.suspect import BUSY, COLLIDED, Suspect
+from weftwork.study.answer.suspect import BUSY, COLLIDED, Suspect, changed
 from weftwork.study.prepare import what_if
 from weftwork.study.prepare.calibrated import calibration_of
 from weftwork.study.prepare.collective import method_used
@@ -71,7 +70,7 @@ def _algorithm(prepared: Prepared) -> Iterator[Suspect]:
             name=own,
             key="collective.algorithm",
             text=f"is slower here than {other}, which auto takes",
-            make=partial(what_if.with_section, prepared, collective=by_auto),
+            change=changed(what_if.with_section, collective=by_auto),
         )
 
 
@@ -103,7 +102,7 @@ def _routing(
         name=f"{section.routing} routing",
         key="fabric.routing",
         text=f"put {times:.3g} times the mean load of its equals on {link}, while {OTHER} would take detours",
-        make=partial(_detoured, prepared),
+        change=_detoured,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from weftwork.spec.answer import Answer, Culprit, Limit, Took
+from weftwork.spec.answer import NAMELESS, Answer, Culprit, Limit, Took
 from weftwork.study.answer.answer import limit_of_time
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def answer_of_seeds(answers: Sequence[Answer], numbers: Mapping[str, Mapping[str
     suspects: dict[tuple[str, str, str], list[Culprit]] = {}
     for answer in answers:
         for one in (answer.culprit, *answer.others):
-            if (one.kind, one.name) != (kind, name) and one.kind not in {"none", "unknown"}:
+            if (one.kind, one.name) != (kind, name) and one.kind not in NAMELESS:
                 suspects.setdefault((one.kind, one.name, one.of), []).append(one)
     return Answer(
         took=_took([one.took for one in answers]),

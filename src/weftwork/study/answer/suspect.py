@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from weftwork.spec.answer import CulpritKind
     from weftwork.study.prepare.prepared import Prepared
 
-__all__ = ["BUSY", "COLLIDED", "Suspect"]
+__all__ = ["BUSY", "COLLIDED", "Suspect", "changed"]
 
 COLLIDED: Final = 1.2  # chosen: times the bytes of the mean of equal ports
 BUSY: Final = 0.3  # chosen: of the time; what is used less held nobody up for long
@@ -27,27 +27,40 @@ class Suspect:
     Attributes
     ----------
     kind, name, key, text : as in `weftwork.spec.answer.Culprit`
-    make : prepares the run without it; None where no engine can run that
+    change : the run without it, from the run or from the run without another suspect; None where no engine can run it
     job : index of the job whose time it costs; None: of all
     case : of the table ``what_if``, where one can also buy the world without it; else empty
     bound_share : at most so much of what the run took; None: what computing leaves
     start_ps, end_ps : when it is at work; None: all the time
     lasts_ps : for how long it holds anybody up by itself, all its turns together; None: to the end
+    is_reaction : whether it answers to what others did, as a congestion control or a timeout does
     """
 
     kind: CulpritKind
     name: str
     key: str | None
     text: str
-    make: Callable[[], Prepared] | None
+    change: Callable[[Prepared], Prepared] | None
     job: int | None = None
     case: str = ""
     bound_share: float | None = None
     start_ps: int | None = None
     end_ps: int | None = None
     lasts_ps: int | None = None
+    is_reaction: bool = False
 
     @property
     def label(self) -> str:
         """A label that distinguishes the suspect from all others."""
         return f"{self.kind} {self.name} {self.job}"
+
+
+def changed(function: Callable[..., Prepared], *arguments: object, **keys: object) -> Callable[[Prepared], Prepared]:
+    """Make a change of a prepared run from a function whose first parameter is the run.
+
+    Parameters
+    ----------
+    function : such as those of `weftwork.study.prepare.what_if`
+    arguments, keys : its other arguments
+    """
+    return lambda prepared: function(prepared, *arguments, **keys)

@@ -10,9 +10,14 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
+from weftwork.base.units import DURATION, format_quantity
+from weftwork.engine.waits import WAIT_KINDS, WAIT_STATES
 from weftwork.spec.answer import Culprit
+from weftwork.study.answer.recorded_suspects import round_trip_ps, short_duration
 from weftwork.study.answer.suspects import fault_suspects
 
 if TYPE_CHECKING:
@@ -29,6 +34,7 @@ __all__ = ["who_stopped"]
 _GOES_DOWN: Final = ("down", "up ends", "rewire")
 _COMES_UP: Final = ("up", "down ends", "rewire ends")
 _LOST_AT_FAULTS: Final = ("drop_link_down", "drop_no_route")
+_MOST_PAIRS: Final = 64  # chosen: of the queue pairs that gave up; others are like them
 
 
 def who_stopped(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> Culprit:
@@ -51,11 +57,43 @@ def who_stopped(prepared: Prepared, execution: Execution, tables: Mapping[str, p
         suspect = next(one for one in fault_suspects(prepared) if one.name == name)
         found = _stopped(suspect.kind, name, suspect.key, f"{suspect.text}, and no detour was found")
         return replace(found, start_s=at_ps / SECOND_PS)
+    if execution.outcome.counters.get("queue_pair_errors", 0):
+        return _gave_up(prepared, execution)
     words = Counter(row["stopped_by"] for row in waits if row["stopped_by"] in _RULES)
+    if not words and execution.interrupted:
+        return _stopped("unknown", "not known", None, "the run was interrupted before its end")
+    if not words and not execution.outcome.complete:
+        until = format_quantity(DURATION, execution.outcome.simulated_ps)
+        return _stopped("setting", "engine.until", "engine.until", f"cut the run at {until}, before its end")
     if not words:
-        return _stopped("unknown", "not known", None, "the run did not end")
+        return _stopped("unknown", "not known", None, "ranks wait for each other, and no record says why")
     found = _stopped(*_RULES[words.most_common(1)[0][0]])
     return replace(found, name=prepared.policies[found.name].name) if found.kind == "policy" else found
+
+
+def _gave_up(prepared: Prepared, execution: Execution) -> Culprit:
+    """The timeout, if it is shorter than the round trip of a message that failed, else the limit of retries."""
+    waits = execution.outcome.waits
+    failed = waits[(waits["state"] == WAIT_STATES.index("failed")) & (waits["peer"] >= 0)]
+    is_send = failed["kind"] == WAIT_KINDS.index("send")
+    pairs = np.stack(
+        [
+            np.where(is_send, failed["rank"], failed["peer"]),
+            np.where(is_send, failed["peer"], failed["rank"]),
+            failed["channel"],
+        ],
+        axis=1,
+    )
+    timeout_ps = prepared.transport.retransmission_timeout_ps
+    for source, destination, channel in np.unique(pairs, axis=0)[:_MOST_PAIRS].tolist():
+        trip_ps = round_trip_ps(prepared, source, destination, channel)
+        if timeout_ps < trip_ps:
+            text = (
+                f"of {format_quantity(DURATION, timeout_ps)} is shorter than the round trip of"
+                f" {short_duration(trip_ps)}: a queue pair gave up before an acknowledgement could come"
+            )
+            return _stopped("setting", "timeout", "transport.timeout", text)
+    return _stopped(*_RULES["retries exhausted"])
 
 
 def _is_lost_at_faults(execution: Execution) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from weftwork.base.units import RATE, format_quantity
 from weftwork.engine.flow.flow_input import FlowInput
-from weftwork.study.answer.suspects import NO_OVERSUBSCRIPTION
+from weftwork.study.answer.recorded_suspects import NO_OVERSUBSCRIPTION
 from weftwork.study.prepare import what_if
 from weftwork.topology.oversubscription import oversubscription_by_tier
 
@@ -46,6 +46,7 @@ class World:
     ----------
     case : its name in the table ``what_if``; empty for a suspect, which is no case
     suspect : without whom; None for what one can buy
+    others : suspects that are left out besides
     job : index of the job that it is about; None: all of them
     make : prepares it
     """
@@ -54,11 +55,14 @@ class World:
     make: Callable[[], Prepared]
     suspect: Suspect | None = None
     job: int | None = None
+    others: tuple[Suspect, ...] = ()
 
     @property
     def name(self) -> str:
-        """Name of the case, or of the suspect that is left out."""
-        return f"without {self.suspect.name}" if self.suspect is not None else self.case
+        """Name of the case, or of the suspects that are left out."""
+        if self.suspect is None:
+            return self.case
+        return f"without {' and '.join(suspect.name for suspect in (self.suspect, *self.others))}"
 
 
 def worlds(prepared: Prepared, suspects: Sequence[Suspect]) -> Iterator[World]:
@@ -70,8 +74,10 @@ def worlds(prepared: Prepared, suspects: Sequence[Suspect]) -> Iterator[World]:
     suspects : of the run; a world without one of them that can be bought too is simulated once
     """
     for suspect in suspects:
-        if suspect.make is not None:
-            yield World(case=suspect.case, suspect=suspect, job=suspect.job, make=suspect.make)
+        if suspect.change is not None:
+            change = partial(suspect.change, prepared)
+            yield World(case=suspect.case, suspect=suspect, job=suspect.job, make=change)
+    yield from _together(prepared, suspects)
     if not prepared.jobs:
         return
     if isinstance(prepared.engine_input, FlowInput):
@@ -85,6 +91,27 @@ def worlds(prepared: Prepared, suspects: Sequence[Suspect]) -> Iterator[World]:
     is_suspect = any(suspect.case == NO_OVERSUBSCRIPTION for suspect in suspects)
     if not is_suspect and any(ratio > 1.001 for ratio in oversubscription_by_tier(prepared.fabric).values()):
         yield World(case=NO_OVERSUBSCRIPTION, make=partial(what_if.without_oversubscription, prepared))
+
+
+def _together(prepared: Prepared, suspects: Sequence[Suspect]) -> Iterator[World]:
+    """Worlds without several suspects: all faults, and each reaction with the likeliest cause.
+
+    A congestion control or a timeout may only harm because something else is broken, and two faults may only harm
+    together. Such a world shows the price of both.
+    """
+    faults = [suspect for suspect in suspects if (suspect.key or "").startswith("faults.") and suspect.change]
+    causes = [suspect for suspect in suspects if not suspect.is_reaction and suspect.change and suspect.job is None]
+    groups = [tuple(faults)] if len(faults) > 1 else []
+    groups += [(causes[0], suspect) for suspect in suspects if causes and suspect.is_reaction and suspect.change]
+    for first, *others in groups:
+        yield World(case="", suspect=first, others=tuple(others), make=partial(_changed_by, prepared, (first, *others)))
+
+
+def _changed_by(prepared: Prepared, suspects: Sequence[Suspect]) -> Prepared:
+    for suspect in suspects:
+        if suspect.change is not None:
+            prepared = suspect.change(prepared)
+    return prepared
 
 
 def chosen(prepared: Prepared, suspects: Sequence[Suspect], extent: Extent) -> list[World]:

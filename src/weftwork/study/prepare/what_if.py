@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.engine.flow.flow_input import FlowInput
-from weftwork.spec.job import Program
+from weftwork.spec.job import Compute, Loop, Notify, Program
 from weftwork.study.prepare.engineering import planned_paths
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import lowered
@@ -25,12 +25,13 @@ from weftwork.study.prepare.prepare import prepare
 from weftwork.topology.oversubscription import oversubscription_by_tier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
 
     from weftwork.spec.fabric import Fabric
+    from weftwork.spec.job import Operation
     from weftwork.study.prepare.prepared import Prepared
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "with_next_nic",
     "with_rates",
     "with_section",
+    "without_overheads",
     "without_oversubscription",
 ]
 
@@ -162,23 +164,59 @@ def alone(prepared: Prepared, job: int) -> Prepared:
     Ranks keep their numbers, and with them their paths under hashing.
     """
     idle = Program(streams=((),))
-    programs = [
-        program if own == job else idle
-        for own, program in zip(prepared.job_of_program.tolist(), prepared.job.programs, strict=True)
-    ]
-    only = replace(prepared.job, programs=tuple(programs))
-    paths = planned_paths(prepared.scenario, prepared.fabric, only, prepared.transport, prepared.faults)
+    return _with_programs(
+        prepared,
+        [
+            program if own == job else idle
+            for own, program in zip(prepared.job_of_program.tolist(), prepared.job.programs, strict=True)
+        ],
+    )
+
+
+def without_overheads(prepared: Prepared) -> Prepared:
+    """The run without the time that ranks compute and that they take between steps.
+
+    For a collective this is the overhead of its library: its launch, and the start of each step.
+    """
+    return _with_programs(
+        prepared,
+        [
+            replace(program, streams=tuple(_hurried(stream) for stream in program.streams))
+            for program in prepared.job.programs
+        ],
+    )
+
+
+def _hurried(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+    """Operations whose own time is 0."""
+    hurried: list[Operation] = []
+    for operation in operations:
+        if isinstance(operation, Loop):
+            hurried.append(replace(operation, body=_hurried(operation.body)))
+        elif isinstance(operation, Compute):
+            hurried.append(replace(operation, duration_ps=0))
+        elif isinstance(operation, Notify):
+            hurried.append(replace(operation, after_ps=0))
+        else:
+            hurried.append(operation)
+    return tuple(hurried)
+
+
+def _with_programs(prepared: Prepared, programs: Sequence[Program]) -> Prepared:
+    """The run with other programs for the same ranks."""
+    job = replace(prepared.job, programs=tuple(programs))
+    paths = planned_paths(prepared.scenario, prepared.fabric, job, prepared.transport, prepared.faults)
     engine_input = lowered(
         prepared.scenario,
         fabric=prepared.fabric,
-        job=only,
+        job=job,
         transport=prepared.transport,
         policies=prepared.policies,
         faults=prepared.faults,
         planned=paths,
     )
-    sent = None if prepared.volume is None else volume(only)
-    return replace(prepared, job=only, volume=sent, engine_input=engine_input, planned=paths)
+    sent = None if prepared.volume is None else volume(job)
+    return replace(prepared, job=job, volume=sent, engine_input=engine_input, planned=paths)
 
 
 def with_balanced_stages(prepared: Prepared, computed_ps: Mapping[int, int]) -> Prepared:

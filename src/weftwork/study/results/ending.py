@@ -24,7 +24,7 @@ ITERATION: Final = "iteration"  # of `weftwork.workload.training.programs.MILEST
 
 
 def status(prepared: Prepared, execution: Execution) -> str:
-    """Status of a run in one word, see `Run.status`.
+    """Status of a run: the name of its ending in `weftwork.spec.endings.ENDINGS`.
 
     Parameters
     ----------
@@ -37,6 +37,8 @@ def status(prepared: Prepared, execution: Execution) -> str:
         return "complete"  # also where engine.until cut the last acknowledgements off
     if len(execution.outcome.deadlock):
         return "deadlocked"
+    if execution.outcome.counters.get("queue_pair_errors", 0):
+        return "gave-up"
     return "stuck" if execution.outcome.complete else "stopped"
 
 

@@ -2,15 +2,16 @@
 
 The message is alone on an empty fabric, at line rate.
 
-Where flows keep their paths it is that of the path of first candidates. Its packets follow each other through
+Where flows keep their paths it is that of the path that the flow took. Where that is not known, it is that of the path
+of first candidates, if all candidates look alike; else there is none. Its packets follow each other through
 store-and-forward links. The last one arrives after the longest monotone walk through the table (packet, link) of
 serialisation times, plus the delays; that is exact for one flow that is never held back.
 Where packets are sprayed, all candidates of a hop carry the message together, and it is a lower bound: no order of
 packets over the links can be faster, and what is reached is up to some packets slower.
-Under k-shortest routing the path is the first way of the two switches, a shortest one; where packets are sprayed, the
-bound counts the links of all ways side by side. A longer way, by entropy or pinned, counts as slowdown.
-Leaves out: windows and pacing, which hold back even a lone flow; paths that are faster than that of first candidates,
-for a flow that keeps to one; faults. Only there a slowdown can be below 1.
+Under k-shortest routing the path of first candidates is the first way of the two switches, a shortest one; where
+packets are sprayed, the bound counts the links of all ways side by side. Under adaptive routing a detour counts as
+slowdown.
+Leaves out: windows and pacing, which hold back even a lone flow; faults. Only there a slowdown can be below 1.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from weftwork.engine.flow.flow_input import FlowInput
     from weftwork.spec.transport import Transport
+    from weftwork.study.results.path_taken import PathsTaken
 
 __all__ = ["HostCost", "ideal_times_ps", "nic_ports", "pipeline_ps", "spread_ps"]
 
@@ -157,6 +159,7 @@ def ideal_times_ps(
     source_port: NDArray[Any],
     destination_port: NDArray[Any],
     size_bytes: NDArray[Any],
+    taken: PathsTaken | None = None,
 ) -> NDArray[np.int64]:
     """Ideal completion times of messages.
 
@@ -167,10 +170,12 @@ def ideal_times_ps(
     engine_input : the run's
     source_port, destination_port : shape (messages,), NIC ports
     size_bytes : shape (messages,)
+    taken : paths of the same messages; None: that of first candidates for all
 
     Returns
     -------
-    shape (messages,), picoseconds; -1 where no path leads there at time 0
+    shape (messages,), picoseconds; -1 where no path leads there at time 0, or where candidates differ and the path that
+    was taken is not known
     """
     if len(size_bytes) == 0:
         return np.empty(0, np.int64)
@@ -190,6 +195,7 @@ def ideal_times_ps(
                 engine_input.node_kind[engine_input.port_node[last_hop]] == HOST, node, -1
             ),  # linked to a host without a switch
             size_bytes,
+            np.full(len(size_bytes), -1) if taken is None else taken.of_message,
         ],
         axis=1,
     ).astype(np.int64)
@@ -200,9 +206,17 @@ def ideal_times_ps(
     is_sprayed = takes_all_ways or engine_input.port_selection.plugin.reorders == "always"  # type: ignore[union-attr]
     paths: dict[tuple[int, int], tuple[tuple[int, ...], ...] | None] = {}
     times: list[int] = []
-    for source, destination, size in zip(
-        source_port[example].tolist(), destination_port[example].tolist(), size_bytes[example].tolist(), strict=True
+    for source, destination, size, path in zip(
+        source_port[example].tolist(),
+        destination_port[example].tolist(),
+        size_bytes[example].tolist(),
+        case[example, -1].tolist(),
+        strict=True,
     ):
+        if taken is not None and path >= 0:
+            stages = _stages_of_path(engine_input, destination, taken.examples[path])
+            times.append(min(_message_ps(engine_input, size, stages), NEVER_PS))
+            continue
         ends = int(engine_input.port_node[engine_input.port_peer[source]]), int(engine_input.attachment[destination])
         if ends not in paths:
             ways = _ways(engine_input, int(engine_input.attachment[source]), *ends)
@@ -211,6 +225,8 @@ def ideal_times_ps(
                 if ways
                 else _walk(engine_input, *ends, width=None if is_sprayed else 1)
             )
+            if taken is not None and not is_sprayed and not ways and not _are_alike(engine_input, *ends):
+                paths[ends] = None
         middle = paths[ends]
         took = (
             -1
@@ -263,6 +279,19 @@ def _stages(
     ports = (
         ((source_port,),) if is_direct else ((source_port,), *middle, (int(engine_input.port_peer[destination_port]),))
     )
+    return _stages_of(engine_input, destination_port, ports)
+
+
+def _stages_of_path(
+    engine_input: PacketInput | FlowInput, destination_port: int, path: tuple[int, ...]
+) -> tuple[Stage, ...]:
+    """Links of a path, and the last host interface."""
+    return _stages_of(engine_input, destination_port, tuple((port,) for port in path))
+
+
+def _stages_of(
+    engine_input: PacketInput | FlowInput, destination_port: int, ports: tuple[tuple[int, ...], ...]
+) -> tuple[Stage, ...]:
     gap = engine_input.transport.interframe_bytes
     stages = [
         tuple((int(engine_input.port_rate_bps[p]), gap, int(engine_input.port_delay_ps[p])) for p in stage)
@@ -329,6 +358,14 @@ def _side_by_side(ways: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
     shortest = min(len(way) for way in ways)
     places = [*range(shortest - 1), -1]
     return tuple(tuple(sorted({way[place] for way in ways})) for place in places)
+
+
+def _are_alike(engine_input: PacketInput | FlowInput, node: int, attachment: int) -> bool:
+    """Whether all candidates of each hop between a switch and an attachment have one rate and one delay."""
+    return all(
+        len({(int(engine_input.port_rate_bps[port]), int(engine_input.port_delay_ps[port])) for port in stage}) == 1
+        for stage in _walk(engine_input, node, attachment, width=None) or ()
+    )
 
 
 def _walk(

@@ -32,6 +32,7 @@ from weftwork.study.results.intra_server import (
     message_times_ps,
 )
 from weftwork.study.results.link_use import link_use, mean_rates_bps, rate_rows, sent_bytes
+from weftwork.study.results.path_taken import paths_taken
 from weftwork.study.results.planned_paths import planned_summary
 from weftwork.topology.oversubscription import end_to_end, oversubscription_by_tier, oversubscription_text
 
@@ -258,8 +259,10 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     carrier = carriers(engine_input, source, destination)
     ideal = np.empty(count, np.int64)
     by_packet = carrier == PACKETS
+    taken = paths_taken(prepared, outcome)
+    taken = replace(taken, of_message=taken.of_message[by_packet])
     ideal[by_packet] = ideal_times_ps(
-        engine_input, *nic_ports(engine_input, messages[by_packet]), size_bytes[by_packet]
+        engine_input, *nic_ports(engine_input, messages[by_packet]), size_bytes[by_packet], taken
     )
     for inside in (NVLINK, PCIE):
         own = carrier == inside

@@ -10,6 +10,7 @@ from helpers.tiny import wired
 from helpers.waiting import PROGRAMS, run_of, run_programs
 
 from weftwork.report.three_lines import three_lines
+from weftwork.report.waiting import waiting_lines
 from weftwork.spec.answer import Culprit
 from weftwork.spec.device import Switch
 from weftwork.store.runs import Run
@@ -153,9 +154,20 @@ traffic: {pattern: ./waits.py}
     assert found.text == f"locked {run.table('deadlock').num_rows} ports in a circle of pauses"
 
 
-def test_nobody_is_known_to_have_stopped_a_run_that_was_cut(gallery: Gallery) -> None:
-    found = stopped(gallery.run(small(until=", until: 5us")))
-    assert (found.kind, found.name, found.key) == ("unknown", "not known", None)
+def test_a_healthy_run_that_was_cut_was_stopped_by_its_end_and_no_circle_is_told(gallery: Gallery) -> None:
+    run = gallery.run(small(until=", until: 5us"))
+    found = stopped(run)
+    assert (run.status, found.kind, found.name, found.key) == ("stopped", "setting", "engine.until", "engine.until")
+    assert not [line for line in waiting_lines(run) if "wait for each other" in line]
+
+
+@pytest.mark.parametrize("fidelity", PACKETS)
+def test_a_timeout_below_the_round_trip_is_to_blame_and_not_the_control(gallery: Gallery, fidelity: str) -> None:
+    text = small(fidelity=fidelity, fabric=", cable_length: 20km", control="dcqcn", transport=", flow_control: none")
+    run = gallery.run(text)
+    found = stopped(run, "retries exhausted", "held back")
+    assert (run.status, found.name, found.key) == ("gave-up", "timeout", "transport.timeout")
+    assert found.text.startswith("of 50us is shorter than the round trip of 40")
 
 
 def test_a_run_that_sends_nothing_has_ended(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import weftwork
 from weftwork.study.answer.measure import computed_ps
-from weftwork.study.answer.suspects import NO_OVERSUBSCRIPTION
+from weftwork.study.answer.recorded_suspects import NO_OVERSUBSCRIPTION
 from weftwork.study.answer.worlds import chosen, worlds
 from weftwork.study.prepare import what_if
 from weftwork.study.prepare.prepared import Prepared

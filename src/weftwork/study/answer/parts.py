@@ -1,0 +1,266 @@
+"""Parts of the time of a run that are suspects: time that goes to something other than useful work.
+
+A part is what the run recorded. It names the key of the scenario that would change it, and for communication the
+busiest place that carried it. A row of `PARTS` is one kind of time.
+Leaves out: causes that can be left out and simulated again (`weftwork.study.answer.suspects`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.clock import SECOND_PS
+from weftwork.base.grammar import plural
+from weftwork.spec.answer import Culprit
+from weftwork.study.answer.measure import computed_ps
+from weftwork.study.results.ending import job_of_rank
+from weftwork.study.results.ideal import ideal_times_ps, nic_ports
+from weftwork.study.results.intra_server import PACKETS, carriers
+from weftwork.study.results.link_use import link_use
+from weftwork.study.results.record import port_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from weftwork.spec.result import Quantity
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.prepare.training import TrainingJob
+    from weftwork.study.run.execute import Execution
+
+__all__ = ["LEAST_PART", "PARTS", "Part", "parts_of"]
+
+LEAST_PART: Final = 0.03  # chosen: of the time; a smaller part is nobody's reason to change a plan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A kind of time of training that a plan can change.
+
+    Attributes
+    ----------
+    number : of the summary, its share of an iteration
+    name : in an answer
+    key : of a training job, the one that changes it most; None where no key does
+    text : why the time passes
+    is_communication : whether the network or NVLink carries it, so that the place is named
+    """
+
+    number: str
+    name: str
+    key: Callable[[TrainingJob], str | None]
+    text: Callable[[TrainingJob], str]
+    is_communication: bool = False
+
+
+def _communication(kind: str, what: Callable[[TrainingJob], str]) -> Part:
+    return Part(
+        number=f"exposed_{kind}_share",
+        name=f"{kind} parallel communication",
+        key=lambda _: kind,
+        text=lambda job: f"is not hidden by computing: {what(job)}",
+        is_communication=True,
+    )
+
+
+PARTS: Final[tuple[Part, ...]] = (
+    _communication("tensor", lambda job: f"each layer is split over {plural(job.plan.tensor, 'GPU')}"),
+    _communication("context", lambda job: f"a sequence is split over {plural(job.plan.context, 'GPU')}"),
+    _communication("expert", lambda job: f"tokens go to experts on {plural(job.plan.expert, 'GPU')} and back"),
+    _communication("pipeline", lambda job: f"activations go between {plural(job.plan.pipeline, 'stage')}"),
+    _communication(
+        "data", lambda job: f"{plural(job.plan.data, 'copy', 'copies')} add gradients (ZeRO {job.plan.zero})"
+    ),
+    Part(
+        number="bubble_share",
+        name="the bubble",
+        key=lambda job: "virtual_stages" if job.plan.virtual_stages == 1 else "pipeline",
+        text=lambda job: (
+            f"is idle time: {plural(job.plan.micro_batches, 'micro batch', 'micro batches')} fill and drain"
+            f" {plural(job.plan.pipeline, 'stage')}"
+        ),
+    ),
+    Part(
+        number="spent_recompute_share",
+        name="recomputation",
+        key=lambda _: "recompute",
+        text=lambda job: f"repeats forward passes to save memory (recompute: {job.plan.recompute})",
+    ),
+    Part(
+        number="spent_optimizer_share",
+        name="the optimizer",
+        key=lambda job: "zero" if job.plan.zero == 0 and job.plan.data > 1 else "global_batch",
+        text=lambda job: f"updates the weights after {plural(job.plan.micro_batches, 'micro batch', 'micro batches')}",
+    ),
+    Part(
+        number="spent_launch_share",
+        name="waiting for the CPU",
+        key=lambda _: "micro_batch",
+        text=lambda _: "passes while kernels are launched, since each of them is short",
+    ),
+    Part(
+        number="spent_skew_share",
+        name="waiting for other ranks",
+        key=lambda _: None,
+        text=lambda _: "passes before ranks that have more to do are done",
+    ),
+    Part(
+        number="spent_checkpoint_share",
+        name="writing checkpoints",
+        key=lambda _: "checkpoint",
+        text=lambda _: "stops training",
+    ),
+    Part(
+        number="spent_loading_share",
+        name="loading data",
+        key=lambda _: "loading",
+        text=lambda _: "is slower than computing",
+    ),
+)
+
+
+def parts_of(
+    prepared: Prepared,
+    execution: Execution,
+    taken: Sequence[int],
+    *,
+    summary: Mapping[str, Quantity],
+    tables: Mapping[str, pa.Table],
+) -> list[Culprit]:
+    """List the parts of a run's time that take at least `LEAST_PART`, the longest first.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution, taken, summary, tables : of it
+    """
+    every = [
+        *_of_training(prepared, execution, taken, summary, tables),
+        *_of_traffic(prepared, execution, taken),
+    ]
+    return sorted(
+        (part for part in every if (part.cost_share or 0.0) >= LEAST_PART), key=lambda part: -(part.cost_share or 0.0)
+    )
+
+
+def _of_training(
+    prepared: Prepared,
+    execution: Execution,
+    taken: Sequence[int],
+    summary: Mapping[str, Quantity],
+    tables: Mapping[str, pa.Table],
+) -> Iterator[Culprit]:
+    for place, job in enumerate(prepared.jobs):
+        lead = f"{job.name}." if place else ""
+        whose = job.name if len(prepared.jobs) > 1 else "the run"
+        section = "training" if prepared.scenario.training is not None else f"jobs.{place}"
+        if summary[f"{lead}exposed_data_share"].value is None:
+            yield from _by_packets(prepared, execution, place, taken[place], whose, section)
+            continue
+        for part in PARTS:
+            number = summary.get(f"{lead}{part.number}")
+            if number is None or not number.value:
+                continue
+            share, key = float(number.value), part.key(job)
+            where = ""
+            if part.is_communication:
+                where = _place(prepared, execution, tables, job.name, part.number.split("_")[1])
+            yield _recorded(
+                name=part.name,
+                key=None if key is None else f"{section}.{key}",
+                text=f"{part.text(job)}{where}",
+                share=share,
+                of_ps=taken[place],
+                of=whose,
+            )
+
+
+def _place(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table], job: str, kind: str) -> str:
+    """Where communication of a kind went: the busiest link of the fabric, or inside servers."""
+    rows = tables["activities"].select(["job", "kind", "flows", "start_ps", "end_ps", "instances"])
+    own = [row for row in rows.to_pylist() if (row["job"], row["kind"]) == (job, kind)]
+    of_network, inside = 0, 0
+    for row in own:
+        time_ps = (row["end_ps"] - row["start_ps"]) * row["instances"]
+        of_network, inside = of_network + time_ps * bool(row["flows"]), inside + time_ps * (not row["flows"])
+    if not of_network + inside:
+        return ""
+    if inside > of_network:
+        return ", inside servers"
+    use = link_use(prepared, execution)
+    worst = int(use.argmax())
+    (name,) = port_names(prepared.fabric, np.array([worst]))
+    return f", on the fabric, where {name} was busiest"
+
+
+def _by_packets(
+    prepared: Prepared, execution: Execution, place: int, taken_ps: int, whose: str, section: str
+) -> Iterator[Culprit]:
+    """Time in which an average rank does not compute; packets do not say what it waits for."""
+    computed = computed_ps(prepared)
+    mine = prepared.job.rank_program[job_of_rank(prepared) == place].tolist()
+    job = prepared.jobs[place]
+    mean_ps = sum(computed[program] for program in mine) / len(mine) / job.section.iterations
+    use = link_use(prepared, execution)
+    worst = int(use.argmax())
+    (name,) = port_names(prepared.fabric, np.array([worst]))
+    what = "communication" if job.plan.pipeline == 1 else "communication and the bubble"
+    yield _recorded(
+        name=what,
+        key=section,
+        text=(
+            f"{'leaves' if job.plan.pipeline == 1 else 'leave'} the average GPU idle, while {name} was busiest"
+            " (engine.fidelity: flow tells kinds apart)"
+        ),
+        share=1 - mean_ps / max(1, taken_ps),
+        of_ps=taken_ps,
+        of=whose,
+    )
+
+
+def _of_traffic(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> Iterator[Culprit]:
+    """Arrivals of messages, and the latency of an empty path, which no port's use shows."""
+    messages = execution.outcome.messages
+    if prepared.jobs or prepared.scenario.collective is not None or not len(messages):
+        return
+    posted = messages["posted_at_ps"]
+    last = int(np.argmax(messages["delivered_at_ps"]))
+    arrivals_ps = int(posted[last] - posted.min())
+    yield _recorded(
+        name="arrivals",
+        key="traffic",
+        text="of messages are spread over the run, so that the last one could not end before",
+        share=arrivals_ps / max(1, taken[0]),
+        of_ps=taken[0],
+        of="the run",
+    )
+    own = messages[last : last + 1]
+    if carriers(prepared.engine_input, own["source"], own["destination"])[0] != PACKETS:
+        return
+    ends = nic_ports(prepared.engine_input, own)
+    latency_ps = int(ideal_times_ps(prepared.engine_input, *ends, np.zeros(1, np.int64))[0])
+    yield _recorded(
+        name="latency",
+        key="fabric",
+        text="of the last message's path, for one packet without payload on an empty fabric",
+        share=latency_ps / max(1, taken[0]),
+        of_ps=taken[0],
+        of="the run",
+    )
+
+
+def _recorded(*, name: str, key: str | None, text: str, share: float, of_ps: int, of: str) -> Culprit:
+    return Culprit(
+        kind="part",
+        name=name,
+        key=key,
+        text=text,
+        cost_s=share * of_ps / SECOND_PS,
+        cost_share=share,
+        how="recorded",
+        of=of,
+    )

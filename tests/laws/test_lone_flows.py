@@ -34,7 +34,7 @@ def uneven_fabrics(draw: st.DrawFn) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "flow", "reference"])
-@settings(max_examples=case_count(15))
+@settings(max_examples=case_count(plain=6, deep=60))
 @given(fabric=uneven_fabrics(), seed=st.integers(0, 50), size_bytes=st.sampled_from([1, 4096, 70_000, 300_000]))
 def test_a_lone_flow_is_as_fast_as_alone(
     fidelity: str, fabric: dict[str, object], seed: int, size_bytes: int, tmp_path_factory: pytest.TempPathFactory

@@ -1,7 +1,8 @@
 """Random scenarios, from text to run folder: a clear error, or a run that obeys the laws; never anything else.
 
-Laws: what is delivered was posted, no link carries more than its rate, no flow beats its ideal time, nothing is lost
-under PFC on perfect links, and nothing is sent twice where nothing was lost or reordered.
+Laws: what is said of a run holds of its tables (`helpers.answer_laws`), what is delivered was posted, no link carries
+more than its rate, no flow beats its ideal time, nothing is lost under PFC on perfect links, and nothing is sent twice
+where nothing was lost or reordered.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from helpers.answer_laws import answer_holds
 from helpers.cases import case_count
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.scenario import loads
 from weftwork.store.runs import Run
+from weftwork.study.answer.worlds import Extent
 from weftwork.study.prepare.prepare import check_parameters, known_names
 from weftwork.study.run.run import run_scenario
 
@@ -74,13 +77,15 @@ def test_a_scenario_is_refused_or_obeys_the_laws(
         f"engine: {{seed: {seed}, until: 100ms}}\n"
     )
     with tempfile.TemporaryDirectory() as folder:
-        found = attempt(text, Path(folder) / "run")
+        found = attempt(text, Path(folder) / "run", what_if="auto" if seed % 4 == 0 else "none")
         if isinstance(found, ConfigError):
             event("refused")
             assert found.mistakes
             assert all(mistake.text for mistake in found.mistakes)
             return
         event(found.status)
+        event(f"to blame: {found.answer.culprit.kind}")
+        answer_holds(found)
         obeys_the_laws(
             found,
             is_perfect="loss: 0," in f"{links},",
@@ -88,10 +93,10 @@ def test_a_scenario_is_refused_or_obeys_the_laws(
         )
 
 
-def attempt(text: str, folder: Path) -> Run | ConfigError:
+def attempt(text: str, folder: Path, *, what_if: Extent = "none") -> Run | ConfigError:
     try:
         return run_scenario(
-            loads(text, known=known_names(), check_parameters=check_parameters), out=folder, what_if="none"
+            loads(text, known=known_names(), check_parameters=check_parameters), out=folder, what_if=what_if
         )
     except ConfigError as error:
         return error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
 from weftwork.report.design_words import money, unverified_words
+from weftwork.report.difference_words import difference_words
 from weftwork.report.words import amount, sentence
 from weftwork.spec.comparison import ComparedKey
 from weftwork.spec.endings import ENDINGS
@@ -113,7 +114,10 @@ def _of_group(found: RunComparison, group: WorkloadGroup) -> list[str]:
         others = [place for place in timed if place != group.first]
         said += [f"{lead}{text}." for text in _fastest(found, timed, group.first)]
         told = others if len(others) <= _MOST_TOLD else _extremes(found, others)
-        said += [f"{lead}{compared_text(found, place, group.first)}." for place in told]
+        for place in told:
+            said.append(f"{lead}{compared_text(found, place, group.first)}.")
+            if why := difference_words(found, place, group.first):
+                said.append(f"{sentence(why)}.")
         if len(told) < len(others):
             said.append(f"{lead}the other {plural(len(others) - len(told), 'run')} lie between them in time.")
     partial = [found.runs[place] for place in group.runs if not found.runs[place].is_whole]

@@ -39,7 +39,9 @@ def verdict_words(answer: Answer, said: str = "") -> str:
     if culprit.kind == "none":
         return f"{_busy(evidence, said)}, and at most {_limit(TROUBLED_SHARE)} was lost, sent again or paused"
     if culprit.kind == "load":
-        return f"{_busy(evidence, said)}; {_troubles(evidence)}"
+        share = _share(evidence.resources[0].useful_share, said)
+        busy = f"useful work took {share} of its time (at least {_limit(FULL_SHARE)})"
+        return f"{busy}, though with trouble: {_troubles(evidence)}"
     if culprit.kind == "part":
         grave = [one for one in _untried(answer) if one.key is None or one.key.startswith(("faults.", "stragglers."))]
         return _not_simulated(grave)

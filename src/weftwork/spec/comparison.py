@@ -6,8 +6,12 @@ Leaves out: how it is found (`weftwork.study.results.compare_runs`), and how it 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from weftwork.base.above import Shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["ComparedFabric", "ComparedKey", "ComparedNumber", "ComparedRun", "RunComparison", "Spread", "WorkloadGroup"]
 
@@ -82,6 +86,8 @@ class ComparedRun:
     exposed_share : exposed communication as a share of the iteration; None without training
     culprit, culprit_share : who is to blame, and the share of the time that it cost
     culprit_how : how the share was found: ``simulated``, ``recorded``, or ``bound`` (an upper bound); else empty
+    time_parts : picoseconds of an iteration by the words for what they went to; empty where no engine tells
+    troubles : shares lost, sent again and paused, by their names in `weftwork.spec.answer.Evidence`; empty: not known
     fabric : None where it could not be built again
     no_fabric : why not
     """
@@ -106,6 +112,8 @@ class ComparedRun:
     culprit: str
     culprit_share: float | None
     culprit_how: str
+    time_parts: Mapping[str, float]
+    troubles: Mapping[str, float]
     fabric: ComparedFabric | None
     no_fabric: str
 

@@ -15,7 +15,7 @@ from weftwork.base.clock import SECOND_PS
 from weftwork.spec.answer import TIME_GROUPS, Answer, Culprit, Limit, Took
 from weftwork.study.answer.evidence import evidence_of
 from weftwork.study.answer.measure import computed_ps, demand_ps, taken_ps
-from weftwork.study.answer.parts import LEAST_PART, parts_of
+from weftwork.study.answer.time_parts import LEAST_PART, parts_of
 from weftwork.study.answer.unfinished import who_stopped
 from weftwork.study.answer.verdict import nothing_sent, verdict_without_culprit
 from weftwork.study.answer.victims import worst_victim

@@ -36,7 +36,7 @@ def verdict_without_culprit(evidence: Evidence, *, has_untried: bool) -> Culprit
     if has_untried or not evidence.is_full:
         return _verdict("unknown", "not known", "no suspect explains the time")
     if evidence.is_troubled:
-        return _verdict("load", "its own load", f"fills {evidence.resources[0].name}, though not without trouble")
+        return _verdict("load", "its own load", f"fills {evidence.resources[0].name}")
     return _verdict("none", "nothing", "its own size alone limits it")
 
 

@@ -29,6 +29,7 @@ from weftwork.store.runs import finished
 from weftwork.study.results.compared_fabric import FabricsOfRuns
 from weftwork.study.results.run_labels import distinct, labels_of_group
 from weftwork.study.results.scenario_keys import flat_keys, tell_files_apart
+from weftwork.study.results.training_time import SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -241,9 +242,29 @@ def _row(
         culprit=culprit.name,
         culprit_share=culprit.cost_share,
         culprit_how="" if culprit.cost_share is None else culprit.how,
+        time_parts=_time_parts(run),
+        troubles=_troubles(run),
         fabric=None if isinstance(fabric, str) else fabric,
         no_fabric=fabric if isinstance(fabric, str) else "",
     )
+
+
+def _time_parts(run: Run) -> dict[str, float]:
+    """Time of an average rank of the first job by what it went to."""
+    parts = {}
+    for kind, words in SPENT.items():
+        names = (f"exposed_{kind}_ps", f"spent_{kind}_ps", f"{kind}_ps")
+        value = next((run.summary[name]["value"] for name in names if name in run.summary), None)
+        if value is not None:
+            parts[words] = float(value)
+    return parts
+
+
+def _troubles(run: Run) -> dict[str, float]:
+    evidence = run.answer.evidence
+    if evidence is None:
+        return {}
+    return {name: getattr(evidence, name) for name in ("lost_share", "resent_share", "paused_share")}
 
 
 def _change(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> tuple[float | None, bool | None]:

@@ -26,6 +26,7 @@ from weftwork.report.sweep_words import sweep_verdict
 from weftwork.report.three_lines import three_lines
 from weftwork.report.tune_words import tune_verdict
 from weftwork.report.words import amount
+from weftwork.spec.verdicts import verdict
 from weftwork.store.crossings import read_crossing
 from weftwork.store.kept_folders import STATUSES_OF_FOLDERS, file_sizes, folder_at, folders_in, prunable, remove
 from weftwork.store.named_runs import RUNS_FOLDER, folder_of
@@ -71,11 +72,19 @@ def list_runs(folder: Path | None, *, as_json: bool) -> None:
         )
         return
     if not found:
-        console().print(Text(f"No runs in {parent}."), soft_wrap=True)
+        console().print(Text(verdict("runs.none", folder=str(parent), looked_at=_looked_at(parent))), soft_wrap=True)
         return
     console().print(_table(found))
     total = amount(sum(one.size_bytes for one in found), "B")
     console().print(Text(f"{plural(len(found), 'folder')} in {parent}, {total}"), soft_wrap=True)
+
+
+def _looked_at(parent: Path) -> str:
+    """The entries of a folder without runs, in words."""
+    if not parent.exists():
+        return "there is no such folder"
+    entries = sum(1 for _ in parent.iterdir())
+    return f"{plural(entries, 'entry', 'entries')}, none of them a folder of a run"
 
 
 def show_run(given: Path, *, has_sources: bool, as_json: bool) -> None:
@@ -169,7 +178,9 @@ def prune_runs(
         typer.echo(json.dumps(document, indent=2))
         return
     if not going:
-        console().print(Text(f"Nothing to delete in {parent}."), soft_wrap=True)
+        kept = f"{plural(len(found), 'folder')} of runs {'is' if len(found) == 1 else 'are'} kept"
+        text = verdict("runs.nothing-to-delete", folder=str(parent), looked_at=kept if found else _looked_at(parent))
+        console().print(Text(text), soft_wrap=True)
         return
     console().print(_table(going, has_answers=False))
     what = f"{plural(len(going), 'folder')}, {amount(freed, 'B')}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from weftwork.base.grammar import plural
 from weftwork.report.words import amount, sentence
+from weftwork.spec.verdicts import verdict
 
 if TYPE_CHECKING:
     from weftwork.spec.crossing import Contender, CrossingCell, CrossingResult, Standing
@@ -59,7 +60,7 @@ def crossing_verdict(result: CrossingResult) -> list[str]:
     winner = result.contenders[best.contender]
     said = []
     if best.contender == result.base:
-        said.append(f"Nothing beats {base.name}, which switches and NICs ship with.")
+        said.append(verdict("cross.base-is-best", base=base.name))
     else:
         noise = (
             "; one seed cannot show the noise"

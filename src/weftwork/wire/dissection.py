@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from weftwork.wire.cm import CmMessage, decode_cm
-from weftwork.wire.encapsulations import EXTENSION_HEADERS, layer_name, layer_of
+from weftwork.wire.encapsulations import layer_name, layer_of
 from weftwork.wire.ethernet import EthernetHeader
 from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.ib import BTH_BYTES
@@ -163,7 +163,7 @@ def _walk(seen: Dissection, span: Span, link_type: int) -> None:
             seen.is_marked = seen.is_marked or step.header.ecn == ECN_CE
             has_options = isinstance(step.header, Ipv4Header) and step.header.options
             front = _Front(span, "options of IPv4" if has_options else "")
-        elif selector is Selector.IP_PROTOCOL and number in EXTENSION_HEADERS:
+        elif step.selector is Selector.IP_PROTOCOL:
             front = front._replace(extension=f"{row.name} of IPv6")
         selector, number, span = step.selector, step.number, step.rest
     raise PassedOver(f"more than {_MOST_LAYERS} headers in front of a packet")
@@ -252,8 +252,9 @@ def _transport(seen: Dissection, span: Span, rules: tuple[_Rule, ...], packet: m
     seen.missing_bytes = span.whole_bytes - len(span.data)
     if not seen.missing_bytes and not seen.icrc_unchecked:
         (seen.icrc_found,) = struct.unpack("<I", packet[-ICRC_BYTES:])
-        values = [rule(packet[:-ICRC_BYTES]) for rule in rules]
-        seen.icrc_wanted = seen.icrc_found if seen.icrc_found in values else values[0]
+        covered = packet[:-ICRC_BYTES]
+        is_right = any(rule(covered) == seen.icrc_found for rule in rules)
+        seen.icrc_wanted = seen.icrc_found if is_right else rules[0](covered)
     opcode, _rest = span.front(1, "BTH")
     shape = SHAPES.get(opcode[0])
     needed_bytes = BTH_BYTES + (0 if shape is None else shape.headers_bytes)

@@ -334,7 +334,7 @@ LAYERS: Final[tuple[Layer, ...]] = (
     Layer(_PROTOCOL, 41, "IPv6", "RFC 4213; RFC 2473", _ip, is_tunnel=True),
     Layer(_PROTOCOL, 47, "GRE", "RFC 2784, RFC 2890", _gre, is_tunnel=True),
     Layer(_PROTOCOL, 137, "MPLS", "RFC 4023", _labels, is_tunnel=True),
-    Layer(_PROTOCOL, 44, "IPv6 fragment header", "RFC 8200, 4.5", _fragment),
+    Layer(_PROTOCOL, 44, "fragment header", "RFC 8200, 4.5", _fragment),
     *(Layer(_PROTOCOL, number, name, "RFC 8200, 4", _extension) for number, name in EXTENSION_HEADERS.items()),
     # IP protocols that are known by name
     Layer(_PROTOCOL, 1, "ICMP", "RFC 792"),

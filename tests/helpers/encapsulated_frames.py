@@ -139,6 +139,8 @@ def _ethertype(number: int) -> bytes:
 
 
 def _protocol(number: int) -> bytes:
+    if number == 43:  # of segment routing, RFC 8754, section 2: one segment, none left
+        return ethernet(ETHERTYPE_IPV6, with_extension(number, b"\x02\x04" + bytes(5) + IPV6[24:40]))
     if number in EXTENSION_HEADERS:
         return ethernet(ETHERTYPE_IPV6, with_extension(number, b"\x01" + bytes(14)))
     return {

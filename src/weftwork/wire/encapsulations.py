@@ -20,7 +20,7 @@ from weftwork.wire.ethernet import (
 )
 from weftwork.wire.infiniband import ETHERTYPE_ROCE_V1
 from weftwork.wire.ip import IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, PROTOCOL_UDP, Ipv4Header, decode_ip
-from weftwork.wire.layers import Carrier, Layer, PassedOver, Selector, Span, Step
+from weftwork.wire.layers import Carrier, Layer, NextHeader, PassedOver, Selector, Span
 from weftwork.wire.pcap import (
     LINK_ERF,
     LINK_ETHERNET,
@@ -66,42 +66,42 @@ def link_name(link_type: int) -> str:
 # Readers: link types
 
 
-def _ethernet(span: Span) -> Step:
+def _ethernet(span: Span) -> NextHeader:
     front, rest = span.front(14, "Ethernet")
     if int.from_bytes(front[12:14], "big") == ETHERTYPE_VLAN:
         front, rest = span.front(14 + VLAN_TAG_BYTES, "Ethernet")
     header, _ = EthernetHeader.decode(front)
-    return Step(Selector.ETHERTYPE, header.ethertype, rest, header)
+    return NextHeader(Selector.ETHERTYPE, header.ethertype, rest, header)
 
 
-def _cooked(span: Span) -> Step:
+def _cooked(span: Span) -> NextHeader:
     header, rest = span.front(16, "Linux cooked")
-    return Step(Selector.ETHERTYPE, int.from_bytes(header[14:16], "big"), rest)
+    return NextHeader(Selector.ETHERTYPE, int.from_bytes(header[14:16], "big"), rest)
 
 
-def _cooked_2(span: Span) -> Step:
+def _cooked_2(span: Span) -> NextHeader:
     header, rest = span.front(20, "Linux cooked")
-    return Step(Selector.ETHERTYPE, int.from_bytes(header[:2], "big"), rest)
+    return NextHeader(Selector.ETHERTYPE, int.from_bytes(header[:2], "big"), rest)
 
 
-def _loopback_of_host(span: Span) -> Step:
+def _loopback_of_host(span: Span) -> NextHeader:
     header, rest = span.front(4, "loopback")
     # in the byte order of the host that captured, which the file does not say; families are small numbers
     number = min(int.from_bytes(header, "little"), int.from_bytes(header, "big"))
-    return Step(Selector.ADDRESS_FAMILY, number, rest)
+    return NextHeader(Selector.ADDRESS_FAMILY, number, rest)
 
 
-def _loopback(span: Span) -> Step:
+def _loopback(span: Span) -> NextHeader:
     header, rest = span.front(4, "loopback")
-    return Step(Selector.ADDRESS_FAMILY, int.from_bytes(header, "big"), rest)
+    return NextHeader(Selector.ADDRESS_FAMILY, int.from_bytes(header, "big"), rest)
 
 
-def _ip_over_infiniband(span: Span) -> Step:
+def _ip_over_infiniband(span: Span) -> NextHeader:
     header, rest = span.front(44, "IPoIB")
-    return Step(Selector.ETHERTYPE, int.from_bytes(header[40:42], "big"), rest)
+    return NextHeader(Selector.ETHERTYPE, int.from_bytes(header[40:42], "big"), rest)
 
 
-def _erf(span: Span) -> Step:
+def _erf(span: Span) -> NextHeader:
     header, rest = span.front(16, "ERF")
     kind, record_bytes, link_bytes = (
         header[8],
@@ -120,18 +120,18 @@ def _erf(span: Span) -> Step:
     kept_bytes = record_bytes - headers_bytes - pad_bytes
     if record_bytes and link_bytes:
         rest = Span(rest.data[: max(min(kept_bytes, link_bytes), 0)], link_bytes)
-    return Step(Selector.ERF_TYPE, kind, rest)
+    return NextHeader(Selector.ERF_TYPE, kind, rest)
 
 
 # Readers: below IP
 
 
-def _tag(span: Span) -> Step:
+def _tag(span: Span) -> NextHeader:
     header, rest = span.front(VLAN_TAG_BYTES, "VLAN tag")
-    return Step(Selector.ETHERTYPE, int.from_bytes(header[2:4], "big"), rest)
+    return NextHeader(Selector.ETHERTYPE, int.from_bytes(header[2:4], "big"), rest)
 
 
-def _labels(span: Span) -> Step:
+def _labels(span: Span) -> NextHeader:
     is_last = False
     while not is_last:
         label, span = span.front(4, "MPLS")
@@ -140,15 +140,15 @@ def _labels(span: Span) -> Step:
     ethertype = {4: ETHERTYPE_IPV4, 6: ETHERTYPE_IPV6}.get(first[0] >> 4)
     if ethertype is None:  # RFC 4928: the first nibble tells IP from a pseudowire, and nothing tells pseudowires apart
         raise PassedOver("MPLS labels with no IP packet behind them (a pseudowire?)", f"first byte {first[0]:#04x}")
-    return Step(Selector.ETHERTYPE, ethertype, span)
+    return NextHeader(Selector.ETHERTYPE, ethertype, span)
 
 
-def _erspan_2(span: Span) -> Step:
+def _erspan_2(span: Span) -> NextHeader:
     _, rest = span.front(_ERSPAN_2_BYTES, "ERSPAN")
     return _ethernet(rest)
 
 
-def _erspan_3(span: Span) -> Step:
+def _erspan_3(span: Span) -> NextHeader:
     header, rest = span.front(_ERSPAN_3_BYTES, "ERSPAN")
     if (frame_type := header[10] >> 2 & 0x1F) != 0:
         raise PassedOver("ERSPAN of other frames than Ethernet's", f"frame type {frame_type}")
@@ -160,7 +160,7 @@ def _erspan_3(span: Span) -> Step:
 # Readers: IP and what it carries
 
 
-def _ip(span: Span) -> Step:
+def _ip(span: Span) -> NextHeader:
     first, _ = span.front(1, "IP")
     is_ipv6 = first[0] >> 4 == 6
     front, _ = span.front(IPV6_HEADER_BYTES if is_ipv6 else IPV4_HEADER_BYTES, "IPv6" if is_ipv6 else "IPv4")
@@ -175,31 +175,31 @@ def _ip(span: Span) -> Step:
     if isinstance(header, Ipv4Header):
         if header.is_fragment:
             raise PassedOver("fragments of IPv4, which are not put together")
-        return Step(Selector.IP_PROTOCOL, header.protocol, rest, header)
-    return Step(Selector.IP_PROTOCOL, header.next_header, rest, header)
+        return NextHeader(Selector.IP_PROTOCOL, header.protocol, rest, header)
+    return NextHeader(Selector.IP_PROTOCOL, header.next_header, rest, header)
 
 
-def _extension(span: Span) -> Step:
+def _extension(span: Span) -> NextHeader:
     front, _ = span.front(8, "IPv6 extension header")
     _, rest = span.front(8 + front[1] * 8, "IPv6 extension header")  # RFC 8200, 4.3: in units of 8 bytes, the first not
-    return Step(Selector.IP_PROTOCOL, front[0], rest)
+    return NextHeader(Selector.IP_PROTOCOL, front[0], rest)
 
 
-def _fragment(span: Span) -> Step:
+def _fragment(span: Span) -> NextHeader:
     header, rest = span.front(8, "IPv6 fragment header")
     if int.from_bytes(header[2:4], "big") & 0xFFF9:  # offset or more fragments; neither: RFC 6946
         raise PassedOver("fragments of IPv6, which are not put together")
-    return Step(Selector.IP_PROTOCOL, header[0], rest)
+    return NextHeader(Selector.IP_PROTOCOL, header[0], rest)
 
 
-def _udp(span: Span) -> Step:
+def _udp(span: Span) -> NextHeader:
     span.front(UDP_HEADER_BYTES, "UDP")
     header, payload = UdpHeader.decode(span.padded(span.whole_bytes))
     rest = Span(span.data[UDP_HEADER_BYTES:][: len(payload)], len(payload))
-    return Step(Selector.UDP_PORT, header.destination_port, rest, header)
+    return NextHeader(Selector.UDP_PORT, header.destination_port, rest, header)
 
 
-def _gre(span: Span) -> Step:
+def _gre(span: Span) -> NextHeader:
     header, rest = span.front(4, "GRE")
     flags, protocol = int.from_bytes(header[:2], "big"), int.from_bytes(header[2:4], "big")
     if version := flags & 0b111:
@@ -210,31 +210,31 @@ def _gre(span: Span) -> Step:
     words = bool(flags & 0x8000) + bool(flags & 0x2000) + has_sequence  # checksum, key, sequence number
     _, rest = rest.front(4 * words, "GRE")
     if protocol == _ETHERTYPE_ERSPAN_2 and not has_sequence:  # the first version has no header of its own
-        return Step(Selector.ETHERTYPE, _ETHERTYPE_BRIDGED, rest)
-    return Step(Selector.ETHERTYPE, protocol, rest)
+        return NextHeader(Selector.ETHERTYPE, _ETHERTYPE_BRIDGED, rest)
+    return NextHeader(Selector.ETHERTYPE, protocol, rest)
 
 
-def _vxlan(span: Span) -> Step:
+def _vxlan(span: Span) -> NextHeader:
     header, rest = span.front(8, "VXLAN")
     if not header[0] & 0x08:
         raise PassedOver("VXLAN without a valid network identifier", f"flags {header[0]:#04x}")
-    return Step(Selector.ETHERTYPE, _ETHERTYPE_BRIDGED, rest)
+    return NextHeader(Selector.ETHERTYPE, _ETHERTYPE_BRIDGED, rest)
 
 
-def _vxlan_gpe(span: Span) -> Step:
+def _vxlan_gpe(span: Span) -> NextHeader:
     header, rest = span.front(8, "VXLAN-GPE")
     ethertype = _GPE_NEXT.get(header[3])
     if ethertype is None:
         raise PassedOver("VXLAN-GPE with neither IP nor Ethernet behind it", f"next protocol {header[3]}")
-    return Step(Selector.ETHERTYPE, ethertype, rest)
+    return NextHeader(Selector.ETHERTYPE, ethertype, rest)
 
 
-def _geneve(span: Span) -> Step:
+def _geneve(span: Span) -> NextHeader:
     front, _ = span.front(8, "Geneve")
     if version := front[0] >> 6:
         raise PassedOver("Geneve of another version than 0", f"version {version}")
     _, rest = span.front(8 + (front[0] & 0x3F) * 4, "Geneve")
-    return Step(Selector.ETHERTYPE, int.from_bytes(front[2:4], "big"), rest)
+    return NextHeader(Selector.ETHERTYPE, int.from_bytes(front[2:4], "big"), rest)
 
 
 _LINK, _TYPE, _PROTOCOL, _PORT = Selector.LINK_TYPE, Selector.ETHERTYPE, Selector.IP_PROTOCOL, Selector.UDP_PORT

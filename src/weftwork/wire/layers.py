@@ -15,7 +15,7 @@ from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.ip import IpHeader
 from weftwork.wire.udp import UdpHeader
 
-__all__ = ["Carrier", "CutShort", "Layer", "PassedOver", "Selector", "Span", "Step"]
+__all__ = ["Carrier", "CutShort", "Layer", "NextHeader", "PassedOver", "Selector", "Span"]
 
 
 class Carrier(Enum):
@@ -107,7 +107,7 @@ class Span(NamedTuple):
         return self._replace(data=self.data[:size_bytes], whole_bytes=size_bytes)
 
 
-class Step(NamedTuple):
+class NextHeader(NamedTuple):
     """What follows a header.
 
     Parameters
@@ -140,6 +140,6 @@ class Layer(NamedTuple):
     number: int
     name: str
     source: str
-    read: Callable[[Span], Step] | None = None
+    read: Callable[[Span], NextHeader] | None = None
     carrier: Carrier | None = None
     is_tunnel: bool = False

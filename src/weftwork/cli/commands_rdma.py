@@ -29,11 +29,11 @@ def _rdma_decode(
     limit: Annotated[int, typer.Option(min=0, help="Number of rows in the table of packets.")] = 40,
     is_noted: Annotated[bool, typer.Option("--noted", help="Show only unusual packets in the table.")] = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Explain a capture packet by packet, with retransmissions and reasons."""
     from weftwork.cli.rdma_decode import decode
 
-    decode(file, limit=limit, is_noted=is_noted, as_json=as_json)
+    return decode(file, limit=limit, is_noted=is_noted, as_json=as_json)
 
 
 @rdma.command("simulate", epilog=_TRUST)

@@ -13,13 +13,15 @@ from rich.text import Text
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.cli.console import console
+from weftwork.cli.leave import FAILED, MISTAKE
+from weftwork.cli.rdma_coverage import CoverageLine, clean_verdict, coverage_document, coverage_lines
 from weftwork.rdma.capture import CaptureExplainer
 from weftwork.rdma.findings import find_trouble
 from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.pcapng import read_capture
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from weftwork.rdma.capture import PacketRow
@@ -27,11 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["decode"]
 
+_LABEL_WIDTH = 13  # chosen: the longest label, "passed over", and two spaces
 _MOST_FLOWS = 10  # chosen: rows of the table of flows, those with most trouble first; --json has all
 
 
-def decode(file: Path, *, limit: int, is_noted: bool, as_json: bool) -> None:
-    """Print a capture: the culprit and other findings, then flows, then packets.
+def decode(file: Path, *, limit: int, is_noted: bool, as_json: bool) -> int:
+    """Print a capture: what was read and checked, the culprit and other findings, then flows, then packets.
 
     Parameters
     ----------
@@ -40,13 +43,18 @@ def decode(file: Path, *, limit: int, is_noted: bool, as_json: bool) -> None:
     is_noted : whether only packets that stand out get a row
     as_json : one JSON object instead of words
 
+    Returns
+    -------
+    exit code: 0 where a packet of RDMA was read, 1 where none was, 2 where the file breaks off behind some frames
+
     Raises
     ------
-    ConfigError : the file cannot be read, is no capture, or breaks off; it names the byte
+    ConfigError : the file cannot be read, is no capture, or breaks off in its first frame; it names the byte
     """
     seen = CaptureExplainer()
     rows: list[PacketRow] = []
     rows_left_out = 0
+    breaks_off: str | None = None
     try:
         with file.open("rb") as opened:
             is_empty = not opened.seek(0, 2)
@@ -62,11 +70,16 @@ def decode(file: Path, *, limit: int, is_noted: bool, as_json: bool) -> None:
     except OSError as error:
         raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error.strerror}")]) from error
     except MalformedPacket as error:
-        raise ConfigError(str(file), [Mistake(path=error.layer, text=error.text)]) from error
+        if not seen.frames:
+            raise ConfigError(str(file), [Mistake(path=error.layer, text=error.text)]) from error
+        breaks_off = error.text
     if as_json:
-        typer.echo(json.dumps(_document(file, seen, rows), indent=2))
+        typer.echo(json.dumps(_document(file, seen, rows, breaks_off), indent=2))
     else:
-        _print(file, seen, rows, rows_left_out)
+        _print(file, seen, rows, rows_left_out, breaks_off)
+    if breaks_off is not None:
+        return MISTAKE
+    return 0 if seen.coverage.rdma_read else FAILED
 
 
 def _flows(seen: CaptureExplainer) -> list[CaptureFlow]:
@@ -82,7 +95,7 @@ def _trouble(flow: CaptureFlow) -> int:
     return flow.sent_again + flow.naks.total() + flow.rnr_naks + flow.cnps + flow.wrong_icrc + flow.late + flow.missing
 
 
-def _document(file: Path, seen: CaptureExplainer, rows: list[PacketRow]) -> dict[str, Any]:
+def _document(file: Path, seen: CaptureExplainer, rows: list[PacketRow], breaks_off: str | None) -> dict[str, Any]:
     findings = [finding._asdict() for finding in find_trouble(seen)]
     return {
         "file": str(file),
@@ -91,6 +104,7 @@ def _document(file: Path, seen: CaptureExplainer, rows: list[PacketRow]) -> dict
         "trains": seen.trains,
         "duration_ns": seen.last_ns - (seen.first_ns or 0),
         "packets_by_kind": {kind.value: count for kind, count in seen.kinds.items()},
+        "coverage": coverage_document(seen.coverage, breaks_off),
         "culprit": findings[0] if findings else None,
         "findings": findings,
         "flows": [
@@ -118,7 +132,9 @@ def _document(file: Path, seen: CaptureExplainer, rows: list[PacketRow]) -> dict
     }
 
 
-def _print(file: Path, seen: CaptureExplainer, rows: list[PacketRow], rows_left_out: int) -> None:
+def _print(
+    file: Path, seen: CaptureExplainer, rows: list[PacketRow], rows_left_out: int, breaks_off: str | None
+) -> None:
     out = console()
     findings = find_trouble(seen)
     kinds = ", ".join(f"{count:,} {kind.value}" for kind, count in seen.kinds.most_common())
@@ -129,20 +145,17 @@ def _print(file: Path, seen: CaptureExplainer, rows: list[PacketRow], rows_left_
         Text(f"{file}: {plural(seen.packets, 'packet')} in {duration_us:,.1f} us ({kinds or 'none'})"), soft_wrap=True
     )
     out.print(Text(f"{plural(len(flows), 'flow')}, {plural(messages, 'message')}"))
+    _print_lines(coverage_lines(seen.coverage, breaks_off))
     if seen.trains:
         trains = plural(seen.trains, "frame holds", "frames hold")
         text = f"{trains} several packets, of {plural(seen.frames, 'frame')} in total, because of segmentation offload"
         out.print(Text(f"{text}; the packets of one frame have the same number"), soft_wrap=True)
-    if findings:
-        for label, finding in zip(["to blame", *["also"] * (len(findings) - 1)], findings, strict=True):
-            first = "" if finding.first_packet is None else f" (first: packet {finding.first_packet})"
-            out.print(Text(f"{label:<10}{finding.text}{first}"), soft_wrap=True)
-    else:
-        out.print(
-            Text(
-                "Nothing stands out: every ICRC holds, all PSNs are in order, and there are no refusals and no pauses."
-            )
-        )
+    _print_lines(
+        CoverageLine("also" if at else "to blame", f"{finding.text}{_first(finding.first_packet)}")
+        for at, finding in enumerate(findings)
+    )
+    if not findings or not seen.coverage.rdma_read:
+        out.print(Text(clean_verdict(seen.coverage)), soft_wrap=True)
     if flows:
         out.print()
         out.print(_flow_table(flows[:_MOST_FLOWS]))
@@ -153,6 +166,15 @@ def _print(file: Path, seen: CaptureExplainer, rows: list[PacketRow], rows_left_
         out.print(_packet_table(rows, rows[0].time_ns if seen.first_ns is None else seen.first_ns))
     if rows_left_out:
         out.print(Text(f"{plural(rows_left_out, 'other packet')}: see --limit"))
+
+
+def _print_lines(lines: Iterable[CoverageLine]) -> None:
+    for line in lines:
+        console().print(Text(f"{line.label:<{_LABEL_WIDTH}}{line.text}"), soft_wrap=True)
+
+
+def _first(number: int | None) -> str:
+    return "" if number is None else f" (first: packet {number})"
 
 
 def _table(*columns: tuple[str, bool]) -> Table:

@@ -10,14 +10,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weftwork.base.grammar import plural
-from weftwork.rdma.captured_trains import cut_train
+from weftwork.rdma.captured_trains import cut_train, is_cut_train
+from weftwork.rdma.coverage import CaptureCoverage
 from weftwork.rdma.flows import CaptureFlow, CaptureFlows, FlowKey
 from weftwork.rdma.packet_words import cm_words, header_words
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES, Verdict
-from weftwork.wire.dissection import Carrier, Dissection, dissect
+from weftwork.wire.dissection import Carrier, Dissection, Fate, dissect
 from weftwork.wire.extended import Aeth, AethKind, Nak, Reth
 from weftwork.wire.ib import psn_add, psn_compare
-from weftwork.wire.ip import ECN_CE
 from weftwork.wire.opcodes import Opcode, Position, TransportService
 from weftwork.wire.pfc import PFC_PRIORITIES
 from weftwork.wire.rnr import rnr_timer_us
@@ -81,8 +81,9 @@ class CaptureExplainer:
     flows : of RDMA
     first_at : number of the first packet with a kind of trouble, by that kind
     pauses : PFC frames that stop at least a priority, by MAC address of the sender
-    unread : packets of RDMA that could not be read to their end
+    unread : packets of RDMA that could not be read to their end although the capture has them
     unmatched : counts of answers whose flow is not known, by their name
+    coverage : frames that were read, cut and passed over, and what was checked
     """
 
     def __init__(self) -> None:
@@ -95,6 +96,7 @@ class CaptureExplainer:
         self.pauses: Counter[str] = Counter()
         self.unread = 0
         self.unmatched: Counter[str] = Counter()
+        self.coverage = CaptureCoverage()
         self.first_ns: int | None = None
         self.last_ns = 0
 
@@ -109,7 +111,13 @@ class CaptureExplainer:
             cut = cut_train(packet, found)
             if cut:
                 self.trains += 1
-                return [self._explain(part, dissect(part)) for part in cut]
+                parts = [dissect(part) for part in cut]
+                for part in parts:
+                    part.tunnels = found.tunnels
+                    part.is_marked = part.is_marked or found.is_marked
+                self.coverage.take_frame(self.frames, packet, parts[0])
+                return [self._explain(*part) for part in zip(cut, parts, strict=True)]
+        self.coverage.take_frame(self.frames, packet, found)
         return [self._explain(packet, found)]
 
     def _explain(self, packet: CapturedPacket, found: Dissection) -> PacketRow:
@@ -117,6 +125,7 @@ class CaptureExplainer:
         self.first_ns = packet.time_ns if self.first_ns is None else min(self.first_ns, packet.time_ns)
         self.last_ns = max(self.last_ns, packet.time_ns)
         self.kinds[found.kind] += 1
+        self.coverage.take_packet(found)
         notes: list[str] = []
         source, destination = _ends(found)
         name, detail = found.kind.value, ""
@@ -130,11 +139,16 @@ class CaptureExplainer:
             detail = cm_words(found.cm) if found.cm is not None else header_words(transport)
             qp, psn, payload_bytes = transport.bth.destination_qp, transport.bth.psn, len(transport.payload)
             self._transport(found, transport, FlowKey(source, destination, qp), notes)
-        if found.problem and found.kind is not Carrier.OTHER:
-            self.unread += 1
-            self._note(notes, "unread", f"not read to its end: {found.problem}")
-        elif found.kind is Carrier.OTHER:
-            detail = found.problem or _what_else(found)
+        if found.is_rdma and found.has_wrong_icrc:
+            words = f"ICRC is {found.icrc_found:#010x}, should be {found.icrc_wanted:#010x}"
+            self._note(notes, "icrc", words)
+        if found.problem and found.is_rdma:
+            if found.fate is not Fate.CUT:  # cuts are counted by the coverage; they are no fault of the packet
+                self.unread += 1
+                self.first_at.setdefault("unread", self.frames)
+            notes.append(f"not read to its end: {found.problem}")
+        elif found.fate is not Fate.READ and found.transport is None:
+            detail = found.problem or ": ".join(part for part in (found.reason, found.example) if part)
         return PacketRow(
             number=self.frames,
             time_ns=packet.time_ns,
@@ -165,19 +179,24 @@ class CaptureExplainer:
     def _transport(self, found: Dissection, packet: TransportPacket, key: FlowKey, notes: list[str]) -> None:
         flow = self.flows.at(key)
         flow.packets += 1
-        if found.ip is not None and found.ip.ecn == ECN_CE:
+        if found.is_marked:
             flow.marked += 1
             self._note(notes, "marked", "marked by a switch (ECN)")
-        if found.icrc_wanted is None:
+        if found.fate is Fate.CUT:
             notes.append("cut short by the capture, ICRC not checked")
+        elif found.icrc_unchecked:
+            notes.append(f"ICRC not checked: {found.icrc_unchecked}")
         elif found.has_wrong_icrc:
             flow.wrong_icrc += 1
-            words = f"ICRC is {found.icrc_found:#010x}, should be {found.icrc_wanted:#010x}"
-            self._note(notes, "icrc", words)
             return  # a receiver drops it, so that it says nothing about the order
         if found.cm is not None:
             self.flows.connection(key.source, key.destination, found.cm)
         shape = packet.shape
+        if found.fate is Fate.CUT and is_cut_train(packet):
+            notes.append("several packets in one frame, of which the capture has the beginning")
+            flow.requests.forget()
+            flow.read_responses.forget()
+            return
         if shape.service is TransportService.CNP:
             self._congestion(key, notes)
         elif shape.is_response:
@@ -217,6 +236,7 @@ class CaptureExplainer:
 
     def _order(self, flow: CaptureFlow, verdict: Verdict, missing: int, notes: list[str]) -> None:
         flow.missing += missing
+        self.coverage.ordered += 1
         if verdict is Verdict.SENT_AGAIN:
             flow.sent_again += 1
             self._note(notes, "sent again", "sent again")
@@ -226,6 +246,7 @@ class CaptureExplainer:
         elif verdict is Verdict.GAP:
             self._note(notes, "gap", f"{plural(missing, 'PSN')} missing in front of it")
         elif verdict is Verdict.NEW_START:
+            self.coverage.new_starts += 1
             notes.append("PSN far from the last: a new connection, or packets that were not captured")
 
     def _response(self, key: FlowKey, packet: TransportPacket, shape: OpcodeShape, notes: list[str]) -> None:
@@ -241,6 +262,7 @@ class CaptureExplainer:
             self._read_response(answered, psn, shape, notes)
         if aeth is None:
             return
+        self.coverage.answers += 1
         kept = SelectiveNak.of_aeth(aeth)
         if aeth.kind is AethKind.NAK or kept is not None:
             code = aeth.value if kept is None else Nak.PSN_SEQUENCE_ERROR
@@ -286,11 +308,3 @@ def _ends(found: Dissection) -> tuple[str, str]:
     if found.ethernet is not None:
         return found.ethernet.source.hex(":"), found.ethernet.destination.hex(":")
     return "", ""
-
-
-def _what_else(found: Dissection) -> str:
-    if found.udp is not None:
-        return f"UDP {found.udp.source_port} to {found.udp.destination_port}"
-    if found.ip is not None:
-        return "IP"
-    return "" if found.ethernet is None else f"EtherType {found.ethernet.ethertype:#06x}"

@@ -16,6 +16,7 @@ from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.icrc import ICRC_BYTES, check_icrc
 from weftwork.wire.ip import Ipv4Header
+from weftwork.wire.opcodes import Position
 from weftwork.wire.pcap import LINK_RAW_IP
 from weftwork.wire.udp import UDP_HEADER_BYTES
 
@@ -23,9 +24,20 @@ if TYPE_CHECKING:
     from weftwork.wire.dissection import Dissection
     from weftwork.wire.ip import IpHeader
     from weftwork.wire.pcap import CapturedPacket
+    from weftwork.wire.transport import TransportPacket
     from weftwork.wire.udp import UdpHeader
 
-__all__ = ["cut_train"]
+__all__ = ["cut_train", "is_cut_train"]
+
+
+def is_cut_train(packet: TransportPacket) -> bool:
+    """Whether a packet that the capture cut is longer than a packet can be.
+
+    How many packets follow in its frame is not known, so that nothing is known of the order behind it.
+    """
+    size_bytes = len(packet.payload)
+    is_full = packet.shape.position in {Position.FIRST, Position.MIDDLE}
+    return size_bytes > PATH_MTUS_BYTES[-1] or (is_full and size_bytes not in PATH_MTUS_BYTES)
 
 
 def cut_train(packet: CapturedPacket, found: Dissection) -> list[CapturedPacket]:
@@ -42,9 +54,9 @@ def cut_train(packet: CapturedPacket, found: Dissection) -> list[CapturedPacket]
     -------
     the packets, from IP on; none where the frame is no train
     """
-    if found.ip is None or found.udp is None or len(packet.data) < packet.original_bytes:
+    if found.ip is None or found.udp is None or found.datagram is None or found.missing_bytes:
         return []
-    payload = memoryview(packet.data)[-found.udp.payload_bytes :]
+    payload = found.datagram
     for path_mtu in reversed(PATH_MTUS_BYTES):
         size_bytes = BTH_BYTES + path_mtu + ICRC_BYTES
         if size_bytes >= len(payload):

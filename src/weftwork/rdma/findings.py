@@ -49,8 +49,8 @@ def find_trouble(seen: CaptureExplainer) -> list[CaptureFinding]:
 
 
 def _refused(seen: CaptureExplainer) -> Iterator[CaptureFinding]:
-    wrong, where = _counted(seen, lambda flow: flow.wrong_icrc)
-    if wrong:
+    _, where = _counted(seen, lambda flow: flow.wrong_icrc)
+    if wrong := seen.coverage.icrc_wrong:
         text = "receivers drop them, since bytes were changed on the way or the sender computes the ICRC wrongly"
         yield _finding(seen, "icrc", f"{plural(wrong, 'packet')} with a wrong ICRC{where}: {text}")
     for words in NAK_WORDS.values():

@@ -52,6 +52,12 @@ class PsnOrder:
         self.missing.clear()
         self.asked = None
 
+    def forget(self) -> None:
+        """Expect any PSN next, because an unknown number of packets went by."""
+        self.expected = frozenset()
+        self.missing.clear()
+        self.asked = None
+
     def skip_to(self, psn: int) -> None:
         """Expect this PSN next; earlier PSNs are not missing."""
         self.first = psn if self.first is None else self.first

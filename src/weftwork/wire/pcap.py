@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "LINK_ERF",
     "LINK_ETHERNET",
     "LINK_INFINIBAND",
     "LINK_LINUX_COOKED",
@@ -29,6 +30,7 @@ LINK_ETHERNET = 1
 LINK_RAW_IP = 101
 LINK_LINUX_COOKED = 113  # what tcpdump makes of `-i any`: 16 bytes, the last two an EtherType
 LINK_LINUX_COOKED_2 = 276  # the same, newer: 20 bytes, the first two an EtherType
+LINK_ERF = 197  # what ibdump writes: a record of Endace, which says what it holds
 LINK_INFINIBAND = 247  # begins with the local route header
 
 # magic number as bytes: byte order of the file, nanoseconds in a unit of its times

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from weftwork.base.errors import UsageError
 from weftwork.wire.fields import MalformedPacket
+from weftwork.wire.foreign_captures import foreign_capture
 from weftwork.wire.pcap import CapturedPacket, is_pcap, read_pcap
 
 if TYPE_CHECKING:
@@ -176,7 +177,11 @@ def read_capture(data: memoryview | bytes) -> Iterator[CapturedPacket]:
     """
     if not data:
         raise MalformedPacket("capture", "at byte 0: found an empty file, wanted pcapng or pcap")
-    return read_pcap(data) if is_pcap(data) else read_pcapng(data)
+    if is_pcap(data):
+        return read_pcap(data)
+    if (form := foreign_capture(data)) is not None:
+        raise MalformedPacket("capture", f"at byte 0: found {form.name}, wanted pcapng or pcap; {form.advice}")
+    return read_pcapng(data)
 
 
 def encode_pcapng(

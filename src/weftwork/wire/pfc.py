@@ -23,6 +23,7 @@ __all__ = [
     "PFC_DESTINATION",
     "PFC_FRAME_BYTES",
     "PFC_OPCODE",
+    "PFC_PARAMETERS_BYTES",
     "PFC_PRIORITIES",
     "PriorityPause",
     "pause_time_ps",
@@ -33,6 +34,7 @@ PFC_OPCODE = 0x0101  # IEEE 802.3, table 31A-1
 PFC_PRIORITIES = 8  # IEEE 802.1Q, 36.1.1
 PFC_FRAME_BYTES = 64  # IEEE 802.3, annex 31D with 4.4.2: always a minimum frame, FCS included
 PAUSE_QUANTUM_BYTES = 64  # IEEE 802.3, 31B.2: 512 bit times
+PFC_PARAMETERS_BYTES = 20  # IEEE 802.3, annex 31D: opcode, class enable vector, a time for each priority
 MAXIMUM_PAUSE_QUANTA = 0xFFFF  # IEEE 802.3, annex 31D: 16 bits per priority
 
 _PARAMETERS = struct.Struct(">HH8H")

@@ -208,18 +208,42 @@ def test_of_two_connections_an_answer_goes_to_the_one_that_sent_its_psn() -> Non
     assert flow(seen).cnps == 1
 
 
-def test_what_is_cut_short_or_not_read_is_said() -> None:
+def test_what_is_cut_short_is_counted_and_no_fault_of_a_packet() -> None:
     packet = write("a", 100, 1)[0]
     seen = CaptureExplainer()
     (row,) = seen.explain(CapturedPacket(0, packet[:100], len(packet)))
     assert row.notes == ("cut short by the capture, ICRC not checked",)
-    assert (
-        seen.explain(CapturedPacket(0, packet[:60], len(packet)))[0]
-        .notes[0]
-        .startswith("not read to its end: capture:")
-    )
-    assert seen.explain(CapturedPacket(0, b"", 0))[0].name == "other"
-    assert kinds(seen) == [("unread", 2)]
+    (row,) = seen.explain(CapturedPacket(0, packet[:60], len(packet)))
+    assert row.notes == ("not read to its end: RDMA: captured 18 of 28 bytes of headers from BTH on",)
+    (row,) = seen.explain(CapturedPacket(0, b"", 0))
+    assert (row.name, row.detail) == ("other", "Ethernet: found 0 bytes, wanted at least 14")
+    assert kinds(seen) == []
+    assert [(key.reason, group.frames) for key, group in seen.coverage.cut.items()] == [
+        ("behind their headers", 1),
+        ("inside the headers of RDMA", 1),
+    ]
+    assert [key.reason for key in seen.coverage.passed_over] == ["Ethernet that cannot be read"]
+    assert (seen.coverage.rdma_packets, seen.coverage.rdma_read, seen.coverage.icrc_unchecked) == (2, 1, {"cut": 2})
+
+
+def test_a_packet_that_is_whole_and_cannot_be_read_is_a_finding() -> None:
+    data = bytearray(write("a", 100, 1)[0])
+    data[42] = 0xC5
+    _, seen = explained([bytes(data), *write("a", 100, 1)])
+    assert kinds(seen) == [("icrc", 1), ("unread", 1)]
+    assert (seen.coverage.icrc_wrong, seen.coverage.icrc_right) == (1, 1)
+
+
+@pytest.mark.parametrize("payload_bytes", [9_000, 3 * 1_040])
+def test_behind_a_frame_of_several_packets_that_was_cut_no_order_is_known(payload_bytes: int) -> None:
+    """Segmentation offload and a snap length together: how many PSNs the frame took, the capture does not say."""
+    train = frame("a", TransportPacket(bth("a", Opcode.SEND_FIRST, 100), payload=bytes(payload_bytes)))
+    seen = CaptureExplainer()
+    seen.explain(CapturedPacket(0, train[:96], len(train)))
+    for data in write("a", 107, 2):
+        seen.explain(CapturedPacket(0, data, len(data)))
+    assert kinds(seen) == []
+    assert flow(seen).missing == 0
 
 
 def test_details_of_other_packets() -> None:

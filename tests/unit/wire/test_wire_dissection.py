@@ -111,14 +111,14 @@ def test_of_a_packet_cut_short_the_headers_are_read_and_the_icrc_is_not(kept_byt
 @pytest.mark.parametrize(
     ("packet", "problem"),
     [
-        (CapturedPacket(0, WRITE[:69], len(WRITE)), "capture: found 27 bytes from BTH on, wanted 28 of headers"),
-        (CapturedPacket(0, WRITE[:45], len(WRITE)), "capture: found 3 bytes from BTH on, wanted 28 of headers"),
+        (CapturedPacket(0, WRITE[:69], len(WRITE)), "RDMA: captured 27 of 28 bytes of headers from BTH on"),
+        (CapturedPacket(0, WRITE[:45], len(WRITE)), "RDMA: captured 3 of 28 bytes of headers from BTH on"),
         (CapturedPacket(0, WRITE[:13], 13), "Ethernet: found 13 bytes, wanted at least 14"),
-        (CapturedPacket(0, WRITE[:-1], len(WRITE) - 1), "IPv4 payload: found"),
-        (CapturedPacket(0, WRITE, len(WRITE), 105), r"link type 105 is not Ethernet \(1\)"),
-        (CapturedPacket(0, bytes(8), 8, LINK_INFINIBAND), "BTH: found 0 bytes"),
-        (CapturedPacket(0, Lrh(1, 2, 9).encode(), 8, LINK_INFINIBAND), "LRH: found 8 bytes, wanted at least 36"),
-        (CapturedPacket(0, WRITE[:20], 1 << 32), "IPv4"),
+        (CapturedPacket(0, WRITE[:13], 14), "Ethernet: captured 13 of 14 bytes of the header"),
+        (CapturedPacket(0, bytes(8), 8, LINK_INFINIBAND), "raw header of InfiniBand: found 8 bytes, wanted at least"),
+        (CapturedPacket(0, Lrh(1, 2, 5).encode(), 20, LINK_INFINIBAND), "BTH: found 12 bytes with the ICRC, wanted at"),
+        (CapturedPacket(0, Lrh(1, 2, 9).encode(), 8, LINK_INFINIBAND), "BTH: captured 0 of 1 bytes of the header"),
+        (CapturedPacket(0, WRITE[:20], 1 << 32), "IPv4: captured 6 of 20 bytes of the header"),
     ],
 )
 def test_where_reading_ends_is_said(packet: CapturedPacket, problem: str) -> None:

@@ -53,6 +53,11 @@ _VERDICTS: Final = (
         looked_at="the digests of all runs: every completion time and counter",
     ),
     Verdict(
+        name="decode.clean",
+        sentence="Nothing stands out{in_what_was_checked}: {checks}.",
+        looked_at="ICRCs, PSNs, answers and PFC frames, which the sentence counts; frames that were cut or passed over",
+    ),
+    Verdict(
         name="runs.none",
         sentence="No runs in {folder}: {looked_at}.",
         looked_at="the entries of the folder, which the sentence counts",

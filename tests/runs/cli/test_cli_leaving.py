@@ -43,7 +43,7 @@ def code_of(*arguments: str) -> Any:
 def test_a_run_that_cannot_finish_is_written_and_exits_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("run", "cut.yaml", "-o", "one", "--json") == 1
     document = json.loads(capsys.readouterr().out)
-    assert document["status"] == weftwork.open_run("one").status == "stuck"
+    assert document["status"] == weftwork.open_run("one").status == "gave-up"
     assert document["finished"] == {"runs": 0, "of": 1}
     assert code_of("run", "tiny.yaml", "-o", "two") == 0
     assert code_of("run", "tiny.yaml", "-o", "three", "--set", "engine.until=1us") == 0  # as the user asked

@@ -70,7 +70,7 @@ def test_a_note_that_is_printed_is_kept(command: Command, tmp_path: Path, monkey
 
 
 def test_runs_are_listed_with_their_answers_and_sizes(command: Command) -> None:
-    assert command("runs").out == "No runs in runs.\n"
+    assert command("runs").out == "No runs in runs: there is no such folder.\n"
     command("run", "small.yaml", "--name", "My first", "--what-if", "none")
     command("run", "small.yaml", "--seeds", "2", "--what-if", "none")
     command("sweep", "small.yaml", "--set", "traffic.size=32KiB,64KiB", "-j", "1")
@@ -152,7 +152,7 @@ def test_prune_says_what_would_go_and_deletes_when_told(command: Command, tmp_pa
     assert sorted(listed(command)) == ["a", "b", "kept"]
     assert "Deleted 2 folders" in command("runs", "prune", "--larger-than", "1kB", "--yes").out
     assert sorted(listed(command)) == ["kept"]
-    assert command("runs", "prune", "--keep", "0", "--yes").out == "Nothing to delete in runs.\n"
+    assert command("runs", "prune", "--keep", "0", "--yes").out == "Nothing to delete in runs: 1 folder of runs is kept.\n"
     assert "Deleted 1 folder" in command("runs", "prune", "--keep", "0", "--named", "--yes").out
 
 

@@ -202,7 +202,7 @@ def _seeds(named_by: int, seeds: int) -> str:
 
 
 def _named(culprit: Culprit) -> str:
-    key = f" ({culprit.key})" if culprit.key else ""
+    key = f" ({culprit.key})" if culprit.key and culprit.key != culprit.name else ""
     return f"{culprit.name}{key} {culprit.text}"
 
 

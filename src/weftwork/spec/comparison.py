@@ -5,7 +5,7 @@ Leaves out: how it is found (`weftwork.study.results.compare_runs`), and how it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from weftwork.base.above import Shown
@@ -112,10 +112,10 @@ class ComparedRun:
     culprit: str
     culprit_share: float | None
     culprit_how: str
-    time_parts: Mapping[str, float]
-    troubles: Mapping[str, float]
     fabric: ComparedFabric | None
     no_fabric: str
+    time_parts: Mapping[str, float] = field(default_factory=dict)
+    troubles: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

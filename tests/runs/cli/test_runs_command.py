@@ -152,7 +152,9 @@ def test_prune_says_what_would_go_and_deletes_when_told(command: Command, tmp_pa
     assert sorted(listed(command)) == ["a", "b", "kept"]
     assert "Deleted 2 folders" in command("runs", "prune", "--larger-than", "1kB", "--yes").out
     assert sorted(listed(command)) == ["kept"]
-    assert command("runs", "prune", "--keep", "0", "--yes").out == "Nothing to delete in runs: 1 folder of runs is kept.\n"
+    assert (
+        command("runs", "prune", "--keep", "0", "--yes").out == "Nothing to delete in runs: 1 folder of runs is kept.\n"
+    )
     assert "Deleted 1 folder" in command("runs", "prune", "--keep", "0", "--named", "--yes").out
 
 

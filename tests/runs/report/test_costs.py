@@ -19,8 +19,9 @@ engine: {fidelity: flow}
 def test_the_page_lists_who_made_a_run_faster_as_nothing_and_the_answer_keeps_what_was_found(gallery: Gallery) -> None:
     run = gallery.run(UNEVEN, what_if="all")
     assert run.answer is not None
-    (stage,) = run.answer.others  # even stages would wait for the slow GPU of the other one
-    assert stage.kind == "stage"
+    (stage,) = (
+        one for one in run.answer.others if one.kind == "stage"
+    )  # even stages would wait for the slow GPU of the other one
     assert stage.cost_s is not None
     assert stage.cost_share is not None
     assert max(stage.cost_s, stage.cost_share) < 0

@@ -306,7 +306,7 @@ def test_a_run_that_can_never_finish_says_so(gallery: Gallery) -> None:
     down = "faults: [{at: 1us, link: host0-leaf0, event: down}]\n"
     hopeless = {"transport.timeout": "10us", "transport.retry_limit": "1"}
     run = gallery.run(INCAST + down, overrides=hopeless)
-    assert run.status == "stuck"
+    assert run.status == "gave-up"
     assert run.value("queue_pair_errors") == 3
 
 

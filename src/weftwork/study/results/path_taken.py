@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.policies.routings import ROUTINGS
+from weftwork.spec.fabric import HOST
 from weftwork.study.results.intra_server import PACKETS, carriers
 
 if TYPE_CHECKING:
@@ -110,4 +111,8 @@ def _in_order(prepared: Prepared, ports: list[int]) -> tuple[int, ...]:
         if port is None:
             return ()
         walk.append(port)
-    return tuple(walk) if len(walk) == len(ports) else ()
+    kind, ends = prepared.fabric.node_kind, (int(on.node[walk[0]]), int(on.node[on.peer[walk[-1]]]))
+    is_whole = len(walk) == len(ports) and all(
+        kind[node] == HOST for node in ends
+    )  # a run that was cut has a part of it
+    return tuple(walk) if is_whole else ()

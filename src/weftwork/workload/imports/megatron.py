@@ -191,7 +191,9 @@ class _ScenarioKeys(ScenarioKeys):
 
     def servers(self, launch: Launch, *, is_given: bool) -> None:
         """Read the number of GPUs, as far as the launcher states it."""
-        for one in (launch.nodes, launch.gpus_per_node):
+        self.assumed |= launch.assumed
+        self.reader.ignored |= launch.ignored
+        for one in (launch.nodes, launch.gpus_per_node, launch.total):
             if one is None:
                 continue
             if is_given:

@@ -176,7 +176,11 @@ class Expander:
         if default := _DEFAULT.fullmatch(operator):
             return self._defaulted(name, values, default[1], pieces_of(default[2], is_quoted=piece.is_quoted), line)
         if values is None:
-            return [ShellWord(text=shown if operator else mark(name if index in {None, '@', '*'} else piece.text), line=line)]
+            return [
+                ShellWord(
+                    text=shown if operator else mark(name if index in {None, "@", "*"} else piece.text), line=line
+                )
+            ]
         if not operator:
             return values
         return [replace(value, text=self._edited(value.text, operator, shown, line)) for value in values]

@@ -223,14 +223,15 @@ def several_commands(commands: Sequence[tuple[int | None, Mapping[str, str]]]) -
     ----------
     commands : line and values of each, by argument
     """
-    lines = " and ".join(dict.fromkeys(str(line) for line, _ in commands))
+    numbers = list(dict.fromkeys(str(line) for line, _ in commands))
+    lines = f"line{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}"
     names = dict.fromkeys(name for _, values in commands for name in values)
     differing = [name for name in names if len({values.get(name) for _, values in commands}) > 1]
     shown = [f"{name} ({_choices([values.get(name) for _, values in commands])})" for name in differing[:_MOST_SHOWN]]
     more = f" and {plural(len(differing) - len(shown), 'other argument')}" if len(differing) > len(shown) else ""
     text = (
-        f"found {plural(len(commands), 'command')} with arguments of Megatron-LM, in lines {lines}, which differ in "
-        f"{', '.join(shown)}{more}; wanted one"
+        f"found {plural(len(commands), 'command')} with arguments of Megatron-LM, in {lines}, which differ in "
+        f"{', '.join(shown)}{more}; wanted one: --variable sets a variable that decides, or keep one in a copy"
     )
     return Mistake(path="file", text=text, line=commands[1][0])
 

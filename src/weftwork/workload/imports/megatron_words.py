@@ -160,6 +160,10 @@ def _launch(start: Start, script: ShellScript) -> Launch:
     for one in script.assumed:
         name = f"${one.name}"
         assumed[name] = assumption_text(one)
+    given_names = {one.argument for one in given} - IGNORED.keys()
+    for word in script.added:
+        for name in given_names.intersection(part.partition("=")[0] for part in word.text.split()):
+            assumed[name] = f"taken: whether line {word.line} is reached is not known without running the script"
     for file, line in script.unread.items():
         ignored[file] = f"line {line} reads this file too, which is not read here; --variable gives its variables"
     named = {key: _of_launcher(count) for key, count in counts.items()}

@@ -25,9 +25,8 @@ _SLURM: Final = {
 }  # fmt: skip
 _OF_GPUS: Final = frozenset({"gpus_per_node", "gpus"})
 _FROM_HOSTS: Final = re.compile(r"\s*scontrol\s+show\s+host(name|names)\b[^|;&]*\|\s*wc\s+-l\s*")
-_FROM_NODE_FILE: Final = re.compile(
-    r"[^;&]*\$\{?(PBS_NODEFILE|LSB_DJOB_HOSTFILE|LSB_HOSTS)\b[^;&]*\|?\s*wc\s+-l\b[^;&]*"
-)
+_NODE_FILES: Final = re.compile(r"\$\{?(PBS_NODEFILE|LSB_DJOB_HOSTFILE)\b")
+_COUNTS_LINES: Final = frozenset({"cat", "sort", "uniq", "wc", "l", "u", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE"})
 _FROM_NVIDIA: Final = re.compile(
     r"\s*nvidia-smi\s+(-L|--list-gpus|--query-gpu=\w+\s+--format=csv,noheader)\s*\|\s*(wc\s+-l|grep\s+-c\s+\S+)\s*"
 )
@@ -92,7 +91,7 @@ class Allocation:
             key = "gpus_per_node"
         elif _FROM_HOSTS.fullmatch(command):
             key = "nodes"
-        elif _FROM_NODE_FILE.fullmatch(command):
+        elif _NODE_FILES.search(command) and "wc" in command and set(re.findall(r"\w+", command)) <= _COUNTS_LINES:
             key = "nodes" if re.search(r"\buniq\b|sort\s+-u", command) else "tasks"
         else:
             return None

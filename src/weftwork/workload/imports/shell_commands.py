@@ -149,7 +149,7 @@ class CommandWalker(Walker):
         name = PurePosixPath(words[0].text).name
         texts = [word.text for word in words[1:]]
         if words[0].text in self.state.functions:
-            return self._function(words)
+            return self._function(words, raws)
         if name in _TESTS:
             inner = texts[:-1] if name == "[" and texts[-1:] == ["]"] else texts
             return self.judged(inner, line, is_double=False)
@@ -169,12 +169,13 @@ class CommandWalker(Walker):
             return self._write(name, words, standard_input, line)
         return self._script_of(words, standard_input, line, place)
 
-    def _function(self, words: tuple[ShellWord, ...]) -> Status:
+    def _function(self, words: tuple[ShellWord, ...], raws: Sequence[RawWord]) -> Status:
         name, before = words[0].text, self.state.arguments
         self.called.add(name)
         if self.depth >= 20:  # chosen: functions that call themselves end there
             return Status(truth=None, line=words[0].line)
-        self.state.arguments = words[1:]
+        passes_on = before is None and any(piece.text in {"@", "*"} for raw in raws for piece in raw.pieces)
+        self.state.arguments = None if passes_on and len(words) == 1 else words[1:]
         self.depth += 1
         status = self.script(self.state.functions[name].body)
         self.depth -= 1
@@ -209,7 +210,7 @@ class CommandWalker(Walker):
         if name == "getopts":
             names = [*texts[1:2], "OPTARG"]
         if standard_input is None or name == "getopts":
-            for one in names[-1:] if name != "read" else names:
+            for one in names if name in {"read", "getopts"} else names[-1:]:
                 self.state.put(one, [ShellWord(text=mark(one), line=line, is_conditional=flag)])
             return
         if name != "read":

@@ -73,6 +73,8 @@ class Expander:
 
         The single word keeps its blanks.
         """
+        if not is_whole and _is_list(word) and not any(self._values(piece, word.line) for piece in word.pieces[1:]):
+            return  # `"$@"` without arguments is no word
         expanded: list[ShellWord] = []
         open_word: ShellWord | None = None
         for piece in word.pieces:
@@ -259,6 +261,13 @@ class Expander:
         if without_value(argument) or not operator.startswith(("%", "#", "/")):
             return shown
         return _cut(text, operator, argument, shown)
+
+
+def _is_list(word: RawWord) -> bool:
+    """Whether a word is `"$@"` or `"${NAME[@]}"` alone."""
+    if len(word.pieces) != 2 or word.pieces[0] != Piece(kind="text", text="", is_quoted=True):
+        return False
+    return word.pieces[1].kind == "variable" and (word.pieces[1].text == "@" or word.pieces[1].text.endswith("[@]"))
 
 
 def _length(name: str, index: str | None, values: list[ShellWord] | None, shown: str) -> str:

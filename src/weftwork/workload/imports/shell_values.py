@@ -93,7 +93,7 @@ class ShellState:
         (self.arrays.add if is_array else self.arrays.discard)(name)
 
 
-def merge_states(base: ShellState, states: Sequence[ShellState]) -> ShellState:
+def merge_states(base: ShellState, states: Sequence[ShellState], added: list[ShellWord] | None = None) -> ShellState:
     """State after branches of which nobody knows which one is taken.
 
     Words that a branch adds to a variable stay and count as conditional; a variable with one value in one branch and
@@ -103,6 +103,7 @@ def merge_states(base: ShellState, states: Sequence[ShellState]) -> ShellState:
     ----------
     base : before the branches
     states : after each branch; ``base`` itself is among them where all branches may be passed over
+    added : receives the words that only some branches add
     """
     going = [state for state in states if not state.has_ended]
     if not going:
@@ -119,12 +120,20 @@ def merge_states(base: ShellState, states: Sequence[ShellState]) -> ShellState:
         merged.arrays |= state.arrays
     for name in dict.fromkeys(name for state in going for name in state.values):
         held = [state.values.get(name, ()) for state in going]
-        merged.values[name] = _merged(name, base.values.get(name, ()), held, is_array=name in merged.arrays)
+        before = base.values.get(name, ())
+        merged.values[name] = _merged(
+            name, before, held, [] if added is None else added, is_array=name in merged.arrays
+        )
     return merged
 
 
 def _merged(
-    name: str, before: tuple[ShellWord, ...], held: Sequence[tuple[ShellWord, ...]], *, is_array: bool
+    name: str,
+    before: tuple[ShellWord, ...],
+    held: Sequence[tuple[ShellWord, ...]],
+    added: list[ShellWord],
+    *,
+    is_array: bool,
 ) -> tuple[ShellWord, ...]:
     texts = {tuple(word.text for word in words) for words in held}
     if len(texts) == 1:
@@ -135,13 +144,15 @@ def _merged(
         if any(tuple(word.text for word in words[: len(start)]) != start for words in held):
             return (ShellWord(text=mark(name), line=line, is_conditional=True),)
         more = [replace(word, is_conditional=True) for words in held for word in words[len(start) :]]
+        added += more
         return (*before, *more)
     text = "".join(word.text for word in before)
     tails = [words[0].text.removeprefix(text) if words else "" for words in held]
     if all(not words or words[0].text.startswith(text) for words in held) and (_adds(text, tails)):
-        added = dict.fromkeys(tail for tail in tails if tail)
+        more = dict.fromkeys(tail for tail in tails if tail)
         line = next(word.line for words in held for word in words if word.text != text)
-        return (ShellWord(text=(text + "".join(added))[:MOST_LETTERS], line=line, is_conditional=True),)
+        added += [ShellWord(text=tail, line=line) for tail in more]
+        return (ShellWord(text=(text + "".join(more))[:MOST_LETTERS], line=line, is_conditional=True),)
     return (ShellWord(text=mark(name), line=line, is_conditional=True),)
 
 

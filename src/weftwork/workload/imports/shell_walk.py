@@ -86,6 +86,7 @@ class Walker(ABC):
     allocation : what the scheduler gives
     commands : words of each program
     assumed : decisions of conditions, by variable
+    added : words that a condition adds of which nobody knows whether it holds
     end_line : where the script ends itself, or None
     """
 
@@ -93,6 +94,7 @@ class Walker(ABC):
     allocation: Allocation = field(default_factory=Allocation)
     commands: list[tuple[ShellWord, ...]] = field(default_factory=list)
     assumed: dict[str, Assumption] = field(default_factory=dict)
+    added: list[ShellWord] = field(default_factory=list)
     end_line: int | None = None
     last_line: int = 1
     depth: int = 0
@@ -200,7 +202,7 @@ class Walker(ABC):
             statuses.append(status)
             states.append(self.state)
         self.expander.doubt -= 1
-        self.state = merge_states(base, states)
+        self.state = merge_states(base, states, self.added)
         return statuses
 
     def _pipeline(self, pipeline: Pipeline) -> Status:

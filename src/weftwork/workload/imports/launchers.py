@@ -87,7 +87,7 @@ def starts_without_program(script: ShellScript) -> Iterator[Start]:
 def _start(words: Sequence[ShellWord]) -> Start | None:
     for place, word in enumerate(words):
         name = PurePosixPath(word.text).name
-        if name in TALKERS and (place == 0 or words[place - 1].text.endswith("c")):
+        if name in TALKERS and place == 0:
             return None
         is_module = place > 0 and words[place - 1].text in {"-m", "--module"} and not name.startswith(_OWN_MODULES)
         if _PROGRAM.search(word.text) or (is_module and re.fullmatch(r"[A-Za-z_][\w.]*", name)):

@@ -194,7 +194,7 @@ class _ScenarioKeys(ScenarioKeys):
         self.assumed |= launch.assumed
         self.reader.ignored |= launch.ignored
         for one in (launch.nodes, launch.gpus_per_node, launch.total):
-            if one is None:
+            if one is None or one.argument in launch.assumed:
                 continue
             if is_given:
                 self.reader.ignored[one.argument] = "the number of GPUs is given"

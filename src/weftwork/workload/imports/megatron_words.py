@@ -82,6 +82,7 @@ class Launch:
     strays : words that belong to no argument, with their lines
     assumed : what the script leaves open, and how it is read
     ignored : what else the script says, and why it is passed over
+    deciding : variable of the script without a value, the variable whose value would set it, and the line of that
     line : of the command
     """
 
@@ -92,6 +93,7 @@ class Launch:
     strays: tuple[ShellWord, ...] = ()
     assumed: Mapping[str, str] = field(default_factory=dict)
     ignored: Mapping[str, str] = field(default_factory=dict)
+    deciding: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     line: int | None = None
 
     @property
@@ -169,7 +171,8 @@ def _launch(start: Start, script: ShellScript) -> Launch:
     named = {key: _of_launcher(count) for key, count in counts.items()}
     return Launch(
         given=tuple(given), nodes=named.get("nodes"), gpus_per_node=named.get("each"), total=named.get("total"),
-        strays=tuple(strays), assumed=assumed, ignored=ignored, line=start.behind[0].line,
+        strays=tuple(strays), assumed=assumed, ignored=ignored, deciding=script.passed_over,
+        line=start.behind[0].line,
     )  # fmt: skip
 
 

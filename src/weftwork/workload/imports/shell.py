@@ -33,6 +33,7 @@ class ShellScript:
     variables : and their words
     assumed : variables that nothing sets and that conditions ask for
     unread : files that the script reads as well, and their lines
+    passed_over : variables that branches set which are passed over, and the variable that decides, with its line
     added : words that a condition adds of which nobody knows whether it holds
     allocation : what the scheduler gives to the job
     end_line : where the script ends itself, or None
@@ -43,6 +44,7 @@ class ShellScript:
     variables: Mapping[str, tuple[ShellWord, ...]]
     assumed: tuple[Assumption, ...] = ()
     unread: Mapping[str, int] = field(default_factory=dict)
+    passed_over: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     added: tuple[ShellWord, ...] = ()
     allocation: Allocation = field(default_factory=Allocation)
     end_line: int | None = None
@@ -81,6 +83,7 @@ def read_shell(text: str, variables: Mapping[str, str] | None = None, *, calls_a
         variables={name: held for name, held in walker.state.values.items() if name not in walker.fixed},
         assumed=tuple(walker.assumed.values()),
         unread=dict(walker.unread),
+        passed_over=dict(walker.passed_over),
         added=tuple(walker.added),
         allocation=walker.allocation,
         end_line=walker.end_line,

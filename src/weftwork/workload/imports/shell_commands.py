@@ -326,7 +326,7 @@ class CommandWalker(Walker):
             is_text = re.fullmatch("-[a-zA-Z]*c", behind[options].text) is not None
             options += 1
             if is_text and options < len(behind):
-                return self._inside(before, behind[options], behind[options + 2 :])
+                return self._inside((*before, *behind[:options]), behind[options], behind[options + 2 :])
         if options < len(behind):
             held = self.state.files.get(behind[options].text)
             if held is not None:
@@ -373,6 +373,8 @@ class CommandWalker(Walker):
 
     def _record(self, words: tuple[ShellWord, ...]) -> None:
         """Note a command, with its lines inside the script."""
+        if self.prefix and PurePosixPath(words[0].text).name in TALKERS:
+            return
         self.commands.append(
             tuple(replace(word, line=min(word.line, self.last_line)) for word in (*self.prefix, *words))
         )

@@ -38,6 +38,7 @@ __all__ = ["Assumption", "Output", "Status", "Walker"]
 _DEEPEST: Final = 24  # chosen: a text in a text in a function that scripts of people do not reach
 _MOST_ROUNDS: Final = 16  # chosen: settings that a script tries one after the other
 _MOST_COMMANDS: Final = 20_000  # chosen: ten times what a long script that starts a job has
+_ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)\+?=")
 _RANGE: Final = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
 
 
@@ -86,6 +87,7 @@ class Walker(ABC):
     allocation : what the scheduler gives
     commands : words of each program
     assumed : decisions of conditions, by variable
+    passed_over : variables that branches set which are passed over, and the variable that decides, with its line
     added : words that a condition adds of which nobody knows whether it holds
     end_line : where the script ends itself, or None
     """
@@ -95,6 +97,7 @@ class Walker(ABC):
     commands: list[tuple[ShellWord, ...]] = field(default_factory=list)
     assumed: dict[str, Assumption] = field(default_factory=dict)
     added: list[ShellWord] = field(default_factory=list)
+    passed_over: dict[str, tuple[str, int]] = field(default_factory=dict)
     end_line: int | None = None
     last_line: int = 1
     depth: int = 0
@@ -355,8 +358,16 @@ class Walker(ABC):
             is_open = not doubtful
         else:
             self._note(unset, line)
+            self._pass_over([body for body, names in maybe if names], unset, line)
             is_open = True
         return self._taken(doubtful, chosen, is_open=is_open)
+
+    def _pass_over(self, bodies: Iterable[Script], unset: Iterable[str], line: int) -> None:
+        """Note what branches would set if a variable had a value."""
+        for name in sorted(unset):
+            for body in bodies:
+                for assigned in _assigned_names(body):
+                    self.passed_over.setdefault(assigned, (name, line))
 
     def _taken(self, doubtful: list[Script], chosen: Script, *, is_open: bool) -> Status:
         """Read the branch that is taken, beside those that may be."""
@@ -381,6 +392,7 @@ class Walker(ABC):
                     return self._taken(doubtful, [], is_open=not doubtful)
                 if not doubtful:
                     self._note(unset, command.line)
+                    self._pass_over([body for body in others if body is not chosen], unset, command.line)
         return self._taken(doubtful, chosen or [], is_open=True)
 
     def _loop(self, command: Loop) -> Status:
@@ -447,6 +459,13 @@ def _arms(text: str, arms: Sequence[tuple[list[str], Script]]) -> tuple[Script |
         if None in truths:
             doubtful.append(body)
     return None, doubtful
+
+
+def _assigned_names(script: Script) -> list[str]:
+    """Variables that the commands of a branch set, outside of further branches."""
+    commands = [command for chain in script for _, pipeline in chain.pipelines for command in pipeline.commands]
+    words = [plain_text(word) for command in commands if isinstance(command, Simple) for word in command.words]
+    return [match[1] for match in map(_ASSIGNED.match, words) if match is not None]
 
 
 def _ranged(item: ShellWord) -> list[ShellWord]:

@@ -38,11 +38,11 @@ def launched(script: str, **variables: str) -> tuple[Launch, list[Mistake]]:
         "#SBATCH --gpus=32\nsrun python pretrain_gpt.py WORDS",
         "#SBATCH -N 4\n#SBATCH --gres=gpu:8\nN=$SLURM_NNODES\ntorchrun --nnodes $N --nproc_per_node gpu x.py WORDS",
         (
-            '#SBATCH -N4 --gpus-per-node=8\nN=$SLURM_JOB_NUM_NODES\nG=$SLURM_GPUS_ON_NODE\nsrun --label bash -c "torchrun '
+            '#SBATCH -N4 --gpus-per-node=8\nN=$SLURM_JOB_NUM_NODES\nG=$SLURM_GPUS_ON_NODE\nsrun bash -c "torchrun '
             '--nnodes $N --nproc_per_node $G --node_rank \\$SLURM_NODEID pretrain_gpt.py WORDS"'
         ),
         "#PBS -l select=4:ngpus=8:mpiprocs=8\nN=$(wc -l < $PBS_NODEFILE)\nmpiexec -n $N --ppn 8 python x.py WORDS",
-        "#PBS -l select=4:ngpus=8\nN=$(sort -u $PBS_NODEFILE|wc -l)\ntorchrun --nnodes $N --nproc_per_node 8 x.py WORDS",
+        "#PBS -l select=4\nN=$(sort -u $PBS_NODEFILE|wc -l)\ntorchrun --nnodes=$N --nproc-per-node 8 x.py WORDS",
         "#BSUB -nnodes 4\n#BSUB -gpu 'num=8'\nblaunch torchrun x.py WORDS",
         "for node in $(cat hosts); do ssh $node 'cd /x && RUN' & done; wait",
         "docker run --gpus all image bash -c 'cd /w && RUN'",

@@ -224,7 +224,7 @@ def several_commands(commands: Sequence[tuple[int | None, Mapping[str, str]]]) -
     commands : line and values of each, by argument
     """
     numbers = list(dict.fromkeys(str(line) for line, _ in commands))
-    lines = f"line{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}"
+    lines = "line " + " and line ".join(numbers)
     names = dict.fromkeys(name for _, values in commands for name in values)
     differing = [name for name in names if len({values.get(name) for _, values in commands}) > 1]
     shown = [f"{name} ({_choices([values.get(name) for _, values in commands])})" for name in differing[:_MOST_SHOWN]]

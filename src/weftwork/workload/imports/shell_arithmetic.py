@@ -50,7 +50,7 @@ def calculate(
         at = match.end()
         if len(tokens) > _MOST_TOKENS:
             return None
-    reader = _Reader(tokens=tokens, value_of=value_of, assigned={} if assigned is None else assigned)
+    reader = _NumberReader(tokens=tokens, value_of=value_of, assigned={} if assigned is None else assigned)
     try:
         value = reader.list_()
     except _NoExpressionError:
@@ -63,7 +63,7 @@ class _NoExpressionError(Exception):
 
 
 @dataclass(kw_only=True)
-class _Reader:
+class _NumberReader:
     tokens: list[str]
     value_of: Callable[[str], int | None]
     assigned: MutableMapping[str, int | None]

@@ -56,13 +56,13 @@ def test_words(words: Sequence[str], *, is_double: bool) -> bool | None:
     >>> test_words(["8", "-eq", "70"], is_double=True)
     False
     """
-    reader = _Reader(words=words, is_double=is_double)
+    reader = _ConditionReader(words=words, is_double=is_double)
     truth = reader.any()
     return truth if reader.at >= len(words) else None
 
 
 @dataclass(kw_only=True)
-class _Reader:
+class _ConditionReader:
     words: Sequence[str]
     is_double: bool
     at: int = 0

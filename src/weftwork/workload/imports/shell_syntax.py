@@ -15,8 +15,20 @@ from typing import Final
 from weftwork.workload.imports.shell_pieces import Piece, RawWord, WordLexer, document_word, plain_text
 
 __all__ = [
-    "Arithmetic", "Case", "Chain", "Command", "Function", "Group", "If", "Loop", "Pipeline", "Redirection", "Script",
-    "Simple", "Test", "read_commands",
+    "Chain",
+    "Command",
+    "Redirection",
+    "Script",
+    "ShellArithmetic",
+    "ShellCase",
+    "ShellFunction",
+    "ShellGroup",
+    "ShellIf",
+    "ShellLoop",
+    "ShellPipeline",
+    "ShellTest",
+    "Simple",
+    "read_commands",
 ]  # fmt: skip
 
 _HEREDOC: Final = re.compile(r"<<(-?)[ \t]*(['\"]?)\\?([A-Za-z_][A-Za-z0-9_]*)\2")
@@ -46,7 +58,7 @@ class Simple:
 
 
 @dataclass(kw_only=True, slots=True)
-class Test:
+class ShellTest:
     """``[[ ... ]]``: words and operators."""
 
     line: int
@@ -54,7 +66,7 @@ class Test:
 
 
 @dataclass(kw_only=True, slots=True)
-class Arithmetic:
+class ShellArithmetic:
     """``(( ... ))``."""
 
     line: int
@@ -62,7 +74,7 @@ class Arithmetic:
 
 
 @dataclass(kw_only=True, slots=True)
-class Group:
+class ShellGroup:
     """``{ ...; }``, or ``( ... )`` with variables of its own."""
 
     line: int
@@ -72,7 +84,7 @@ class Group:
 
 
 @dataclass(kw_only=True, slots=True)
-class If:
+class ShellIf:
     """Branches as pairs of condition and body, and what else happens."""
 
     line: int
@@ -81,7 +93,7 @@ class If:
 
 
 @dataclass(kw_only=True, slots=True)
-class Case:
+class ShellCase:
     """A word, and arms as pairs of patterns and body."""
 
     line: int
@@ -90,7 +102,7 @@ class Case:
 
 
 @dataclass(kw_only=True, slots=True)
-class Loop:
+class ShellLoop:
     """``for``, ``while`` or ``until``.
 
     ``items`` is None for a ``for`` over the arguments of the script, and for one that counts.
@@ -105,7 +117,7 @@ class Loop:
 
 
 @dataclass(kw_only=True, slots=True)
-class Function:
+class ShellFunction:
     """A definition."""
 
     line: int
@@ -113,11 +125,11 @@ class Function:
     body: Script
 
 
-Command = Simple | Test | Arithmetic | Group | If | Case | Loop | Function
+Command = Simple | ShellTest | ShellArithmetic | ShellGroup | ShellIf | ShellCase | ShellLoop | ShellFunction
 
 
 @dataclass(kw_only=True, slots=True)
-class Pipeline:
+class ShellPipeline:
     """Commands, each of which reads what the one before it writes."""
 
     commands: list[Command]
@@ -128,7 +140,7 @@ class Pipeline:
 class Chain:
     """Pipelines with what joins each to the one before it: nothing, ``&&`` or ``||``."""
 
-    pipelines: list[tuple[str, Pipeline]]
+    pipelines: list[tuple[str, ShellPipeline]]
 
 
 Script = list[Chain]
@@ -248,8 +260,8 @@ class _Parser:
             self._newline()
             self.words.skip_blanks()
 
-    def _pipeline(self) -> Pipeline:
-        pipeline = Pipeline(commands=[], is_negated=False)
+    def _pipeline(self) -> ShellPipeline:
+        pipeline = ShellPipeline(commands=[], is_negated=False)
         self.words.skip_blanks()
         while (keyword := self._keyword()) in {"!", "time"}:
             self.words.step(len(keyword))
@@ -279,13 +291,13 @@ class _Parser:
     def _compound(self) -> Command | None:
         line, keyword, rest = self.words.line, self._keyword(), self._rest
         if rest[:2] == "((" and (text := self._double_bracket()) is not None:
-            return Arithmetic(line=line, text=text)
+            return ShellArithmetic(line=line, text=text)
         if rest[:1] == "(":
             self.words.step(1)
             body = self.script(())
             if self._rest[:1] == ")":
                 self.words.step(1)
-            return Group(line=line, body=body, is_subshell=True, redirections=self._redirections())
+            return ShellGroup(line=line, body=body, is_subshell=True, redirections=self._redirections())
         reads = {"{": self._braces, "if": self._if, "case": self._case, "for": self._for, "while": self._while,
                  "until": self._while, "function": self._function, "[[": self._test}  # fmt: skip
         return reads[keyword](line) if keyword in reads else None
@@ -298,11 +310,11 @@ class _Parser:
         self.words.step(stop + 2 - self.words.at)
         return text
 
-    def _braces(self, line: int) -> Group:
+    def _braces(self, line: int) -> ShellGroup:
         self.words.step(1)
         body = self.script(("}",))
         self._accept("}")
-        return Group(line=line, body=body, is_subshell=False, redirections=self._redirections())
+        return ShellGroup(line=line, body=body, is_subshell=False, redirections=self._redirections())
 
     def _redirections(self) -> list[Redirection]:
         redirections: list[Redirection] = []
@@ -311,7 +323,7 @@ class _Parser:
             self.words.skip_blanks()
         return redirections
 
-    def _if(self, line: int) -> If:
+    def _if(self, line: int) -> ShellIf:
         branches = []
         self.words.step(2)
         keyword = "if"
@@ -324,9 +336,9 @@ class _Parser:
         if keyword == "else":
             self._accept("fi")
         self._redirections()
-        return If(line=line, branches=branches, otherwise=otherwise)
+        return ShellIf(line=line, branches=branches, otherwise=otherwise)
 
-    def _case(self, line: int) -> Case:
+    def _case(self, line: int) -> ShellCase:
         self.words.step(4)
         self.words.skip_blanks()
         word = self.words.word()
@@ -341,7 +353,7 @@ class _Parser:
             if self.words.at == before:
                 self.words.step(1)
         self._redirections()
-        return Case(line=line, word=word, arms=arms)
+        return ShellCase(line=line, word=word, arms=arms)
 
     def _patterns(self) -> list[RawWord]:
         patterns = []
@@ -366,7 +378,7 @@ class _Parser:
         elif self._rest[:1] == ")":
             self.words.step(1)
 
-    def _for(self, line: int) -> Loop:
+    def _for(self, line: int) -> ShellLoop:
         self.words.step(3)
         self.words.skip_blanks()
         name, items, counts = "", None, False
@@ -379,7 +391,7 @@ class _Parser:
             items = self._simple_words()
         condition: Script = []
         body = self._body()
-        return Loop(line=line, keyword="for", name=name, items=items, condition=condition, body=body)
+        return ShellLoop(line=line, keyword="for", name=name, items=items, condition=condition, body=body)
 
     def _simple_words(self) -> list[RawWord]:
         words = []
@@ -401,12 +413,12 @@ class _Parser:
         self._redirections()
         return body
 
-    def _while(self, line: int) -> Loop:
+    def _while(self, line: int) -> ShellLoop:
         keyword = self._accept("while", "until")
         condition = self.script(("do",))
-        return Loop(line=line, keyword=keyword, name="", items=None, condition=condition, body=self._body())
+        return ShellLoop(line=line, keyword=keyword, name="", items=None, condition=condition, body=self._body())
 
-    def _function(self, line: int) -> Function:
+    def _function(self, line: int) -> ShellFunction:
         self.words.step(len("function"))
         self.words.skip_blanks()
         name = plain_text(self.words.word())
@@ -415,13 +427,13 @@ class _Parser:
             self.words.step(2)
         return self._defined(name, line)
 
-    def _defined(self, name: str, line: int) -> Function:
+    def _defined(self, name: str, line: int) -> ShellFunction:
         self._skip_newlines()
         body = self._command()
-        script = [] if body is None else [Chain(pipelines=[("", Pipeline(commands=[body], is_negated=False))])]
-        return Function(line=line, name=name, body=script)
+        script = [] if body is None else [Chain(pipelines=[("", ShellPipeline(commands=[body], is_negated=False))])]
+        return ShellFunction(line=line, name=name, body=script)
 
-    def _test(self, line: int) -> Test:
+    def _test(self, line: int) -> ShellTest:
         self.words.step(2)
         words: list[RawWord] = []
         while self.words.at < len(self.words.text):
@@ -432,7 +444,7 @@ class _Parser:
             is_expression = bool(words) and plain_text(words[-1]) == "=~"
             words.append(self._expression() if is_expression else self._operand())
         self._redirections()
-        return Test(line=line, words=[word for word in words if word.pieces])
+        return ShellTest(line=line, words=[word for word in words if word.pieces])
 
     def _operand(self) -> RawWord:
         two = self._rest[:2]

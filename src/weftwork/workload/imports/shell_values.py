@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from weftwork.workload.imports.shell_syntax import Function
+from weftwork.workload.imports.shell_syntax import ShellFunction
 
 __all__ = ["MOST_LETTERS", "ShellState", "ShellWord", "mark", "merge_states", "without_value"]
 
@@ -75,7 +75,7 @@ class ShellState:
 
     values: dict[str, tuple[ShellWord, ...]] = field(default_factory=dict)
     arrays: set[str] = field(default_factory=set)
-    functions: dict[str, Function] = field(default_factory=dict)
+    functions: dict[str, ShellFunction] = field(default_factory=dict)
     files: dict[str, ShellWord] = field(default_factory=dict)
     arguments: tuple[ShellWord, ...] | None = None
     has_ended: str = ""
@@ -153,7 +153,8 @@ def _merged(
         line = next(word.line for words in held for word in words if word.text != text)
         added += [ShellWord(text=tail, line=line) for tail in more]
         return (ShellWord(text=(text + "".join(more))[:MOST_LETTERS], line=line, is_conditional=True),)
-    return (ShellWord(text=mark(name), line=line, is_conditional=True),)
+    value = mark(name)  # one value in one branch and another one in another: nobody knows
+    return (ShellWord(text=value, line=line, is_conditional=True),)
 
 
 def _adds(text: str, tails: Sequence[str]) -> bool:

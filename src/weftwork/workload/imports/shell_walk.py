@@ -18,17 +18,17 @@ from weftwork.workload.imports.shell_conditions import is_match, test_words
 from weftwork.workload.imports.shell_expansion import Expander, OutOfStepsError
 from weftwork.workload.imports.shell_pieces import plain_text
 from weftwork.workload.imports.shell_syntax import (
-    Arithmetic,
-    Case,
     Command,
-    Function,
-    Group,
-    If,
-    Loop,
-    Pipeline,
     Script,
+    ShellArithmetic,
+    ShellCase,
+    ShellFunction,
+    ShellGroup,
+    ShellIf,
+    ShellLoop,
+    ShellPipeline,
+    ShellTest,
     Simple,
-    Test,
     read_commands,
 )
 from weftwork.workload.imports.shell_values import ShellState, ShellWord, mark, merge_states, without_value
@@ -177,7 +177,7 @@ class Walker(ABC):
                 status = self._joined(status, joint, pipeline)
         return status
 
-    def _joined(self, status: Status, joint: str, pipeline: Pipeline) -> Status:
+    def _joined(self, status: Status, joint: str, pipeline: ShellPipeline) -> Status:
         wanted = joint == "&&"
         truth = True if status.is_command and wanted and status.truth is None else status.truth
         if truth is wanted and status.unset and self._ends_script(pipeline.commands):
@@ -189,7 +189,7 @@ class Walker(ABC):
         self._note(status.unset, status.line)
         return self._pipeline(pipeline) if truth is wanted else status
 
-    def _branches(self, branches: Sequence[Script | Sequence[Pipeline]], *, may_pass: bool) -> list[Status]:
+    def _branches(self, branches: Sequence[Script | Sequence[ShellPipeline]], *, may_pass: bool) -> list[Status]:
         """Read branches of which nobody knows which one is taken."""
         base = self.state
         states = [base.copy()] if may_pass else []
@@ -199,7 +199,7 @@ class Walker(ABC):
             self.state = base.copy()
             status = Status()
             for part in branch:
-                status = self._pipeline(part) if isinstance(part, Pipeline) else self.script([part])
+                status = self._pipeline(part) if isinstance(part, ShellPipeline) else self.script([part])
                 if self.state.has_ended:
                     break
             statuses.append(status)
@@ -208,7 +208,7 @@ class Walker(ABC):
         self.state = merge_states(base, states, self.added)
         return statuses
 
-    def _pipeline(self, pipeline: Pipeline) -> Status:
+    def _pipeline(self, pipeline: ShellPipeline) -> Status:
         self.steps += 1
         if self.steps > _MOST_COMMANDS:
             raise OutOfStepsError
@@ -238,23 +238,23 @@ class Walker(ABC):
         match command:
             case Simple():
                 return self.simple(command, standard_input)
-            case Test():
+            case ShellTest():
                 return self._test(command)
-            case Arithmetic():
+            case ShellArithmetic():
                 return self._arithmetic(command)
-            case Group():
+            case ShellGroup():
                 return self._group(command)
-            case If():
+            case ShellIf():
                 return self._if(command)
-            case Case():
+            case ShellCase():
                 return self._case(command)
-            case Loop():
+            case ShellLoop():
                 return self._loop(command)
-            case Function():
+            case ShellFunction():
                 self.state.functions[command.name] = command
                 return Status(line=command.line)
 
-    def _group(self, command: Group) -> Status:
+    def _group(self, command: ShellGroup) -> Status:
         target = next((one.target for one in command.redirections if one.operator in {">", ">>"}), None)
         before = self.state
         if command.is_subshell:
@@ -292,11 +292,11 @@ class Walker(ABC):
             settled.append(text)
         return settled, frozenset(unset)
 
-    def _test(self, command: Test) -> Status:
+    def _test(self, command: ShellTest) -> Status:
         words = [self.expander.text(word) for word in command.words]
         return self.judged(words, command.line, is_double=True)
 
-    def _arithmetic(self, command: Arithmetic) -> Status:
+    def _arithmetic(self, command: ShellArithmetic) -> Status:
         value = self.expander.number(command.text, command.line)
         if value is not None:
             return Status(truth=value != 0, line=command.line)
@@ -328,14 +328,14 @@ class Walker(ABC):
                     return True
                 if function is not None and depth < _DEEPEST and self._script_ends(function.body, depth + 1):
                     return True
-            if isinstance(command, Group) and not command.is_subshell and depth < _DEEPEST:
+            if isinstance(command, ShellGroup) and not command.is_subshell and depth < _DEEPEST:
                 return self._script_ends(command.body, depth + 1)
         return False
 
     def _script_ends(self, script: Script, depth: int = 0) -> bool:
         return any(self._ends_script(chain.pipelines[0][1].commands, depth) for chain in script)
 
-    def _if(self, command: If) -> Status:
+    def _if(self, command: ShellIf) -> Status:
         maybe: list[tuple[Script, frozenset[str]]] = []  # bodies that may be taken, or were passed over
         chosen, unset, line = command.otherwise, set[str](), command.line
         doubtful: list[Script] = []
@@ -376,7 +376,7 @@ class Walker(ABC):
         self._branches([*doubtful, *([chosen] if is_open else [])], may_pass=False)
         return Status(truth=None)
 
-    def _case(self, command: Case) -> Status:
+    def _case(self, command: ShellCase) -> Status:
         text = self.expander.text(command.word)
         arms = [([self.expander.text(pattern) for pattern in patterns], body) for patterns, body in command.arms]
         chosen, doubtful = _arms(text, arms)
@@ -395,7 +395,7 @@ class Walker(ABC):
                     self._pass_over([body for body in others if body is not chosen], unset, command.line)
         return self._taken(doubtful, chosen or [], is_open=True)
 
-    def _loop(self, command: Loop) -> Status:
+    def _loop(self, command: ShellLoop) -> Status:
         if command.keyword != "for":
             self._while(command)
         elif command.items is None:
@@ -424,7 +424,7 @@ class Walker(ABC):
             self.state.has_ended = ""
         return left not in {"", "continue"}
 
-    def _while(self, command: Loop) -> None:
+    def _while(self, command: ShellLoop) -> None:
         for _ in range(_MOST_ROUNDS):
             status = self.script(command.condition)
             if self.state.has_ended:

@@ -111,7 +111,7 @@ def test_numbers_of_scheduler_and_launcher_that_differ_are_told() -> None:
         ),
         (
             "if nvidia-smi; then\nRUN --swiglu\nelse\nRUN\nfi",
-            "in lines 2 and 4, which differ in --swiglu (there or not there)",
+            "in line 2 and line 4, which differ in --swiglu (there or not there)",
         ),
         ("echo a\nexit 0\nRUN", "the script ends itself here"),
         ("source env.sh\nbash train.sh", "it reads 'env.sh' in line 1, 'train.sh' in line 2, which is not read here"),

@@ -127,7 +127,8 @@ def read_directives(text: str, *, line: int = 1) -> Allocation:
     >>> read_directives("#!/bin/bash\n#SBATCH -N 48 --gres=gpu:8").variables["SLURM_NNODES"]
     '48'
     """
-    scheduler, counts = "", {}
+    scheduler = ""
+    counts: dict[str, Count] = {}
     for place, row in enumerate(text.splitlines()):
         if row.strip() and not row.lstrip().startswith("#"):
             break

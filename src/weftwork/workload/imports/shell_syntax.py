@@ -8,7 +8,7 @@ Leaves out: ``select`` and ``coproc``. A script that is no script of the shell i
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -298,8 +298,16 @@ class _Parser:
             if self._rest[:1] == ")":
                 self.words.step(1)
             return ShellGroup(line=line, body=body, is_subshell=True, redirections=self._redirections())
-        reads = {"{": self._braces, "if": self._if, "case": self._case, "for": self._for, "while": self._while,
-                 "until": self._while, "function": self._function, "[[": self._test}  # fmt: skip
+        reads: dict[str, Callable[[int], Command]] = {
+            "{": self._braces,
+            "if": self._if,
+            "case": self._case,
+            "for": self._for,
+            "while": self._while,
+            "until": self._while,
+            "function": self._function,
+            "[[": self._test,
+        }
         return reads[keyword](line) if keyword in reads else None
 
     def _double_bracket(self) -> str | None:
@@ -381,7 +389,8 @@ class _Parser:
     def _for(self, line: int) -> ShellLoop:
         self.words.step(3)
         self.words.skip_blanks()
-        name, items, counts = "", None, False
+        name, counts = "", False
+        items: list[RawWord] | None = None
         if self._rest[:2] == "((" and (text := self._double_bracket()) is not None:
             counted = re.match(r"\s*([A-Za-z_]\w*)", text)
             name, counts = counted[1] if counted else "", True
@@ -394,7 +403,7 @@ class _Parser:
         return ShellLoop(line=line, keyword="for", name=name, items=items, condition=condition, body=body)
 
     def _simple_words(self) -> list[RawWord]:
-        words = []
+        words: list[RawWord] = []
         while True:
             self.words.skip_blanks()
             word = self.words.word()

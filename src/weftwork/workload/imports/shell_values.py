@@ -148,11 +148,11 @@ def _merged(
         return (*before, *more)
     text = "".join(word.text for word in before)
     tails = [words[0].text.removeprefix(text) if words else "" for words in held]
-    if all(not words or words[0].text.startswith(text) for words in held) and (_adds(text, tails)):
-        more = dict.fromkeys(tail for tail in tails if tail)
+    if all(not words or words[0].text.startswith(text) for words in held) and _adds(text, tails):
+        parts = list(dict.fromkeys(tail for tail in tails if tail))
         line = next(word.line for words in held for word in words if word.text != text)
-        added += [ShellWord(text=tail, line=line) for tail in more]
-        return (ShellWord(text=(text + "".join(more))[:MOST_LETTERS], line=line, is_conditional=True),)
+        added += [ShellWord(text=tail, line=line) for tail in parts]
+        return (ShellWord(text=(text + "".join(parts))[:MOST_LETTERS], line=line, is_conditional=True),)
     value = mark(name)  # one value in one branch and another one in another: nobody knows
     return (ShellWord(text=value, line=line, is_conditional=True),)
 

@@ -168,14 +168,17 @@ class Walker(ABC):
         """Read commands up to the end, or up to one that ends the script."""
         status = Status()
         for chain in script:
-            if self.state.has_ended:
+            if self._is_over():
                 break
             status = self._pipeline(chain.pipelines[0][1])
             for joint, pipeline in chain.pipelines[1:]:
-                if self.state.has_ended:
+                if self._is_over():
                     break
                 status = self._joined(status, joint, pipeline)
         return status
+
+    def _is_over(self) -> bool:
+        return self.state.has_ended != ""
 
     def _joined(self, status: Status, joint: str, pipeline: ShellPipeline) -> Status:
         wanted = joint == "&&"
@@ -399,7 +402,7 @@ class Walker(ABC):
         if command.keyword != "for":
             self._while(command)
         elif command.items is None:
-            if command.name and command.items is None and self.state.arguments is None:
+            if command.name:
                 self._unknown(command.name, command.line)
             self.script(command.body)
         else:
@@ -451,7 +454,7 @@ class Walker(ABC):
 
 def _arms(text: str, arms: Sequence[tuple[list[str], Script]]) -> tuple[Script | None, list[Script]]:
     """The arm that is taken, and those in front of it that may be."""
-    doubtful = []
+    doubtful: list[Script] = []
     for patterns, body in arms:
         truths = [is_match(text, pattern) if pattern != "*" else True for pattern in patterns]
         if True in truths:

@@ -56,7 +56,7 @@ def test_two_launches_are_refused_and_other_programs_are_not_launches(tmp_path: 
     one = f"torchrun x.py {BASE} {SHAPE}\n"
     tool = "python tools/preprocess_data.py --input a --vocab-file b\n"
     assert read_megatron_file(write(tmp_path, tool + one)).keys["training.global_batch"] == 64
-    with pytest.raises(ConfigError, match="found 2 commands .*, in line 1 and line 2, which "):
+    with pytest.raises(ConfigError, match=r"found 2 commands .*, in line 1 and line 2, which "):
         read_megatron_file(write(tmp_path, one + one.replace("--seq-length 2048", "--seq-length 4096")))
     assert read_megatron_file(write(tmp_path, one + one)).keys["training.sequence"] == 2048
 

@@ -19,6 +19,7 @@ from weftwork.cli.commands_measured import calibrate_command, validate_command
 from weftwork.cli.commands_rdma import rdma
 from weftwork.cli.commands_reference import explain_command, list_command, new_command, schema_command
 from weftwork.cli.commands_runs import runs
+from weftwork.cli.import_options import ImportNode, ImportSettings, ImportVariables
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
 from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
 from weftwork.cli.options import Json, NoUserCode, Settings
@@ -504,26 +505,15 @@ def _import(
     gpus: Annotated[
         int | None, typer.Option("--gpus", "--world-size", help="Number of GPUs, in place of the launcher's.")
     ] = None,
-    node: Annotated[
-        str | None,
-        typer.Option(
-            help="Server; see `weftwork list node`. By default dgx-h100.",
-            show_default=False,
-            autocompletion=completed.nodes,
-        ),
-    ] = None,
-    variables: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--variable", metavar="NAME=VALUE", help="Variable of the script, which is not run; may be repeated."
-        ),
-    ] = None,
+    node: ImportNode = None,
+    variables: ImportVariables = None,
+    settings: ImportSettings = None,
     as_json: Json = False,
 ) -> None:
     """Write the scenario of a Megatron-LM job, and list its arguments."""
     from weftwork.cli.import_job import import_job
 
-    import_job(file, out=out, gpus=gpus, node=node, variables=variables, as_json=as_json)
+    import_job(file, out=out, gpus=gpus, node=node, variables=variables, settings=settings, as_json=as_json)
 
 
 @app.command("test", epilog=TEST_TRUST)

@@ -1,5 +1,5 @@
 TP=4
-if [[ "$SIZE" == large ]]; then
+if nvidia-smi | grep -q H200; then
     HIDDEN=8192
 else
     HIDDEN=4096

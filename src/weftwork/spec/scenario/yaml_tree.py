@@ -27,6 +27,7 @@ __all__ = [
     "Sequence",
     "Value",
     "YamlEntry",
+    "plain_value",
     "read_tree",
     "show",
     "write_tree",
@@ -310,6 +311,13 @@ class _Reader:
         if first is not None:
             path = f"{parent.path}.{text}" if parent.path else text
             self.mistakes.append(Mistake(path=path, text=f"given twice, first in line {first}", line=line))
+
+
+def plain_value(node: Node) -> Any:  # noqa: ANN401 - whatever a file holds
+    """Plain dicts, lists and scalars of a tree."""
+    if isinstance(node, Mapping):
+        return {entry.key: plain_value(entry.node) for entry in node.entries}
+    return node.value if isinstance(node, Scalar) else [plain_value(item) for item in node.items]
 
 
 def write_tree(tree: dict[str, Any]) -> str:

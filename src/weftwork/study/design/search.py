@@ -29,8 +29,7 @@ from weftwork.base.version import VERSION
 from weftwork.hardware import catalogue
 from weftwork.hardware.prices import price_book
 from weftwork.spec.scenario.written import dump
-from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Node, Scalar, read_tree, write_tree
-from weftwork.spec.scenario.yaml_tree import Mapping as Tree
+from weftwork.spec.scenario.yaml_tree import MAX_BYTES, plain_value, read_tree, write_tree
 from weftwork.store.runs import Run
 from weftwork.store.sweeps import RUNS, sweep_folder
 from weftwork.study.design.built import Built, FabricAsked, build, overrides_of
@@ -298,7 +297,7 @@ def _raw(question: DesignQuestion) -> dict[str, Any]:
     root, mistakes = read_tree(text)
     if root is None and mistakes:
         raise ConfigError(source, mistakes)
-    tree = None if root is None else _value(root)
+    tree = None if root is None else plain_value(root)
     if not isinstance(tree, dict):
         raise ConfigError(source, [Mistake(path="file", text="found no mapping, wanted a scenario")])
     fabric = tree.get("fabric")
@@ -306,15 +305,8 @@ def _raw(question: DesignQuestion) -> dict[str, Any]:
     for key, text in (question.settings or {}).items():
         if key.startswith("fabric."):
             node, _ = read_tree(text)  # what is wrong with it, the scenario says
-            _set(tree["fabric"], key.split(".")[1:], text if node is None else _value(node))
+            _set(tree["fabric"], key.split(".")[1:], text if node is None else plain_value(node))
     return tree
-
-
-def _value(node: Node) -> Any:  # noqa: ANN401 - whatever a file holds
-    """The value of a YAML tree, with scalars as in a scenario."""
-    if isinstance(node, Tree):
-        return {entry.key: _value(entry.node) for entry in node.entries}
-    return node.value if isinstance(node, Scalar) else [_value(one) for one in node.items]
 
 
 def _set(tree: dict[str, Any], path: Sequence[str], value: object) -> None:

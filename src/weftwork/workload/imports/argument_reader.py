@@ -120,6 +120,12 @@ class ArgumentReader:
         """Whether one of the arguments is given."""
         return any(argument in self.given for argument in arguments)
 
+    def _variables(self, name: str) -> str:
+        """Options that give a variable its value."""
+        option = f"--variable {name}=VALUE"
+        deciding, line = self.launch.deciding.get(name, ("", 0))
+        return f"--variable {deciding}=VALUE, by which line {line} sets it, or {option}" if deciding else option
+
     def flag(self, argument: str) -> bool:
         """Whether a switch is on."""
         one = self.given.get(argument)
@@ -172,7 +178,7 @@ class ArgumentReader:
         if missing:
             text = f"needs '{missing[0][:_SHOWN]}', which has no value without running the script"
             is_name = missing[0].isidentifier()
-            self.wrong(argument, f"{text}; give --variable {missing[0]}=VALUE" if is_name else text)
+            self.wrong(argument, f"{text}; give {self._variables(missing[0])}" if is_name else text)
             return None
         if len(one.values) != 1:
             self.wrong(argument, f"found {plural(len(one.values), 'value')}, wanted one")

@@ -191,8 +191,10 @@ class _ScenarioKeys(ScenarioKeys):
 
     def servers(self, launch: Launch, *, is_given: bool) -> None:
         """Read the number of GPUs, as far as the launcher states it."""
-        for one in (launch.nodes, launch.gpus_per_node):
-            if one is None:
+        self.assumed |= launch.assumed
+        self.reader.ignored |= launch.ignored
+        for one in (launch.nodes, launch.gpus_per_node, launch.total):
+            if one is None or one.argument in launch.assumed:
                 continue
             if is_given:
                 self.reader.ignored[one.argument] = "the number of GPUs is given"

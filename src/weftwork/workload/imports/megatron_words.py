@@ -1,23 +1,34 @@
 """Find Megatron-LM's arguments in a command line, script or YAML file.
 
 Each argument has its line.
-Source: NVIDIA/Megatron-LM, examples and tests/functional_tests/test_cases (``model_config.yaml``), for the forms;
-PyTorch, torch/distributed/run.py, for ``--nnodes`` and ``--nproc-per-node``; Slurm, sbatch(1), for ``#SBATCH``.
-Leaves out: what an argument means (`weftwork.workload.imports.megatron`).
+Source: NVIDIA/Megatron-LM, examples and tests/functional_tests/test_cases (``model_config.yaml``), for the forms.
+Leaves out: which command starts the job (`weftwork.workload.imports.launchers`), and what an argument means
+(`weftwork.workload.imports.megatron`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from weftwork.base.errors import Mistake
-from weftwork.base.grammar import plural
 from weftwork.spec.scenario.yaml_tree import Mapping as YamlMapping
 from weftwork.spec.scenario.yaml_tree import Node, Scalar, read_tree
 from weftwork.spec.scenario.yaml_tree import Sequence as YamlSequence
+from weftwork.workload.imports.launchers import (
+    LAUNCHER_ARGUMENTS,
+    Start,
+    assumption_text,
+    read_starts,
+    several_commands,
+    start_counts,
+    starts_without_program,
+    words_up_to_redirection,
+)
+from weftwork.workload.imports.megatron_arguments import IGNORED
+from weftwork.workload.imports.schedulers import Count
 from weftwork.workload.imports.shell import ShellScript, ShellWord, read_shell, without_value
 
 __all__ = ["Given", "Launch", "launch_in_script", "launch_in_yaml"]
@@ -44,13 +55,7 @@ _YAML_OPPOSITES: Final = {
     "bias": "--disable-bias-linear",
 }
 _NOT_ARGUMENTS: Final = ("ENV_VARS", "PARAMS")  # sections beside MODEL_ARGS
-_NODES: Final = ("--nnodes",)
-_EACH: Final = ("--nproc-per-node", "--nproc_per_node")
-_SBATCH: Final = re.compile(
-    r"^#SBATCH\s+(--nodes|-N|--gpus-per-node|--ntasks-per-node|--gres)[=\s]\s*(\S+)", re.MULTILINE
-)
 _NUMBER: Final = re.compile(r"-[0-9.]")
-_PROGRAM: Final = re.compile(r"\.py$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,20 +78,36 @@ class Launch:
     Attributes
     ----------
     given : arguments in the order of the file
-    nodes, gpus_per_node : of the launcher, or None where it does not say; text that is no number has no value
+    nodes, gpus_per_node, total : of the launcher, or None where it does not say; text that is no number has no value
     strays : words that belong to no argument, with their lines
+    assumed : what the script leaves open, and how it is read
+    ignored : what else the script says, and why it is passed over
+    deciding : variable of the script without a value, the variable whose value would set it, and the line of that
+    line : of the command
     """
 
     given: tuple[Given, ...]
     nodes: Given | None = None
     gpus_per_node: Given | None = None
+    total: Given | None = None
     strays: tuple[ShellWord, ...] = ()
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    deciding: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    line: int | None = None
 
     @property
     def gpus(self) -> int | None:
-        """All GPUs, if the launcher states both numbers."""
+        """All GPUs, if the launcher states them, or the nodes and the GPUs of each."""
         counts = [_count(one) for one in (self.nodes, self.gpus_per_node)]
-        return None if None in counts else (counts[0] or 0) * (counts[1] or 0)
+        return _count(self.total) if None in counts else (counts[0] or 0) * (counts[1] or 0)
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Values by name of what is read: arguments, and numbers of the launcher."""
+        read = {one.argument: " ".join(one.values) for one in self.given if one.argument not in IGNORED}
+        counts = [one for one in (self.nodes, self.gpus_per_node, self.total) if one is not None]
+        return read | {one.argument: " ".join(one.values) for one in counts}
 
 
 def launch_in_script(
@@ -105,24 +126,75 @@ def launch_in_script(
     what is started, and what is wrong with the script
     """
     script = read_shell(text, variables)
-    starts = [start for words in script.commands for start in _starts(words, variables) if _has_known(start[1], known)]
+    starts = _known_starts(read_starts(script), known) or _known_starts(starts_without_program(script), known)
+    if not starts:
+        starts = _known_starts(read_starts(read_shell(text, variables, calls_all=True)), known)
     if not starts:
         starts = list(_loose(script, known))
+    if script.is_cut:
+        return Launch(given=()), [Mistake(path="file", text="makes more work than a script that starts a job")]
     if not starts:
-        wanted = "wanted a command such as `torchrun pretrain_gpt.py --num-layers 32 ...`, or the arguments alone"
-        return Launch(given=()), [Mistake(path="file", text=f"found no argument of Megatron-LM, {wanted}")]
-    if len(starts) > 1:
-        lines = " and ".join(dict.fromkeys(str(start[1][0].line) for start in starts))
-        found = f"found {plural(len(starts), 'command')} with arguments of Megatron-LM, in lines {lines}; wanted one"
-        return Launch(given=()), [Mistake(path="file", text=found, line=starts[1][1][0].line)]
-    launcher, words = starts[0]
-    given, strays = _parted(words)
-    given = [one for one in given if one.argument not in {*_NODES, *_EACH}]
-    before = {one.argument: one for one in _parted(launcher)[0]}
-    slurm = {match[1]: match for match in _SBATCH.finditer(text)}
-    nodes = _first(before, _NODES) or _sbatch(text, slurm, ("--nodes", "-N"))
-    each = _first(before, _EACH) or _sbatch(text, slurm, ("--gpus-per-node", "--ntasks-per-node", "--gres"))
-    return Launch(given=tuple(given), nodes=nodes, gpus_per_node=each, strays=tuple(strays)), []
+        return Launch(given=()), [Mistake(path="file", text=_nothing_text(script), line=script.end_line)]
+    launches = [_launch(start, script) for start in starts]
+    distinct = _distinct(launches)
+    if len(distinct) > 1:
+        return Launch(given=()), [several_commands([(one.line, one.named) for one in distinct])]
+    return distinct[0], _cut_off(script, starts[0], known)
+
+
+def _known_starts(starts: Iterable[Start], known: Container[str]) -> list[Start]:
+    return [start for start in starts if _has_known(start.behind, known)]
+
+
+def _nothing_text(script: ShellScript) -> str:
+    wanted = "wanted a command such as `torchrun pretrain_gpt.py --num-layers 32 ...`, or the arguments alone"
+    text = f"found no argument of Megatron-LM, {wanted}"
+    if script.end_line is not None:
+        text += "; the script ends itself here"
+    names = ", ".join(f"'{name}' in line {line}" for name, line in script.unread.items())
+    return text + (f"; it reads {names}, which is not read here" if names else "")
+
+
+def _launch(start: Start, script: ShellScript) -> Launch:
+    given, strays = _parted(start.behind)
+    given = [one for one in given if one.argument not in LAUNCHER_ARGUMENTS]
+    counts, assumed, ignored = start_counts(start, script.allocation)
+    for one in script.assumed:
+        name = f"${one.name}"
+        assumed[name] = assumption_text(one)
+    given_names = {one.argument for one in given} - IGNORED.keys()
+    for word in script.added:
+        for name in given_names.intersection(part.partition("=")[0] for part in word.text.split()):
+            assumed[name] = f"taken: whether line {word.line} is reached is not known without running the script"
+    for file, line in script.unread.items():
+        ignored[file] = f"line {line} reads this file too, which is not read here; --variable gives its variables"
+    named = {key: _of_launcher(count) for key, count in counts.items()}
+    return Launch(
+        given=tuple(given), nodes=named.get("nodes"), gpus_per_node=named.get("each"), total=named.get("total"),
+        strays=tuple(strays), assumed=assumed, ignored=ignored, deciding=script.passed_over,
+        line=start.behind[0].line,
+    )  # fmt: skip
+
+
+def _of_launcher(count: Count) -> Given:
+    return Given(argument=count.option, values=(count.text,), line=count.line)
+
+
+def _distinct(launches: Sequence[Launch]) -> list[Launch]:
+    """Launches that differ in what is read of them; those without a batch train nothing, if another one has it."""
+    kinds: dict[object, Launch] = {}
+    for one in launches:
+        kinds.setdefault(frozenset(one.named.items()), one)
+    distinct = list(kinds.values())
+    training = [one for one in distinct if one.named.keys() & {"--micro-batch-size", "--global-batch-size"}]
+    return training or distinct
+
+
+def _cut_off(script: ShellScript, start: Start, known: Container[str]) -> list[Mistake]:
+    """Arguments that begin a command, since a comment or a missing backslash ends the one before."""
+    text = "begins a command; the line before has no backslash at its end, or is a comment"
+    alone = _known_starts(starts_without_program(script), known) if start.program else []
+    return [Mistake(path=one.behind[0].text.partition("=")[0], text=text, line=one.behind[0].line) for one in alone]
 
 
 def launch_in_yaml(text: str) -> tuple[Launch, list[Mistake]]:
@@ -147,26 +219,7 @@ def launch_in_yaml(text: str) -> tuple[Launch, list[Mistake]]:
     return launch, mistakes
 
 
-def _starts(
-    words: Sequence[ShellWord], variables: Mapping[str, str] | None
-) -> Iterator[tuple[Sequence[ShellWord], Sequence[ShellWord]]]:
-    """Words before and after a Python program, also inside ``sh -c "..."``."""
-    for place, word in enumerate(words):
-        if _PROGRAM.search(word.text):
-            yield words[:place], words[place + 1 :]
-            return
-    if words and words[0].text.startswith("--"):
-        yield (), words
-        return
-    for word in words:
-        if ".py" in word.text and any(letter.isspace() for letter in word.text):
-            for inner in read_shell(word.text, variables).commands:
-                placed = [ShellWord(text=one.text, line=word.line, is_conditional=word.is_conditional) for one in inner]
-                for before, behind in _starts(placed, variables):
-                    yield [*words, *before], behind
-
-
-def _loose(script: ShellScript, known: Container[str]) -> Iterator[tuple[Sequence[ShellWord], Sequence[ShellWord]]]:
+def _loose(script: ShellScript, known: Container[str]) -> Iterator[Start]:
     """Arguments in variables of a script that starts nothing.
 
     Other scripts may source such a script.
@@ -179,7 +232,8 @@ def _loose(script: ShellScript, known: Container[str]) -> Iterator[tuple[Sequenc
         for text in (word.text.split() if len(held) == 1 else [word.text])
     ]
     if _has_known(words, known):
-        yield words, words
+        words = words_up_to_redirection(words)
+        yield Start(before=words, behind=words, program="")
 
 
 def _has_known(words: Sequence[ShellWord], known: Container[str]) -> bool:
@@ -217,19 +271,6 @@ def _is_bare(text: str) -> bool:
     It may stand for any number of words.
     """
     return re.fullmatch("(\0[^\1]*\1)+", text) is not None
-
-
-def _first(found: Mapping[str, Given], names: Sequence[str]) -> Given | None:
-    return next((found[name] for name in names if name in found), None)
-
-
-def _sbatch(text: str, found: Mapping[str, re.Match[str]], names: Sequence[str]) -> Given | None:
-    for name in names:
-        match = found.get(name)
-        if match is not None:
-            line = text.count("\n", 0, match.start()) + 1
-            return Given(argument=name, values=(match[2].rpartition(":")[2],), line=line)
-    return None
 
 
 def _count(given: Given | None) -> int | None:

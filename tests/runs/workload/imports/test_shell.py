@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weftwork.workload.imports import shell
+from weftwork.workload.imports import shell_expansion
 from weftwork.workload.imports.shell import read_shell
 
 
@@ -20,10 +20,17 @@ def words(script: str, **variables: str) -> list[str]:
 
 
 def test_a_variable_that_doubles_itself_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shell._MOST_LETTERS <= 1_000_000
-    monkeypatch.setattr(shell, "_MOST_LETTERS", 10_000)  # a hundredth of the letters in a hundredth of the time
+    assert shell_expansion.MOST_LETTERS <= 1_000_000
+    monkeypatch.setattr(
+        shell_expansion, "MOST_LETTERS", 10_000
+    )  # a hundredth of the letters in a hundredth of the time
     script = 'A="x x x x"\n' + 'A="$A $A"\n' * 24 + "run $A"
     assert 1_000 < len(words(script)) < 10_000
+
+
+def test_a_script_that_makes_endless_work_is_cut() -> None:
+    assert read_shell("f() { f; f; }\nf").is_cut
+    assert not read_shell("while true; do run; done").is_cut
 
 
 WORDS = st.text(string.ascii_letters + string.digits + " '\"\\$-_=./#~", max_size=8)

@@ -251,7 +251,7 @@ def test_models_that_differ_in_their_vocabulary_alone_are_not_confused() -> None
         ("--num-layers", "--num-layers", "found 0 values, wanted one", None),
         ("--swiglu yes", "--swiglu", "the argument is a switch", None),
         ("--seq-length $SEQ", "--seq-length", "give --variable SEQ=VALUE", None),
-        ("--seq-length $(seq 9)", "--seq-length", "needs '$(seq 9)', which has no value", None),
+        ("--seq-length $(date)", "--seq-length", "needs '$(date)', which has no value", None),
         ("--tensor-model-paralel-size 8", "--tensor-model-paralel-size", "is no argument", TENSOR),
         ("--tensor_model_parallel_size 8", "--tensor_model_parallel_size", "is no argument", TENSOR),
         ("--recompute-granularity ful", "--recompute-granularity", "wanted full or selective", "full"),

@@ -38,6 +38,44 @@ def words(script: str, **variables: str) -> list[str]:
         ("f() { run a; }\nrun b", ["b"]),
         ("run '' \"\"", ["", ""]),
         ("run $@ a $*", ["a"]),
+        ('run "$@" a "${NONE[@]}"', ["a"]),
+        ("cmd='run a \"b c\" > log 2>&1'\neval $cmd", ["a", "b c"]),
+        ("bash -c 'run a' _ b", ["-c", "run", "a"]),
+        ("bash -c 'run $1' _ b", ["-c", "run", "b"]),
+        ("f() { local n=$1; shift; run $n $#; }\nf 1 2 3", ["1", "2"]),
+        ("function f { run $1; return; run no; }\nf 1", ["1"]),
+        ("N=8\nif [ $N -gt 4 ]; then A=x; else A=y; fi\nrun $A", ["x"]),
+        ("N=8\nif [[ $N == 7* || ! -z $N && $N -le 8 ]]; then A=x; else A=y; fi\nrun $A", ["x"]),
+        ("if (( 8 % 3 == 2 )); then A=x; else A=y; fi\nrun $A", ["x"]),
+        ('if [ "$Q" = 1 ]; then A=x; else A=y; fi\nrun $A', ["y"]),
+        ("if [ $# -lt 1 ]; then exit; fi\nrun a", ["a"]),
+        ("A=1\nif t; then A=2; exit; fi\nrun $A", ["1"]),
+        ("if t; then A='x y'; else A='x y'; fi\nrun $A", ["x", "y"]),
+        ("A=--x\nif t; then A=\"$A --y\"; else A+=' --z'; fi\nrun $A", ["--x", "--y", "--z"]),
+        ("case 7b in 13b) A=1;; 7*|8b) A=2;; *) A=3;; esac\nrun $A", ["2"]),
+        ("for i in 1 2 3; do A+=$i; done\nrun $A", ["123"]),
+        ("i=0\nwhile [ $i -lt 3 ]; do ((i++)); done\nrun $i", ["3"]),
+        ("for i in {2..4}; do run $i; done", ["4"]),
+        ("for i in a b; do run $i; break; done", ["a"]),
+        ("A=$(echo 4 \\* 8 | bc)\nrun $A $(expr 9 / 2) $(seq 2) $(basename /a/b.py .py)", ["32", "4", "1", "2", "b"]),
+        ("A=$(cat <<EOF\n--x $((1 + 1))\n--y\nEOF\n)\nrun $A", ["--x", "2", "--y"]),
+        ("read -r -d '' A <<EOF\n--x\n--y\nEOF\nrun $A", ["--x", "--y"]),
+        ("bash <<'EOF'\nA=1\nrun $A\nEOF", ["run", "1"]),
+        ("cat > j.sh <<EOF\nrun a\nEOF\nsbatch j.sh", ["run", "a"]),
+        ("echo run a | sh", ["run", "a"]),
+        ("srun -l sh -c 'x.py a'", ["-l", "sh", "-c", "x.py", "a"]),
+        ("declare -A S=([7b]=32 [8b]=48)\nM=8b\nrun ${S[$M]} ${#M}", ["48", "2"]),
+        ("A=(1 2 3)\nrun ${A[1]} ${#A[@]}", ["2", "3"]),
+        (
+            "M=llama-8b.yaml\nrun ${M%.*} ${M##*.} ${M/llama/x} ${M:0:5} ${M^^}",
+            ["llama-8b", "yaml", "x-8b.yaml", "llama", "LLAMA-8B.YAML"],
+        ),
+        ("A=B; B=3\nrun ${!A} ${NO:+x} ${A:+x}", ["3", "x"]),
+        ("printf -v A '%s-%d' x 3\nlet 'B = 2 * 3'\nrun $A $B", ["x-3", "6"]),
+        ("run $'a\\tb' a>log b", ["a\tb", "a", "b"]),
+        ("[ -d x ] || mkdir x\nrun a && true", ["a"]),
+        ("set -- 1 2\nrun $2", ["2"]),
+        ("run <(ls) a >(cat)", ["\0$(ls)\1", "a", "\0$(cat)\1"]),
     ],
 )
 def test_words_are_those_of_a_shell(script: str, found: list[str]) -> None:
@@ -55,7 +93,14 @@ def test_words_are_those_of_a_shell(script: str, found: list[str]) -> None:
         ("run $((1 / 0))", ("$((1 / 0))",)),
         ("run $1$2", ("1", "2")),
         ("if x; then N=1; else N=2; fi\nrun $N", ("N",)),
-        ("for N in 1 2; do\nrun $N\ndone\nrun $N", ("N",)),
+        ("if t; then N=1; else N=16; fi\nrun $N", ("N",)),
+        ("N=1\nwhile t; do N=2; done\nrun $N", ("N",)),
+        ("N=8\nt || N=4\nrun $N", ("N",)),
+        ("case $(date) in a) N=1;; *) N=2;; esac\nrun $N", ("N",)),
+        ("read N\nrun $N", ("N",)),
+        ("while getopts n: o; do case $o in n) N=$OPTARG;; esac; done\nrun $N", ("OPTARG",)),
+        ('[ -z "$M" ] && exit 1\ncase $M in a) N=1;; b) N=2;; esac\nrun $N', ("N",)),
+        ("for N in $(ls); do\nrun $N\ndone\nrun $N", ("N",)),
     ],
 )
 def test_what_would_have_to_be_run_has_no_value(script: str, missing: tuple[str, ...]) -> None:
@@ -75,10 +120,22 @@ def test_lines_are_those_of_the_file() -> None:
 
 
 def test_words_below_a_condition_know_it() -> None:
-    script = read_shell("A=(--x)\nif t; then A+=(--y); fi\nB=1\n[ -n a ] && B=1\nrun ${A[@]} $B")
+    script = read_shell("A=(--x)\nif t; then A+=(--y); fi\nB=1\n[ -f a ] && B=1\nrun ${A[@]} $B")
     assert [(word.text, word.is_conditional) for word in script.commands[-1]] == [
-        ("run", False), ("--x", False), ("--y", True), ("1", True),
+        ("run", False), ("--x", False), ("--y", True), ("1", False),
     ]  # fmt: skip
+
+
+def test_what_conditions_ask_for_is_noted() -> None:
+    script = read_shell('[ -n "$A" ] && run\n[ -n "$SLURM_NNODES" ] && run\n[ -z "$B" ] && exit\n[ -n "$B" ] && run')
+    assert [(one.name, one.line, one.is_set) for one in script.assumed] == [("A", 1, False), ("B", 3, True)]
+    assert script.end_line is None
+
+
+def test_the_end_of_a_script_and_files_that_are_not_read_are_noted() -> None:
+    script = read_shell("source env.sh\nbash train.sh a\nexit 0\nrun a")
+    assert (script.end_line, dict(script.unread)) == (3, {"env.sh": 1, "train.sh": 2})
+    assert "run" not in {word.text for command in script.commands for word in command}
 
 
 @given(text=st.text("a \n\\'\"`$(){}[]=+;|&<>#-:EOF@\0\1", max_size=60))

@@ -299,11 +299,20 @@ def job_mistakes(job: Job, host_of_rank: NDArray[np.int64], *, by_packet: bool =
         )
         return [Mistake(path="job.first_rank", text=wrong)]
     members = [np.flatnonzero(job.rank_program == index) for index in range(len(job.programs))]
+    # A switch of NVLink names the same peers once for each slice, piece and channel, and each costs ranks x counters.
+    of_peer: dict[tuple[int, int, Peer], str | None] = {}
     for index, operation, count in walk(job):
         text = _value_mistake(job, operation, by_packet=by_packet)
         first = job.first_rank[index] if job.first_rank else 0
         if text is None and isinstance(operation, Send | Receive):
-            text = _peer_mistake(job, operation.peer, members[index], count, host_of_rank, first)
+            peer = operation.peer
+            if peer.rule == "rank":  # cheap, and a program per rank may have very many different ones
+                text = _peer_mistake(job, peer, members[index], count, host_of_rank, first)
+            else:
+                key = (index, len(counters_of(peer, count)), peer)
+                if key not in of_peer:
+                    of_peer[key] = _peer_mistake(job, peer, members[index], count, host_of_rank, first)
+                text = of_peer[key]
         if text is None and isinstance(operation, Arrivals):
             text = _arrivals_mistake(job, operation, members[index], host_of_rank, first)
         if text is not None:

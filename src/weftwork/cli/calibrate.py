@@ -68,7 +68,7 @@ def refuse_nothing() -> None:
     raise ConfigError("command line", [Mistake(path="FILE", text=text)])
 
 
-def calibrate_file(  # noqa: PLR0913 - the options, all by name
+def calibrate_file(
     file: Path,
     *,
     out: Path,

@@ -77,7 +77,7 @@ def validate_sets(keys: list[str], *, is_full: bool, as_json: bool, to: Path | N
     return _told(scores, page(scores), as_json=as_json, to=to, note=left_out, is_judged=share is not None)
 
 
-def validate_own(  # noqa: PLR0913 - the options, all by name
+def validate_own(
     keys: list[str],
     *,
     data: Path,

@@ -128,9 +128,17 @@ def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: in
 
 
 def _table(rows: list[dict[str, int]]) -> NDArray[np.void]:
+    """Rows as a table; what a row does not name is 0, and -1 for its label."""
     ops = np.zeros(len(rows), OP_DTYPE)
-    for name in OP_DTYPE.names or ():
-        ops[name] = [row.get(name, -1 if name == "label" else 0) for row in rows]
+    ops["label"] = -1
+    places: dict[str, list[int]] = {}
+    values: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):  # most rows name few columns
+        for name, value in row.items():
+            places.setdefault(name, []).append(place)
+            values.setdefault(name, []).append(value)
+    for name, column in values.items():
+        ops[name][places[name]] = column
     return ops
 
 
@@ -151,6 +159,7 @@ class _Rows:
         self.operations: list[str] = []
         self._ranks = ranks
         self._table_at: dict[tuple[int, ...], int] = {}
+        self._members_at: dict[Group, int] = {}
         self._class_of_priority = class_of_priority
         self._default_priority = default_priority
 
@@ -267,8 +276,10 @@ class _Rows:
         """Offset of a group's member table, or -1 without members."""
         if group is None or group.members is None:
             return -1
-        ranks = np.arange(self._ranks, dtype=np.int64)
-        return self._table((*coordinates(group, ranks).tolist(), *group.members))
+        if group not in self._members_at:
+            ranks = np.arange(self._ranks, dtype=np.int64)
+            self._members_at[group] = self._table((*coordinates(group, ranks).tolist(), *group.members))
+        return self._members_at[group]
 
     def _table(self, table: tuple[int, ...]) -> int:
         if table not in self._table_at:

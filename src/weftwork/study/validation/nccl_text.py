@@ -213,7 +213,7 @@ class _Reader:
         self.runs.append(self._run)
         return self._run
 
-    def _take(self, run: NcclRun, part: Part, line: StreamLine) -> None:  # noqa: C901 - one case for each part
+    def _take(self, run: NcclRun, part: Part, line: StreamLine) -> None:
         match part:
             case Part.STARTING | Part.CONCLUDED:
                 self._name(run, line)
@@ -334,7 +334,7 @@ def _is_listed(run: NcclRun, line: StreamLine, part: Part) -> bool:
     return match is not None and any(rank.rank == int(match.group(1)) for rank in run.ranks)
 
 
-def _part_of(text: str, run: NcclRun | None) -> Part | None:  # noqa: PLR0911 - one answer for each part
+def _part_of(text: str, run: NcclRun | None) -> Part | None:
     bare = text.lstrip()
     if bare.startswith("#"):
         for part, pattern in _PATTERNS:

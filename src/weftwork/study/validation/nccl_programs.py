@@ -112,8 +112,8 @@ def gpu_of_device(device: str) -> str | None:
 
     Examples
     --------
-    >>> gpu_of_device("NVIDIA H100 80GB HBM3"), gpu_of_device("NVIDIA A100-SXM4-40GB"), gpu_of_device("NVIDIA H100 PCIe")
-    ('h100', 'a100', None)
+    >>> [gpu_of_device(name) for name in ("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 PCIe")]
+    ['h100', 'a100', None]
     """
     words = set(re.findall(r"[A-Z0-9]+", device.upper()))
     if words & _OTHER_BOARDS:

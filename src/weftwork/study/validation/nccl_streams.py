@@ -1,8 +1,8 @@
 """Lines of nccl-tests without the tags that launchers put before them.
 
-OpenMPI, Slurm, Ray, Kubernetes, pdsh and many others tag each line with a rank, a pod or a time. A tag is whatever stands
-before the ``#`` of a line that nccl-tests always prints, so no list of launchers is needed. Lines of one tag are a
-stream; times inside a tag do not count, and neither does a number that counts the lines.
+OpenMPI, Slurm, Ray, Kubernetes, pdsh and many others tag each line with a rank, a pod or a time. A tag is whatever
+stands before the ``#`` of a line that nccl-tests always prints, so no list of launchers is needed. Lines of one tag are
+a stream; times inside a tag do not count, and neither does a number that counts the lines.
 Source: NVIDIA/nccl-tests, src/util.cu, the lines; docs of mpirun --tag-output, srun --label and kubectl logs --prefix.
 Leaves out: what the lines say (`weftwork.study.validation.nccl_text`); tags behind a line.
 """

@@ -2,7 +2,8 @@
 
 Versions differ in columns (``root``, ``#wrong`` or ``error``, times of iterations, a time of day), and a half of a row
 may be blank. Cells are right below their heads, so a lone half is told by its place.
-Source: NVIDIA/nccl-tests, src/util.cu, writeResultHeader and writeBenchmarkLineBody; microsoft/mscclpp, test/mscclpp-test.
+Source: NVIDIA/nccl-tests, src/util.cu, writeResultHeader and writeBenchmarkLineBody; microsoft/mscclpp,
+test/mscclpp-test.
 Leaves out: times in place, but for rows that have no others.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 __all__ = ["ROW_LIKE", "NcclRow", "TableHead", "table_head", "table_row", "word_bytes"]
@@ -97,7 +99,7 @@ def table_head(text: str, groups: str) -> TableHead | str:
     tail = names[times[-1] :]
     extra = 2 * tail.count("timestamp")  # a day and a time
     tail = [name for name in tail if name != "timestamp"]
-    halves = [tuple(names[begin:end]) for begin, end in zip(times, times[1:], strict=False)] + [tuple(tail)]
+    halves = [tuple(names[begin:end]) for begin, end in pairwise(times)] + [tuple(tail)]
     if len(halves) > 2 or any(half[:3] != ("time", "algbw", "busbw") for half in halves):
         return "wanted time, algbw and busbw, once or twice: out of place and in place"
     out, inside = groups.find("out-of-place"), groups.find("in-place")

@@ -45,13 +45,18 @@ def runs(draw: st.DrawFn) -> Written:
     )
 
 
+def told(refused: ConfigError) -> None:
+    """Every mistake has a place and a text."""
+    assert refused.mistakes
+    assert all(mistake.path and mistake.text for mistake in refused.mistakes)
+
+
 def read(lines: list[str], asked: NcclAsked = OPTIONS) -> list[tuple[str, int, int, float]] | None:
     """Rows of a text; None where it is refused, with a place and a text for each mistake."""
     try:
         found = read_nccl_rows("\n".join(lines), asked, source="f")
     except ConfigError as refused:
-        assert refused.mistakes
-        assert all(mistake.path and mistake.text for mistake in refused.mistakes)
+        told(refused)
         return None
     return [tuple(row.cells[key] for key in ("operation", "gpus", "size_bytes", "time_us")) for row in found.rows]  # type: ignore[misc]
 

@@ -25,6 +25,7 @@ class Program:
     name : without ``_perf``
     measures : in words
     operation : of Weftwork's curves; empty: none
+    simulated : operation of ``weftwork collective`` where there are no curves; empty: none
     passes : bus bandwidth over algorithm bandwidth is ``passes`` (n - 1) / n of n ranks; 0: it is 1
     is_split : whether the printed elements are those of one rank
     reduces : whether it has a reduction, such as ``sum``
@@ -34,6 +35,7 @@ class Program:
     name: str
     measures: str
     operation: str = ""
+    simulated: str = ""
     passes: int = 0
     is_split: bool = False
     reduces: bool = False
@@ -64,8 +66,12 @@ PROGRAMS: Final[dict[str, Program]] = {
             measures="an all-to-all: every rank sends a part to every other",
         ),
         Program(name="alltoallv", measures="an all-to-all with a size for each pair of ranks"),
-        Program(name="broadcast", measures="a broadcast from one rank to all", has_root=True),
-        Program(name="reduce", measures="a reduction of all ranks to one", reduces=True, has_root=True),
+        Program(
+            name="broadcast", simulated="broadcast", measures="a broadcast from one rank to all", has_root=True,
+        ),
+        Program(
+            name="reduce", simulated="reduce", measures="a reduction of all ranks to one", reduces=True, has_root=True,
+        ),
         Program(
             name="gather", measures="a gather of all ranks to one", passes=1, is_split=True, has_root=True,
         ),
@@ -73,7 +79,7 @@ PROGRAMS: Final[dict[str, Program]] = {
             name="scatter", measures="a scatter from one rank to all", passes=1, is_split=True, has_root=True,
         ),
         Program(
-            name="sendrecv",
+            name="sendrecv", simulated="send-receive",
             measures="a ring of sends: each rank sends to the next one and receives from the one before",
         ),
         Program(

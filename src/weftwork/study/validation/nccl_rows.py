@@ -201,9 +201,14 @@ def _operation_mistakes(run: NcclRun, asked: NcclAsked, where: str) -> list[Mist
     likely = _likely(run, ranks)
     if program is not None:
         if not program.operation:
-            text = f"{program.name}_perf measures {program.measures}; Weftwork has no such operation to compare it with"
-            return [Mistake(path="program", text=f"{text}{where}; wanted {accepted_programs()}", line=line)]
-        if asked.operation not in {None, program.operation}:
+            text = f"{program.name}_perf measures {program.measures}{where}; Weftwork has no such operation"
+            if program.simulated:
+                text = text.removesuffix("Weftwork has no such operation")
+                text += (
+                    f"'weftwork collective {program.simulated}' simulates it, but no constant is fitted or scored on it"
+                )
+            return [Mistake(path="program", text=f"{text}; wanted {accepted_programs()}", line=line)]
+        if asked.operation in _operations() and asked.operation != program.operation:
             text = f"found '{asked.operation}', but the text is of {program.name}_perf, which is {program.operation}"
             return [Mistake(path="--operation", text=f"{text}{where}", line=line, fix=program.operation)]
         if not all(_fits(row, program, ranks) for row in run.rows):

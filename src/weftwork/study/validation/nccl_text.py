@@ -308,11 +308,11 @@ class _Reader:
 
     def _judge(self, run: NcclRun) -> None:
         """Mistakes of a whole run."""
-        if run.head is None and run.last_part >= Part.ROW:
-            text = "found rows or an end without the head of their table (size, count, type, time ...)"
-            self._wrong("head", text, run.line)
-        elif not run.rows and not any(mistake.line in range(run.line, run.last_line + 1) for mistake in self.mistakes):
-            self._wrong("run", "the run that begins here has no rows, wanted a line for each size", run.line)
+        if not run.rows and not any(mistake.line in range(run.line, run.last_line + 1) for mistake in self.mistakes):
+            text = "the run that begins here has no rows, wanted a line for each size"
+            if run.head is None and run.last_part >= Part.ROW:
+                text = "found rows or an end without the head of their table (size, count, type, time ...)"
+            self._wrong("run", text, run.line)
         first = next((row for row in run.rows if row.size_bytes), None)
         for before, row in zip(run.rows, run.rows[1:], strict=False):
             if not row.size_bytes or row.size_bytes > before.size_bytes or first is None:

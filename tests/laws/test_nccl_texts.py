@@ -58,7 +58,7 @@ def read(lines: list[str], asked: NcclAsked = OPTIONS) -> list[tuple[str, int, i
     except ConfigError as refused:
         told(refused)
         return None
-    return [tuple(row.cells[key] for key in ("operation", "gpus", "size_bytes", "time_us")) for row in found.rows]  # type: ignore[misc]
+    return [tuple(row.cells[key] for key in ("operation", "gpus", "size_bytes", "time_us")) for row in found.rows]
 
 
 def rows_of(*written: Written) -> list[tuple[str, int, int, float]]:

@@ -84,7 +84,8 @@ def message_times_ps(
         egress_bps, latency_ps, slice_bytes = models[sender].tolist()
         alone_ps = _alone_ps(egress_bps, models[receiver].tolist()[0], latency_ps, slice_bytes, int(sizes[size]))
         times.append(min(alone_ps, NEVER_PS))  # at 1 b/s more than int64 has
-    return np.array(times, np.int64)[which.ravel()]
+    found: NDArray[np.int64] = np.array(times, np.int64)[which.ravel()]
+    return found
 
 
 def _alone_ps(egress_bps: int, ingress_bps: int, latency_ps: int, slice_bytes: int, size_bytes: int) -> int:

@@ -138,14 +138,10 @@ def _run_mistakes(run: NcclRun, asked: NcclAsked, *, several: bool) -> list[Mist
 def _rank_mistakes(run: NcclRun) -> list[Mistake]:
     """Ranks that contradict each other."""
     mistakes: list[Mistake] = []
-    by_rank: dict[int, RankLine] = {}
-    by_device: dict[tuple[str, int], RankLine] = {}
+    listed: dict[str, RankLine] = {}
     for rank in run.ranks:
-        for key, kept, what in (
-            (rank.rank, by_rank, f"rank {rank.rank}"),
-            ((rank.host, rank.device), by_device, f"device {rank.device} of {rank.host}"),
-        ):
-            before = kept.setdefault(key, rank)  # type: ignore[call-overload]
+        for what in (f"rank {rank.rank}", f"device {rank.device} of {rank.host}"):
+            before = listed.setdefault(what, rank)
             if before is not rank:
                 text = f"{what} is listed by line {before.line} too: ranks that share a GPU, or two runs in one text"
                 mistakes.append(Mistake(path="rank", text=text, line=rank.line))

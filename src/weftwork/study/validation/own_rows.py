@@ -17,6 +17,7 @@ from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.spec.scenario.training import TrainingSection
 from weftwork.study.validation.curves import CurveRow, Operation, size_words
+from weftwork.study.validation.foreign_texts import foreign_mistake
 from weftwork.study.validation.llm_foundry import foundry_case
 from weftwork.study.validation.mlperf import mlperf_case
 from weftwork.study.validation.nccl_rows import NcclAsked, read_nccl_rows
@@ -176,7 +177,7 @@ def _format_of(text: str, file: Path) -> Format:
     names = head_of(text)
     found = format_of_head(names)
     if found is None:
-        raise ConfigError(str(file), [_unknown_head(names)])
+        raise ConfigError(str(file), [foreign_mistake(text) or _unknown_head(names)])
     if (
         found.name == "nccl-one-server"
         and "server" not in names

@@ -8,7 +8,9 @@ import pytest
 from helpers.nccl_texts import H100, Written, tagged, text_of
 
 from weftwork.base.errors import ConfigError
+from weftwork.study.validation.foreign_texts import ACCEPTED, foreign_mistake
 from weftwork.study.validation.nccl_rows import NcclAsked, NcclRows, read_nccl_rows
+from weftwork.study.validation.nccl_streams import has_nccl_tests
 
 TEN_GPUS = Written(hosts=2, host_gpus=5)
 TRAYS = Written(hosts=18, host_gpus=4, gpu="NVIDIA GB200", has_name=False)
@@ -234,3 +236,34 @@ def test_what_the_text_says_of_its_rows_is_compared_with_them() -> None:
     assert read(text_of(Written())).notes == (
         f"read from line 1 on: all_reduce_perf, 1 host with 8 GPUs (node-0) ({H100}), 3 rows",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("\n# OSU MPI-CUDA Allreduce Latency Test v7.3\n# Size  Avg Latency(us)\n1  12.71", 2, "OSU Micro-Benchmarks"),
+        ("#bytes #repetitions  t_min[usec]", 1, "Intel MPI Benchmarks"),
+        ("-----\n #bytes     #iterations    BW peak[MB/sec]\n 65536  5000  23450.11", 2, "ib_write_bw"),
+        ('{"version":2,"args":["./build/all_reduce_perf"],"nccl_version":22807}', 1, "option -J"),
+        ("| Size | Time (us) | AlgBW (GB/s) |\n| 1 MiB | 12.1 | 86.7 |", 1, "benchmark in Python"),
+        ("node-0:21:21 [0] NCCL INFO Bootstrap : Using eth0", 1, "NCCL_DEBUG"),
+        ("mpirun ./build/all_reduce_perf: command not found", 1, "all_reduce_perf, and nothing that it prints"),
+    ],
+)
+def test_outputs_of_other_programs_are_named_and_get_the_forms_that_are_read(text: str, line: int, words: str) -> None:
+    found = foreign_mistake(text)
+    assert found is not None
+    assert found.line == line
+    assert words in found.text
+    assert found.text.endswith(f"wanted {ACCEPTED}")
+    assert not has_nccl_tests(text)
+
+
+def test_a_table_with_an_unknown_head_is_nobody_elses_output() -> None:
+    assert foreign_mistake("operation,size,time\nall-reduce,8,3.0") is None
+
+
+@pytest.mark.parametrize("form", ["{number:6}\t{line}", "  12.{number:03} {line}", "L{number}: {line}"])
+def test_lines_that_are_counted_are_one_stream(form: str) -> None:
+    lines = [form.format(number=number, line=line) for number, line in enumerate(text_of(Written()), start=1)]
+    assert [row.cells["time_us"] for row in read(lines).rows] == list(Written().times_us)

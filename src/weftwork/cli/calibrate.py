@@ -34,6 +34,8 @@ from weftwork.study.validation.row_formats import template
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from weftwork.study.validation.nccl_rows import NcclAsked
+
 __all__ = ["calibrate_file", "print_template", "refuse_nothing"]
 
 _PROCESSES = 2  # as many as `weftwork validate` has
@@ -66,15 +68,13 @@ def refuse_nothing() -> None:
     raise ConfigError("command line", [Mistake(path="FILE", text=text)])
 
 
-def calibrate_file(  # noqa: PLR0913 - the options, all by name
+def calibrate_file(
     file: Path,
     *,
     out: Path,
     like: str | None,
     constants: str | None,
-    operation: str | None,
-    gpus: int | None,
-    node: str | None,
+    asked: NcclAsked,
     usual_gpu: str | None,
     as_json: bool,
 ) -> None:
@@ -86,7 +86,8 @@ def calibrate_file(  # noqa: PLR0913 - the options, all by name
     out : file to write, which must not exist
     like : set whose columns it has, or ``gemm``; None: told by its head
     constants : names with commas between; None: those that rows of this kind tell
-    operation, gpus, node, usual_gpu : what the file does not say
+    asked : what the text of nccl-tests does not say
+    usual_gpu : of matrix products that name none
     as_json : one JSON object instead of words
 
     Raises
@@ -96,7 +97,7 @@ def calibrate_file(  # noqa: PLR0913 - the options, all by name
     if out.exists():
         text = f"'{out}' exists already; name a new file with --out"
         raise ConfigError("command line", [Mistake(path="--out", text=text)])
-    found = measured_rows(file, like=like, operation=operation, gpus=gpus, node=node, usual_gpu=usual_gpu)
+    found = measured_rows(file, like=like, asked=asked, usual_gpu=usual_gpu)
     usual = usual_values(found.rows)
     names = _names(constants, found)
     with worker_processes(_PROCESSES) as workers:
@@ -160,6 +161,7 @@ def _document(
         "kind": found.kind,
         "format": found.format,
         "rows": len(found.rows),
+        "notes": list(found.notes),
         "constants": {
             name: {
                 "value": value, "low": made.intervals[name][0], "high": made.intervals[name][1],
@@ -181,6 +183,8 @@ def _document(
 def _print(file: Path, out: Path, found: MeasuredRows, made: Calibrated, usual: Mapping[str, float]) -> None:
     screen = console()
     screen.print(Text(f"{file.name}: {plural(len(found.rows), 'row')}, {found.kind} in the columns of {found.format}"))
+    for note in found.notes:
+        screen.print(Text(note), soft_wrap=True)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("constant", no_wrap=True)
     for head in ("Weftwork's", "fitted", "5 to 95 %"):

@@ -14,6 +14,14 @@ from weftwork.cli.options import Json
 
 __all__ = ["calibrate_command", "validate_command"]
 
+Operation = Annotated[
+    str | None, typer.Option("--operation", help="Operation of the nccl-tests output, such as all-reduce.")
+]
+Gpus = Annotated[int | None, typer.Option("--gpus", min=2, help="GPUs of the nccl-tests output.")]
+Node = Annotated[
+    str | None, typer.Option("--node", help="Server of the nccl-tests output, by its name in the catalogue.")
+]
+
 Sets = Annotated[
     list[str] | None,
     typer.Argument(metavar="SET", help="Set of the scorecard, such as sc21; all by default.", show_default=False),
@@ -26,8 +34,11 @@ def validate_command(  # noqa: PLR0913 - the options, all by name
     is_full: Annotated[bool, typer.Option("--full", help="All rows; takes more than a minute.")] = False,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="Score the rows of your own CSV file, with the columns of a set."),
+        typer.Option("--data", help="Score your own rows: CSV with the columns of a set, or the output of nccl-tests."),
     ] = None,
+    operation: Operation = None,
+    gpus: Gpus = None,
+    node: Node = None,
     template: Annotated[
         str | None,
         typer.Option(
@@ -52,22 +63,26 @@ def validate_command(  # noqa: PLR0913 - the options, all by name
 ) -> int:
     """Compare predictions with published measurements, or with your own."""
     from weftwork.cli import validate as command
+    from weftwork.study.validation.nccl_rows import NcclAsked
 
     keys = sets or []
+    asked = NcclAsked(operation=operation, gpus=gpus, node=node)
     if template is not None:
         command.print_template(template)
         return 0
     if data is None and calibration is not None:
         command.refuse_calibration()
+    if data is None and asked.options:
+        command.refuse_asked(asked)
     if scenarios is not None and data is not None:
-        command.write_own_rows(keys, data=data, calibration=calibration, as_json=as_json, folder=scenarios)
+        command.write_own_rows(keys, data=data, asked=asked, calibration=calibration, as_json=as_json, folder=scenarios)
         return 0
     if scenarios is not None:
         command.write_rows(keys, is_full=is_full, as_json=as_json, folder=scenarios)
         return 0
     if data is not None:
         return command.validate_own(
-            keys, data=data, calibration=calibration, as_json=as_json, to=page, tolerance=tolerance
+            keys, data=data, asked=asked, calibration=calibration, as_json=as_json, to=page, tolerance=tolerance
         )
     return command.validate_sets(keys, is_full=is_full, as_json=as_json, to=page, tolerance=tolerance)
 
@@ -93,18 +108,15 @@ def calibrate_command(  # noqa: PLR0913 - the options, all by name
             "--constants", help="Names of constants with commas; by default all that such rows can determine."
         ),
     ] = None,
-    operation: Annotated[
-        str | None, typer.Option("--operation", help="Operation of the nccl-tests output, such as all-reduce.")
-    ] = None,
-    gpus: Annotated[int | None, typer.Option("--gpus", min=2, help="GPUs of the nccl-tests output.")] = None,
-    node: Annotated[
-        str | None, typer.Option("--node", help="Server of the nccl-tests output, by its name in the catalogue.")
-    ] = None,
+    operation: Operation = None,
+    gpus: Gpus = None,
+    node: Node = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help="GPU of matrix products without a gpu column.")] = None,
     as_json: Json = False,
 ) -> None:
     """Fit Weftwork's constants to your own measurements."""
     from weftwork.cli import calibrate as command
+    from weftwork.study.validation.nccl_rows import NcclAsked
 
     if template is not None:
         command.print_template(template)
@@ -113,6 +125,6 @@ def calibrate_command(  # noqa: PLR0913 - the options, all by name
         command.refuse_nothing()
         return
     command.calibrate_file(
-        file, out=out, like=like, constants=constants, operation=operation, gpus=gpus, node=node, usual_gpu=gpu,
-        as_json=as_json,
+        file, out=out, like=like, constants=constants, asked=NcclAsked(operation=operation, gpus=gpus, node=node),
+        usual_gpu=gpu, as_json=as_json,
     )  # fmt: skip

@@ -31,11 +31,13 @@ from weftwork.study.validation.validate import BY_NAME, validate, write_scenario
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from weftwork.study.validation.nccl_rows import NcclAsked
     from weftwork.study.validation.scorecard import Score
 
 __all__ = [
     "parse_tolerance",
     "print_template",
+    "refuse_asked",
     "refuse_calibration",
     "validate_own",
     "validate_sets",
@@ -76,14 +78,22 @@ def validate_sets(keys: list[str], *, is_full: bool, as_json: bool, to: Path | N
 
 
 def validate_own(
-    keys: list[str], *, data: Path, calibration: Path | None, as_json: bool, to: Path | None, tolerance: str | None
+    keys: list[str],
+    *,
+    data: Path,
+    asked: NcclAsked,
+    calibration: Path | None,
+    as_json: bool,
+    to: Path | None,
+    tolerance: str | None,
 ) -> int:
     """Print the scorecard of a user's own rows.
 
     Parameters
     ----------
     keys : the set whose columns the rows have; empty: told by their head
-    data : CSV
+    data : CSV, or the text of nccl-tests
+    asked : what that text does not say
     calibration : file of constants that predicts them; None: those of Weftwork
     as_json, to, tolerance : as for `validate_sets`
 
@@ -96,10 +106,11 @@ def validate_own(
     ConfigError : mistakes of the rows, the calibration or the options; the page cannot be written
     """
     share = parse_tolerance(tolerance)
-    sets = own_sets(data, _one_set(keys))
+    sets = own_sets(data, _one_set(keys), asked)
     known = None if calibration is None else _source(calibration, data)
     scores = own_scores(sets, tolerance=share, known=known, progress=_progress)
     words = ["weftwork validate", *keys, f"--data {data}"]
+    words += asked.words
     words += [] if calibration is None else [f"--calibration {calibration}"]
     text = page(scores, own=" ".join(words))
     return _told(scores, text, as_json=as_json, to=to, note="", is_judged=share is not None)
@@ -138,12 +149,14 @@ def write_rows(keys: list[str], *, is_full: bool, as_json: bool, folder: Path) -
     _say_written(write_scenarios(folder, keys, is_full=is_full), folder, as_json=as_json)
 
 
-def write_own_rows(keys: list[str], *, data: Path, calibration: Path | None, as_json: bool, folder: Path) -> None:
+def write_own_rows(
+    keys: list[str], *, data: Path, asked: NcclAsked, calibration: Path | None, as_json: bool, folder: Path
+) -> None:
     """Write the scenarios of a user's own rows, and print their number.
 
     Parameters
     ----------
-    keys, data, calibration : as for `validate_own`
+    keys, data, asked, calibration : as for `validate_own`
     as_json, folder : as for `write_rows`
 
     Raises
@@ -151,7 +164,7 @@ def write_own_rows(keys: list[str], *, data: Path, calibration: Path | None, as_
     ConfigError : mistakes of the rows, or the folder is there already
     """
     known = "" if calibration is None else _source(calibration, data).calibration
-    written = write_own_scenarios(folder, own_sets(data, _one_set(keys)), calibration=known)
+    written = write_own_scenarios(folder, own_sets(data, _one_set(keys), asked), calibration=known)
     _say_written(written, folder, as_json=as_json)
 
 
@@ -193,6 +206,17 @@ def refuse_calibration() -> None:
     """
     text = "is for your own rows, with --data; the packaged sets judge the constants of Weftwork"
     raise ConfigError("command line", [Mistake(path="--calibration", text=text)])
+
+
+def refuse_asked(asked: NcclAsked) -> None:
+    """Refuse options of the text of nccl-tests where there is none.
+
+    Raises
+    ------
+    ConfigError : always
+    """
+    text = "is for the text that nccl-tests prints, with --data"
+    raise ConfigError("command line", [Mistake(path=name, text=text) for name in asked.options])
 
 
 def _source(calibration: Path, data: Path) -> OwnSource:

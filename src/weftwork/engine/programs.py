@@ -128,9 +128,17 @@ def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: in
 
 
 def _table(rows: list[dict[str, int]]) -> NDArray[np.void]:
+    """Rows as a table; what a row does not name is 0, and -1 for its label."""
     ops = np.zeros(len(rows), OP_DTYPE)
-    for name in OP_DTYPE.names or ():
-        ops[name] = [row.get(name, -1 if name == "label" else 0) for row in rows]
+    ops["label"] = -1
+    places: dict[str, list[int]] = {}
+    values: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):  # most rows name few columns
+        for name, value in row.items():
+            places.setdefault(name, []).append(place)
+            values.setdefault(name, []).append(value)
+    for name, column in values.items():
+        ops[name][places[name]] = column
     return ops
 
 
@@ -151,6 +159,7 @@ class _Rows:
         self.operations: list[str] = []
         self._ranks = ranks
         self._table_at: dict[tuple[int, ...], int] = {}
+        self._members_at: dict[Group, int] = {}
         self._class_of_priority = class_of_priority
         self._default_priority = default_priority
 
@@ -267,8 +276,10 @@ class _Rows:
         """Offset of a group's member table, or -1 without members."""
         if group is None or group.members is None:
             return -1
-        ranks = np.arange(self._ranks, dtype=np.int64)
-        return self._table((*coordinates(group, ranks).tolist(), *group.members))
+        if group not in self._members_at:
+            ranks = np.arange(self._ranks, dtype=np.int64)
+            self._members_at[group] = self._table((*coordinates(group, ranks).tolist(), *group.members))
+        return self._members_at[group]
 
     def _table(self, table: tuple[int, ...]) -> int:
         if table not in self._table_at:
@@ -299,11 +310,20 @@ def job_mistakes(job: Job, host_of_rank: NDArray[np.int64], *, by_packet: bool =
         )
         return [Mistake(path="job.first_rank", text=wrong)]
     members = [np.flatnonzero(job.rank_program == index) for index in range(len(job.programs))]
+    # A switch of NVLink names the same peers once for each slice, piece and channel, and each costs ranks x counters.
+    of_peer: dict[tuple[int, int, Peer], str | None] = {}
     for index, operation, count in walk(job):
         text = _value_mistake(job, operation, by_packet=by_packet)
         first = job.first_rank[index] if job.first_rank else 0
         if text is None and isinstance(operation, Send | Receive):
-            text = _peer_mistake(job, operation.peer, members[index], count, host_of_rank, first)
+            peer = operation.peer
+            if peer.rule == "rank":  # cheap, and a program per rank may have very many different ones
+                text = _peer_mistake(job, peer, members[index], count, host_of_rank, first)
+            else:
+                key = (index, len(counters_of(peer, count)), peer)
+                if key not in of_peer:
+                    of_peer[key] = _peer_mistake(job, peer, members[index], count, host_of_rank, first)
+                text = of_peer[key]
         if text is None and isinstance(operation, Arrivals):
             text = _arrivals_mistake(job, operation, members[index], host_of_rank, first)
         if text is not None:

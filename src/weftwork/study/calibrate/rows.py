@@ -13,11 +13,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.study.calibrate.nccl_output import is_nccl_output, read_nccl_output
 from weftwork.study.calibrate.problem import GEMM_COLUMNS, GemmRow, Kind, gemm_rows
-from weftwork.study.validation.own_rows import curve_rows, own_sets
+from weftwork.study.validation.nccl_rows import NcclAsked
+from weftwork.study.validation.nccl_streams import has_nccl_tests
+from weftwork.study.validation.own_rows import own_sets
 from weftwork.study.validation.published_cases import Case
-from weftwork.study.validation.row_formats import FORMATS
 from weftwork.study.validation.row_table import head_of, read_rows, read_text
 from weftwork.study.validation.signs import SignRow
 from weftwork.study.validation.ultra_ethernet import UetRow
@@ -44,24 +44,24 @@ class MeasuredRows:
     rows : to be fitted
     format : of the file, in words
     digest : SHA-256 of the file's text
+    notes : what was read of a text of nccl-tests, and what it leaves open
     """
 
     kind: Kind
     rows: Sequence[GemmRow | Case | CurveRow]
     format: str
     digest: str
+    notes: tuple[str, ...] = ()
 
 
-def measured_rows(
-    file: Path, *, like: str | None, operation: str | None, gpus: int | None, node: str | None, usual_gpu: str | None
-) -> MeasuredRows:
+def measured_rows(file: Path, *, like: str | None, asked: NcclAsked, usual_gpu: str | None) -> MeasuredRows:
     """Read a file of measurements.
 
     Parameters
     ----------
     file : CSV, or the text that a program of nccl-tests printed
     like : set whose columns it has, or ``gemm``; None: told by its head
-    operation, gpus, node : of the text of nccl-tests, where it does not say them
+    asked : what the user says of the text of nccl-tests
     usual_gpu : of matrix products that name none
 
     Raises
@@ -70,21 +70,17 @@ def measured_rows(
     """
     text = read_text(file)
     digest = sha256(text.encode()).hexdigest()
-    if like is None and is_nccl_output(text):
-        read = read_nccl_output(text, source=str(file), operation=operation, gpus=gpus, node=node)
-        rows = curve_rows(read, FORMATS["curves"], file)
-        return MeasuredRows(kind="curves", rows=rows, format="nccl-tests", digest=digest)
-    given = {"--operation": operation, "--gpus": gpus, "--node": node}
-    unused = [name for name, value in given.items() if value is not None]
-    if unused:
-        text = "is for the text that nccl-tests prints; a table has a column for it"
-        raise ConfigError("command line", [Mistake(path=name, text=text) for name in unused])
+    is_nccl = has_nccl_tests(text)
+    if asked.options and not is_nccl:
+        words = "is for the text that nccl-tests prints; a table has a column for it"
+        raise ConfigError("command line", [Mistake(path=name, text=words) for name in asked.options])
     if like == GEMM or (like is None and {"m", "n", "k"} <= set(head_of(text))):
         found = gemm_rows(read_rows(text, GEMM_COLUMNS, source=str(file)), usual_gpu=usual_gpu, source=str(file))
         return MeasuredRows(kind="matrix products", rows=found, format=GEMM, digest=digest)
-    sets = own_sets(file, like)
+    sets = own_sets(file, like, asked)
     every = [row for one in sets for row in one.rows]
-    name = ", ".join(one.format.name for one in sets)
+    name = "nccl-tests" if is_nccl else ", ".join(one.format.name for one in sets)
+    notes = tuple(note for one in sets for note in one.notes)
     if any(isinstance(row, UetRow) for row in every):
         text = "rows of the Ultra Ethernet model have no constant to fit: its packets depend only on its rules"
         raise ConfigError(str(file), [Mistake(path="file", text=text)])
@@ -93,7 +89,8 @@ def measured_rows(
         raise ConfigError(str(file), [Mistake(path="file", text=text)])
     is_curve = not any(isinstance(row, Case) for row in every)
     kept = [row for row in every if not isinstance(row, UetRow | SignRow)]
-    return MeasuredRows(kind="curves" if is_curve else "iterations", rows=kept, format=name, digest=digest)
+    kind: Kind = "curves" if is_curve else "iterations"
+    return MeasuredRows(kind=kind, rows=kept, format=name, digest=digest, notes=notes)
 
 
 def gemm_template() -> str:

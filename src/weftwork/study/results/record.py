@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.base.flow_identity import flow_identity
 from weftwork.base.grammar import plural
 from weftwork.base.units import SIZE, format_quantity
 from weftwork.engine.outcome import EVENT_KINDS, SERIES_KINDS
@@ -402,8 +403,7 @@ def _instants(
     prepared: Prepared, outcome: Outcome, names: Sequence[str]
 ) -> list[tuple[str, str, str, int | None, int]]:
     """One row for each recorded event, and one that counts the rest."""
-    messages = outcome.messages[["source", "destination", "channel"]]
-    pairs = [f"rank {source}->rank {destination}" for source, destination, _ in np.unique(messages).tolist()]
+    pairs = _pair_words(outcome) if len(outcome.events) else []
     priorities = _class_names(prepared)
     details: Mapping[str, Sequence[str]] = {
         "pause": priorities, "resume": priorities, "mark": priorities, "drop": DROP_REASONS,
@@ -416,6 +416,14 @@ def _instants(
     if outcome.events_left_out:
         rows.append(("left out", "events with an instant that did not fit", "all", None, outcome.events_left_out))
     return rows
+
+
+def _pair_words(outcome: Outcome) -> list[str]:
+    """Both ranks of each queue pair, in the order of their numbers."""
+    messages = outcome.messages
+    last = np.diff(flow_identity(*(messages[name] for name in ("source", "destination", "channel"))), prepend=-1) != 0
+    pairs = messages[["source", "destination"]][last].tolist()
+    return [f"rank {source}->rank {destination}" for source, destination in pairs]
 
 
 def summarise(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> dict[str, Quantity]:

@@ -42,6 +42,8 @@ _OPERATIONS: Final[tuple[Operation, ...]] = ("all-reduce", "all-gather", "all-to
 _MIB: Final = 1 << 20
 _LARGE_BYTES: Final = 256 * _MIB
 _SERVER_GPUS: Final = 8
+_LEAF_HOSTS: Final = 2  # chosen: one server alone has no fabric
+_LEAST_RADIX: Final = 128  # chosen: a leaf of two p5; a rack in one NVLink domain needs more ports, down and up
 _JUDGED_GPUS: Final = 64  # after what the network adds was fitted on 16
 _AZURE: Final = "Azure AI benchmarking guide"
 _CONTRADICTION: Final = (
@@ -132,7 +134,7 @@ class CurveRow:
         own = latencies(method, self.operation, self.group, self.size_bytes, figures)
         rate_bps = round(float(SERVERS[self.server].value("nic_port_rate_bps")) * figures.network_share)
         scale = latency_scale(self._own)
-        hosts = max(2, -(-self.gpus // self.domain_gpus))  # one server alone has no fabric
+        hosts = max(_LEAF_HOSTS, -(-self.gpus // self.domain_gpus))
         keys: dict[str, Any] = {
             "operation": self.operation, "algorithm": found.method.algorithm, "inner": found.method.inner,
             "protocol": found.method.protocol, "gpus": self.gpus, "size": f"{self.size_bytes}B",
@@ -146,7 +148,8 @@ class CurveRow:
             "name": f"{self.operation} on {self.server}, {self.name}",
             **({"calibration": self.calibration} if self.calibration else {}),
             "fabric": {
-                "topology": "leaf-spine", "node": self.server, "hosts": hosts, "hosts_per_leaf": 2, "radix": 128,
+                "topology": "leaf-spine", "node": self.server, "hosts": hosts, "hosts_per_leaf": _LEAF_HOSTS,
+                "radix": max(_LEAST_RADIX, 2 * _LEAF_HOSTS * node(self.server).server.nic_ports),
                 "cable_length": "20m", "link_rate": f"{rate_bps}bps",
             },
             "transport": {

@@ -17,8 +17,11 @@ from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.spec.scenario.training import TrainingSection
 from weftwork.study.validation.curves import CurveRow, Operation, size_words
+from weftwork.study.validation.foreign_texts import foreign_mistake
 from weftwork.study.validation.llm_foundry import foundry_case
 from weftwork.study.validation.mlperf import mlperf_case
+from weftwork.study.validation.nccl_rows import NcclAsked, read_nccl_rows
+from weftwork.study.validation.nccl_streams import has_nccl_tests
 from weftwork.study.validation.published_cases import (
     Case,
     PublishedCluster,
@@ -71,6 +74,7 @@ class OwnRows:
     rows : to be scored, in the order of the file
     lines : of the file, one for each row
     excluded : rows left out, with reasons
+    notes : what was read of a text that is no table, and what it leaves open
     """
 
     file: Path
@@ -78,6 +82,7 @@ class OwnRows:
     rows: tuple[OwnRow, ...]
     lines: tuple[int, ...]
     excluded: tuple[Excluded, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def format_named(key: str) -> Format:
@@ -97,22 +102,30 @@ def format_named(key: str) -> Format:
     return FORMATS[key]
 
 
-def own_sets(file: Path, key: str | None = None) -> tuple[OwnRows, ...]:
+def own_sets(file: Path, key: str | None = None, asked: NcclAsked | None = None) -> tuple[OwnRows, ...]:
     """Read a user's rows.
 
-    Without a named set, rows in Megatron-Bridge's columns form a set of each family.
+    Without a named set, rows in Megatron-Bridge's columns form a set of each family. The text that nccl-tests prints
+    is read too.
 
     Parameters
     ----------
     file, key : as for `own_rows`
+    asked : what the user says of a text of nccl-tests
 
     Raises
     ------
     ConfigError : with all mistakes of the file, each with its line and column
     """
+    asked = asked or NcclAsked()
+    text = read_text(file, option="--data")
+    if has_nccl_tests(text) and (key is None or _builder_of(format_named(key).name) == "curves"):
+        return (_nccl_set(text, asked, file),)
+    if asked.options:
+        words = "is for the text that nccl-tests prints; a table has a column for it"
+        raise ConfigError("command line", [Mistake(path=name, text=words) for name in asked.options])
     if key is not None:
         return (own_rows(file, key),)
-    text = read_text(file, option="--data")
     found = format_of_head(head_of(text))
     if found is None or not found.name.startswith("bridge"):
         return (own_rows(file),)
@@ -164,7 +177,7 @@ def _format_of(text: str, file: Path) -> Format:
     names = head_of(text)
     found = format_of_head(names)
     if found is None:
-        raise ConfigError(str(file), [_unknown_head(names)])
+        raise ConfigError(str(file), [foreign_mistake(text) or _unknown_head(names)])
     if (
         found.name == "nccl-one-server"
         and "server" not in names
@@ -201,6 +214,14 @@ def curve_rows(rows: Sequence[TableRow], made: Format, file: Path) -> list[Curve
     if mistakes:
         raise ConfigError(str(file), mistakes)
     return found
+
+
+def _nccl_set(text: str, asked: NcclAsked, file: Path) -> OwnRows:
+    """The text of nccl-tests as rows of curves."""
+    read = read_nccl_rows(text, asked, source=str(file))
+    rows = curve_rows(read.rows, FORMATS["curves"], file)
+    lines = tuple(row.line for row in read.rows)
+    return OwnRows(file=file, format=FORMATS["curves"], rows=tuple(rows), lines=lines, notes=read.notes)
 
 
 def _unknown_head(names: Sequence[str]) -> Mistake:

@@ -70,7 +70,8 @@ def own_scores(
                 tolerance=tolerance,
                 excluded=own.excluded,
             )
-            scores += scored(chosen, is_full=True, workers=workers, progress=progress)
+            found = scored(chosen, is_full=True, workers=workers, progress=progress)
+            scores += [replace(score, notes=(*own.notes, *score.notes)) for score in found]
     return tuple(scores)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from weftwork.spec.job import Await, Digit, Group, Loop, Notify, Operation, Peer, Wait
 from weftwork.workload.collectives.call import Call
@@ -80,22 +81,14 @@ class Domains:
     @property
     def switch(self) -> Peer:
         """The switch of a GPU's domain."""
-        gpus = self.size * self.count
-        return Peer(rule="table", table=(*(gpus + rank // self.size for rank in range(gpus)), *[-1] * self.count))
+        return _switch(self.size, self.count)
 
     def gpu(self, first: int, step: int) -> Peer:
         """GPU ``first + step i`` of a switch's domain.
 
         In the group, each switch comes after its GPUs.
         """
-        gpus = self.size * self.count
-        members = tuple(
-            rank
-            for domain in range(self.count)
-            for rank in (*range(domain * self.size, (domain + 1) * self.size), gpus + domain)
-        )
-        group = Group(size=len(members), members=members)
-        return Peer(rule="shift", group=group, shift=first - self.size, step=step)
+        return Peer(rule="shift", group=_with_switches(self.size, self.count), shift=first - self.size, step=step)
 
     def local(self, shift: int = 0, step: int = 0) -> Digit:
         """GPU within its domain, as a digit of parts."""
@@ -193,6 +186,23 @@ class Domains:
         own = lane.send(switch, (self.local(),), offset=piece, span=cut.span, stride=cut.stride)
         all_of_them = Loop(count=everyone, body=(lane.receive(switch),))
         return [Await(token=go), own], [all_of_them, *lane.passed(done)]
+
+
+@lru_cache(maxsize=8)  # chosen: a job has few kinds of domains, and a tuple may name all its ranks
+def _switch(size: int, count: int) -> Peer:
+    """The switch of each GPU's domain."""
+    gpus = size * count
+    return Peer(rule="table", table=(*(gpus + rank // size for rank in range(gpus)), *[-1] * count))
+
+
+@lru_cache(maxsize=8)  # chosen: a job has few kinds of domains, and a tuple may name all its ranks
+def _with_switches(size: int, count: int) -> Group:
+    """All ranks, each switch after the GPUs of its domain."""
+    gpus = size * count
+    members = tuple(
+        rank for domain in range(count) for rank in (*range(domain * size, (domain + 1) * size), gpus + domain)
+    )
+    return Group(size=len(members), members=members)
 
 
 def switch_reduces(domains: Domains, lane: Lane, found: Streams) -> None:

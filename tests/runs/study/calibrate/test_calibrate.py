@@ -7,42 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.nccl_texts import Written, tagged, text_of
 
 from weftwork.base.errors import ConfigError
 from weftwork.cli import main
 from weftwork.spec.calibration import read_calibration
 from weftwork.study.calibrate.calibrate import KEPT_DRAWS, calibrate
 from weftwork.study.calibrate.fit import fit_constants, mean_error
-from weftwork.study.calibrate.nccl_output import is_nccl_output, read_nccl_output
 from weftwork.study.calibrate.problem import CANDIDATES, GemmRow, Problem, _closed_s
 from weftwork.study.calibrate.rows import gemm_template, measured_rows
 from weftwork.study.calibrate.usual import usual_values
 from weftwork.study.pool.side_by_side import Workers
 from weftwork.study.validation.curves import CurveRow
+from weftwork.study.validation.nccl_rows import NcclAsked
 
 pytestmark = pytest.mark.deep  # each case fits constants; the step `truth` of .ci/run takes them
 
 HERE = Workers(count=1)
-
-
-NCCL = """\
-# nThread 1 nGpus 8 minBytes 1024 maxBytes 1073741824 step: 4(factor) warmup iters: 5 iters: 20 validation: 1
-#
-# Using devices
-{ranks}
-#
-#                                                              out-of-place                       in-place
-#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
-#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
-{lines}
-# Out of bounds values : 0 OK
-# Avg bus bandwidth    : 100.0
-"""
-
-
-RANKS = "\n".join(
-    f"#  Rank {rank:2} Group  0 Pid  100 on  host device {rank:2} [0x00] NVIDIA H100" for rank in range(8)
-)
 
 
 def gemms(values: dict[str, float], *, noise: float, seed: int, sizes: tuple[int, ...], fp8: bool) -> list[GemmRow]:
@@ -225,49 +206,28 @@ def test_matrix_products_need_a_gpu_that_has_their_precision(tmp_path: Path) -> 
 
 
 def rows_in(file: Path) -> object:
-    return measured_rows(file, like=None, operation=None, gpus=None, node=None, usual_gpu=None)
+    return measured_rows(file, like=None, asked=NcclAsked(), usual_gpu=None)
 
 
-def line(size: int, redop: str, time: str) -> str:
-    """A row as nccl-tests prints it, with another time in place."""
-    outside = f"{size:12} {size // 4:13} {'float':>9} {redop:>7} {-1:7} {time:>8} {22.76:7} {39.82:7} {0:6}"
-    return f"{outside} {44.69:8} {23.46:7} {41.06:7}    N/A"
-
-
-def nccl_text(*, lines: list[str] | None = None, ranks: str = RANKS) -> str:
-    usual = [
-        line(1024, "sum", "22.48"),
-        line(1048576, "sum", "46.08"),
-    ]
-    return NCCL.format(ranks=ranks, lines="\n".join(usual if lines is None else lines))
-
-
-def test_what_nccl_tests_prints_is_read_out_of_place(tmp_path: Path) -> None:
-    text = nccl_text()
-    assert is_nccl_output(text)
-    rows = read_nccl_output(text, source="f", operation="all-reduce", gpus=None, node="dgx-h100")
-    assert [(row.cells["size_bytes"], row.cells["time_us"], row.cells["gpus"]) for row in rows] == [
-        (1024, 22.48, 8), (1048576, 46.08, 8),
-    ]  # fmt: skip
+def test_a_tagged_text_of_nccl_tests_is_rows_to_fit(tmp_path: Path) -> None:
     file = tmp_path / "nccl.txt"
-    file.write_text(f"mpirun -np 8 ./build/all_gather_perf -b 1K\n{text}", encoding="utf-8")
-    found = measured_rows(file, like=None, operation=None, gpus=16, node="dgx-h100", usual_gpu=None)
-    assert found.format == "nccl-tests"
-    for row, (size, time_s) in zip(found.rows, ((1024, 22.48e-6), (1048576, 46.08e-6)), strict=True):
+    written = Written(program="all_gather", hosts=2, has_name=False)
+    lines = ["srun --label ./build/all_gather_perf -b 1M", *tagged(text_of(written), " 0: ")]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    found = measured_rows(file, like=None, asked=NcclAsked(node="dgx-h100"), usual_gpu=None)
+    assert (found.kind, found.format) == ("curves", "nccl-tests")
+    assert found.notes
+    for row, size, time_us in zip(found.rows, written.sizes_bytes, written.times_us, strict=True):
         assert isinstance(row, CurveRow)
         assert (row.operation, row.gpus, row.size_bytes) == ("all-gather", 16, size)
-        assert row.measured_s == pytest.approx(time_s)
+        assert row.measured_s == pytest.approx(time_us * 1e-6)
 
 
-def test_a_cell_that_is_left_empty_moves_no_time() -> None:
-    lines = [line(1024, "", "22.48")]
-    (row,) = read_nccl_output(nccl_text(lines=lines), source="f", operation="all-gather", gpus=8, node="p5")
-    assert row.cells["time_us"] == 22.48
-
-
-def test_what_the_text_of_nccl_tests_does_not_say_is_asked_for() -> None:
-    lines = [line(1024, "sum", "nan")]
-    with pytest.raises(ConfigError) as wrong:
-        read_nccl_output(nccl_text(lines=lines, ranks="#"), source="f", operation=None, gpus=None, node=None)
-    assert {one.path for one in wrong.value.mistakes} == {"--operation", "--gpus", "--node", "row"}
-    assert next(one.line for one in wrong.value.mistakes if one.path == "row") == 9
+def test_two_hosts_with_one_gpu_each_calibrate_no_server_with_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "nccl.txt", tmp_path / "o.toml"
+    file.write_text("\n".join(text_of(Written(hosts=2, host_gpus=1))), encoding="utf-8")
+    assert left_code("calibrate", str(file), "--node", "dgx-h100", "--out", str(out)) == 2
+    assert "2 hosts with 1 GPU each" in capsys.readouterr().err
+    assert not out.exists()

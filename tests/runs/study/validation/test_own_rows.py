@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers.nccl_texts import Written, tagged, text_of
 
 from weftwork.base.errors import ConfigError
 from weftwork.cli import main
 from weftwork.cli.validate import parse_tolerance
 from weftwork.spec.scenario.training import OverlapSection
 from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.run.collective import collective_scenario
 from weftwork.study.validation import validate
 from weftwork.study.validation.curves import CurveRow, rows_of
 from weftwork.study.validation.llm_foundry import llm_foundry
@@ -22,6 +24,7 @@ from weftwork.study.validation.row_formats import FORMATS, GENERAL, template
 from weftwork.study.validation.signs import comparisons
 from weftwork.study.validation.training_runs import deepseek_v3, lumi
 from weftwork.study.validation.ultra_ethernet import permutations, small_cases
+from weftwork.topology.build import fabric_of_section
 
 PACKAGED = {
     "vtrain-39b": vtrain_multi_node,
@@ -241,3 +244,53 @@ def test_the_naive_line_of_own_curves_is_line_rate(tmp_path: Path, capsys: pytes
     assert found["naive"]["rule"] == "line rate"
     assert row["naive_s"] == pytest.approx(67108864 * 8 * 1.75 / 3.6e12)
     assert row["predicted_s"] == pytest.approx(3.25e-4, rel=0.1)
+
+
+def test_a_text_of_nccl_tests_is_scored_like_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, folder = tmp_path / "nccl.txt", tmp_path / "scenarios"
+    run = Written(program="all_gather", sizes_bytes=(1 << 20, 1 << 24), times_us=(40.0, 90.0))
+    file.write_text("\n".join(tagged(text_of(run), "[1,0]<stdout>:")), "utf-8")
+    assert left_code("validate", "--data", str(file), "--node", "dgx-h100", "--json") == 0
+    (made,) = json.loads(capsys.readouterr().out)["sets"]
+    assert [row["measured_s"] for row in made["rows"]] == pytest.approx([40e-6, 90e-6])
+    assert made["notes"][0].startswith("read from line 1 on: all_gather_perf, 1 host with 8 GPUs (node-0)")
+    words = ("validate", "curves", "--data", str(file), "--node", "dgx-h100", "--write-scenarios", str(folder))
+    assert left_code(*words) == 0
+    assert len(list(folder.rglob("*.yaml"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "text"),
+    [
+        (["--data", "nccl.txt"], "--node", "is missing"),
+        (["--data", "nccl.txt", "--node", "dgx-h100", "--gpus", "16"], "--gpus", "the text lists 8 ranks"),
+        (["--data", "rows.csv", "--node", "dgx-h100"], "--node", "a table has a column for it"),
+        (["sc21", "--node", "dgx-h100"], "--node", "with --data"),
+    ],
+)
+def test_facts_of_a_text_are_options_of_a_text_alone(
+    words: list[str],
+    path: str,
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "nccl.txt").write_text("\n".join(text_of(Written())), "utf-8")
+    written(tmp_path, GOOD)
+    monkeypatch.chdir(tmp_path)
+    assert left_code("validate", *words) == 2
+    told = capsys.readouterr().err
+    assert path in told
+    assert text in told
+
+
+def test_a_curve_of_a_rack_in_one_domain_has_a_fabric() -> None:
+    """A rack has more uplinks than a switch of 128 ports, and needs none of them."""
+    row = CurveRow(
+        name="", server="gb200-nvl72", operation="all-reduce", gpus=72, size_bytes=1 << 30, measured_s=3e-3
+    )  # fmt: skip
+    overrides = {key: json.dumps(value) for key, value in row.scenario().items() if key not in {"schema", "name"}}
+    scenario = collective_scenario({}, file=None, overrides=overrides)
+    fabric = fabric_of_section(scenario.fabric, directory=Path())
+    assert len(fabric.hosts) == 2

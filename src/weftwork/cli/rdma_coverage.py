@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weftwork.base.grammar import plural
-from weftwork.spec.verdicts import verdict
+from weftwork.spec.verdicts import verdict_text
 from weftwork.wire.dissection import Carrier, Fate
 from weftwork.wire.encapsulations import link_name
 
@@ -96,7 +96,7 @@ def clean_verdict(coverage: CaptureCoverage) -> str:
         return f"No packet of RDMA was read in {plural(_frames(coverage), 'frame')}, so nothing is known of any."
     is_whole = not coverage.icrc_unchecked and not coverage.cut
     words = [_icrc_words(coverage), _order_words(coverage), _answer_words(coverage), _pause_words(coverage)]
-    return verdict(
+    return verdict_text(
         "decode.clean", in_what_was_checked="" if is_whole else " in what was checked", checks=", ".join(words)
     )
 

@@ -26,7 +26,7 @@ from weftwork.report.sweep_words import sweep_verdict
 from weftwork.report.three_lines import three_lines
 from weftwork.report.tune_words import tune_verdict
 from weftwork.report.words import amount
-from weftwork.spec.verdicts import verdict
+from weftwork.spec.verdicts import verdict_text
 from weftwork.store.crossings import read_crossing
 from weftwork.store.kept_folders import STATUSES_OF_FOLDERS, file_sizes, folder_at, folders_in, prunable, remove
 from weftwork.store.named_runs import RUNS_FOLDER, folder_of
@@ -72,7 +72,9 @@ def list_runs(folder: Path | None, *, as_json: bool) -> None:
         )
         return
     if not found:
-        console().print(Text(verdict("runs.none", folder=str(parent), looked_at=_looked_at(parent))), soft_wrap=True)
+        console().print(
+            Text(verdict_text("runs.none", folder=str(parent), looked_at=_looked_at(parent))), soft_wrap=True
+        )
         return
     console().print(_table(found))
     total = amount(sum(one.size_bytes for one in found), "B")
@@ -179,7 +181,9 @@ def prune_runs(
         return
     if not going:
         kept = f"{plural(len(found), 'folder')} of runs {'is' if len(found) == 1 else 'are'} kept"
-        text = verdict("runs.nothing-to-delete", folder=str(parent), looked_at=kept if found else _looked_at(parent))
+        text = verdict_text(
+            "runs.nothing-to-delete", folder=str(parent), looked_at=kept if found else _looked_at(parent)
+        )
         console().print(Text(text), soft_wrap=True)
         return
     console().print(_table(going, has_answers=False))

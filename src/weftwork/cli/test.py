@@ -18,7 +18,7 @@ from weftwork.cli.console import console
 from weftwork.cli.leave import FAILED
 from weftwork.cli.printable import printable
 from weftwork.cli.settings import overrides
-from weftwork.spec.verdicts import verdict
+from weftwork.spec.verdicts import verdict_text
 from weftwork.testing.files import check_file
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _print(report: FileReport, file: Path, pictures: Sequence[Path]) -> None:
     kind = report.kind.replace("_", " ")
     failed = {failure.check for failure in report.failures}
     made = plural(len(report.checks), "check")
-    said = f"{len(failed)} of {made} failed" if failed else verdict("test.all-passed", checks=made)
+    said = f"{len(failed)} of {made} failed" if failed else verdict_text("test.all-passed", checks=made)
     lines = [f"{file}: {kind}; {said}"]
     for failure in report.failures:
         lines += ["", *_lines(failure)]

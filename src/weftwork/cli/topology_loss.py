@@ -13,7 +13,7 @@ from rich.table import Table
 from weftwork.base.grammar import number_ranges, plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.report.words import amount
-from weftwork.spec.verdicts import verdict
+from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -113,7 +113,7 @@ def _sentences(loss: Loss) -> list[str]:
             f"{plural(apart, 'pair')} of hosts no longer reach each other, of {before.host_pairs_joined:,} before."
         )
     else:
-        lines.append(verdict("topology.all-joined"))
+        lines.append(verdict_text("topology.all-joined"))
     if loss.gpus_without:
         lines.append(
             f"{plural(loss.gpus_without, 'GPU has', 'GPUs have')} no NIC port left"

@@ -19,7 +19,7 @@ from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.report.training_answer import goodput_sentence, is_bound, jobs_of, training_sentences, what_if_of
 from weftwork.report.waiting import waiting_lines
 from weftwork.report.words import FIGURE_KINDS, amount, breaking, caveat_lines, sentence, unbroken
-from weftwork.spec.verdicts import verdict
+from weftwork.spec.verdicts import verdict_text
 from weftwork.store.runs import finished
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _losses(run: Run) -> str:
     if _value(run, "reorder_buffer_bytes"):
         cut += f"Receivers kept up to {_amount(run, 'reorder_buffer_bytes')} of early packets at a NIC port. "
     if drops == 0 and again == 0:
-        return f"{cut}{verdict('run.no-losses')}"
+        return f"{cut}{verdict_text('run.no-losses')}"
     if drops == 0:
         return f"{cut}Nothing was lost, yet {plural(again, 'packet was', 'packets were')} sent again."
     reasons = ""
@@ -230,7 +230,7 @@ def _pauses(run: Run) -> str:
         )
     elif _value(run, "credit_frames"):
         paused = "Links used credits, and the time for which ports waited for credits is not counted"
-    said = f"ECN marked {plural(marks, 'packet')}" if marks else verdict("run.no-marks")
+    said = f"ECN marked {plural(marks, 'packet')}" if marks else verdict_text("run.no-marks")
     return f"{paused}; {said}."
 
 

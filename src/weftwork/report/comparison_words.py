@@ -16,7 +16,7 @@ from weftwork.spec.comparison import ComparedKey
 from weftwork.spec.endings import ENDINGS
 from weftwork.spec.scenario.scenario import WORKLOADS
 from weftwork.spec.sweep import SAME
-from weftwork.spec.verdicts import verdict
+from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,7 +72,7 @@ def comparison_verdict(found: RunComparison) -> list[str]:
     said = [f"{name} is given more than once." for name in found.given_twice]
     if found.is_same_result:
         of = "" if len(found.runs) == 2 else f" of all {plural(len(found.runs), 'run')}"
-        return [*said, verdict("compare.equal", of_all=of), *_saved(found), *doubts]
+        return [*said, verdict_text("compare.equal", of_all=of), *_saved(found), *doubts]
     alone = [group for group in found.groups if len(group.runs) == 1]
     if len(alone) == len(found.groups) > 1:
         names = "; ".join(group.name for group in found.groups)

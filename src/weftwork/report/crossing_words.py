@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from weftwork.base.grammar import plural
 from weftwork.report.words import amount, sentence
-from weftwork.spec.verdicts import verdict
+from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
     from weftwork.spec.crossing import Contender, CrossingCell, CrossingResult, Standing
@@ -60,7 +60,7 @@ def crossing_verdict(result: CrossingResult) -> list[str]:
     winner = result.contenders[best.contender]
     said = []
     if best.contender == result.base:
-        said.append(verdict("cross.base-is-best", base=base.name))
+        said.append(verdict_text("cross.base-is-best", base=base.name))
     else:
         noise = (
             "; one seed cannot show the noise"

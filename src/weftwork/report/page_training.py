@@ -30,7 +30,7 @@ from weftwork.report.training_answer import (
     what_if_of,
 )
 from weftwork.report.words import amount, sentence, typeset
-from weftwork.spec.verdicts import verdict
+from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -284,7 +284,7 @@ def _tiers(run: Run) -> str:
 def _flows(run: Run, edges: NDArray[np.int64]) -> str:
     found = network_flows(run, edges)
     if found is None:
-        return figure("flows on the network", "", note=verdict("run.no-network-traffic"))
+        return figure("flows on the network", "", note=verdict_text("run.no-network-traffic"))
     faults = without_words(moments(run, int(edges[-1])))
     both = (
         curves("Flows under way", [Curve(name="flows", values=found.flows)], edges_ps=edges, unit="count",

@@ -115,7 +115,7 @@ def _sentences(result: SweepResult, verdict: SweepVerdict) -> list[str]:
         return [*said, "No other point can be judged."]
     second, worst = rows[verdict.second], rows[verdict.worst]
     if verdict.gain_on_worst is not None and verdict.gain_on_worst < SAME:
-        return [verdict("sweep.all-equal", objective=f"{what} {amount(best.objective, result.unit)}")]
+        return [verdict_text("sweep.all-equal", objective=f"{what} {amount(best.objective, result.unit)}")]
     if equals := _equals(rows.values(), best):
         others = point_words(result, equals[0]) if len(equals) == 1 else plural(len(equals), "other point")
         said[0] = (

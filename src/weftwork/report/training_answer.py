@@ -15,7 +15,7 @@ from weftwork.base.grammar import plural
 from weftwork.report.network_flows import network_flows
 from weftwork.report.tables import busiest_groups
 from weftwork.report.words import amount, change, sentence
-from weftwork.spec.verdicts import verdict
+from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,7 +133,7 @@ def few_flows_sentence(run: Run) -> str:
     """Concurrent flows on the network, with their size and entropy."""
     found = network_flows(run, np.array([0, 1], np.int64))
     if found is None:
-        return verdict("run.no-network-traffic")
+        return verdict_text("run.no-network-traffic")
     flows = plural(found.mean_flows, "concurrent flow", shown=amount(found.mean_flows, "count"))
     bits = plural(found.mean_entropy, "bit", shown=amount(found.mean_entropy, "bit"))
     whose = "the job has" if len(jobs_of(run)) == 1 else "the jobs have"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.grammar import plural
 from weftwork.report.sweep_words import HEADLINE_WORDS
 from weftwork.report.words import amount, label, sentence
-from weftwork.spec.verdicts import verdict
+from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
     from weftwork.spec.tuning import SeedEstimate, TuneParameter, TuneResult, TuneTrial
@@ -51,7 +51,7 @@ def tune_verdict(result: TuneResult) -> list[str]:
 def _nothing(result: TuneResult) -> list[str]:
     what, trials = objective_name(result), plural(len(result.trials) - 1, "trial")
     if not result.finalists:
-        return [verdict("tune.none-better", trials=trials, objective=what)]
+        return [verdict_text("tune.none-better", trials=trials, objective=what)]
     better = plural(len(result.finalists), "trial looks", "trials look")
     text = f"The values of the file are best, by {what}: {better} better only on the seeds of the search,"
     return [f"{text} so the difference was noise."]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["VERDICTS", "Verdict", "verdict"]
+__all__ = ["VERDICTS", "Verdict", "verdict_text"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +96,7 @@ _VERDICTS: Final = (
 VERDICTS: Final[dict[str, Verdict]] = {each.name: each for each in _VERDICTS}
 
 
-def verdict(name: str, **looked_at: str) -> str:
+def verdict_text(name: str, **looked_at: str) -> str:
     """Word a verdict.
 
     Parameters
@@ -106,7 +106,7 @@ def verdict(name: str, **looked_at: str) -> str:
 
     Examples
     --------
-    >>> verdict("runs.none", folder="runs", looked_at="0 entries were looked at")
+    >>> verdict_text("runs.none", folder="runs", looked_at="0 entries were looked at")
     'No runs in runs: 0 entries were looked at.'
     """
     return VERDICTS[name].sentence.format(**looked_at)

@@ -161,7 +161,8 @@ def _longest_trip_ps(records: _Records) -> int:
 def _between_servers(records: _Records) -> NDArray[np.void]:
     messages = records.execution.outcome.messages
     engine_input = records.prepared.engine_input
-    return messages[carriers(engine_input, messages["source"], messages["destination"]) == PACKETS]
+    kept: NDArray[np.void] = messages[carriers(engine_input, messages["source"], messages["destination"]) == PACKETS]
+    return kept
 
 
 def _headroom(records: _Records) -> Iterator[Suspect]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weftwork.spec.answer import Culprit
-from weftwork.spec.verdicts import verdict
+from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
     from weftwork.spec.answer import CulpritKind, Evidence
@@ -38,7 +38,7 @@ def verdict_without_culprit(evidence: Evidence, *, has_untried: bool) -> Culprit
         return _verdict("unknown", "not known", "no suspect explains the time")
     if evidence.is_troubled:
         return _verdict("load", "its own load", f"fills {evidence.resources[0].name}")
-    return _verdict("none", "nothing", verdict("run.healthy"))
+    return _verdict("none", "nothing", verdict_text("run.healthy"))
 
 
 def _verdict(kind: CulpritKind, name: str, text: str) -> Culprit:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.grammar import plural
 from weftwork.report.words import amount, change, label, sentence
 from weftwork.spec.sweep import SAME
+from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,0 +1,119 @@
+"""Optional keys that a fabric file leaves out although results depend on them.
+
+One sentence lists them with the values that hold instead, so that no default changes a result without a word. The table
+in ``docs/models/fabrics.md`` lists every optional key.
+Leaves out: tiers, which `weftwork.topology.file_tiers` derives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel
+
+from weftwork.base.caveat import Caveat
+from weftwork.base.grammar import plural
+from weftwork.spec.fabric_direct import GLOBAL
+from weftwork.topology.valleys import is_tiered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from weftwork.spec.fabric import Fabric
+    from weftwork.topology.fabric_formats import Draft
+
+__all__ = ["Gaps", "missing_fields"]
+
+SUBJECT: Final = "fabric.file"
+_SHOWN: Final = 4  # chosen: names of fields in a sentence
+
+
+@dataclass(kw_only=True, slots=True)
+class Gaps:
+    """Keys that are absent, with the value that holds and the number of places.
+
+    Attributes
+    ----------
+    counts : by key, value and noun of the place, in the order of the file
+    """
+
+    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    def note(self, key: str, value: str, noun: str = "") -> None:
+        """Count one place without a key."""
+        self.counts[key, value, noun] += 1
+
+    def note_links(self, rows: Sequence[Mapping[str, Any]], graph: Mapping[str, Any]) -> None:
+        """Count links without loss and corruption."""
+        for key in ("loss", "corruption"):
+            if key not in graph and (count := sum(key not in row for row in rows)):
+                self.counts[key, "0", "link"] += count
+
+    def note_direct(self, draft: Draft, fabric: Fabric) -> None:
+        """Note keys of a direct network."""
+        direct = fabric.direct
+        if direct is None:
+            if not is_tiered(fabric):
+                self.note("dimension", "none: routes count hops alone")
+            return
+        listed = draft.graph.get("direct")
+        head = listed if isinstance(listed, dict) else {}
+        if not head.get("dimensions") and len(direct.dimensions) > 1:
+            self.note("direct.dimensions", ", ".join(direct.dimensions))
+        if "is_ordered" not in head:
+            self.note("direct.is_ordered", "false")
+        if not any("wraps" in row for _, row in draft.links):
+            self.note("wraps", "false")
+        bare = sum("at" not in row for _, row in draft.nodes)
+        if bare:
+            self.counts["at", "none", "node"] += bare
+        elif not head.get("sides"):
+            self.note("direct.sides", " x ".join(map(str, direct.sides)))
+        if GLOBAL in direct.dimensions and (count := sum("pod" not in row for _, row in draft.nodes)):
+            self.counts["pod", "none", "node"] += count
+
+    def caveat(self, source: str) -> dict[str, Caveat]:
+        """The sentence as a caveat; empty without gaps.
+
+        Parameters
+        ----------
+        source : name of the file
+        """
+        if not self.counts:
+            return {}
+        told = [
+            f"{key} of {plural(count, noun, _MANY.get(noun))} ({value})" if noun else f"{key} ({value})"
+            for (key, value, noun), count in self.counts.items()
+        ]
+        text = f"{source} leaves out, with what holds instead: {', '.join(told)}"
+        return {SUBJECT: Caveat(subject=SUBJECT, kind="assumed", text=text)}
+
+
+_MANY: Final = {"switch": "switches"}
+
+
+def missing_fields(record: type[BaseModel], row: Mapping[str, Any], gaps: Gaps, place: str) -> None:
+    """Note fields that a listed device leaves to the plain one.
+
+    Parameters
+    ----------
+    record : of the device
+    row : as it stands in the file, valid
+    gaps : takes them
+    place : of the device in the file, such as ``switches.0``
+    """
+    names = list(_missing(record, row))
+    if names:
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        gaps.note(f"{place}: {', '.join(names[:_SHOWN])}{more}", f"as a plain {record.__name__.lower()}")
+
+
+def _missing(record: type[BaseModel], row: Mapping[str, Any]) -> Iterator[str]:
+    for name, info in record.model_fields.items():
+        value, kind = row.get(name), info.annotation
+        if name != "name" and name not in row:
+            yield name
+        elif isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from (f"{name}.{inner}" for inner in _missing(kind, value))

@@ -83,10 +83,13 @@ class Gaps:
         """
         if not self.counts:
             return {}
-        told = [
-            f"{key} of {plural(count, noun, _MANY.get(noun))} ({value})" if noun else f"{key} ({value})"
-            for (key, value, noun), count in self.counts.items()
-        ]
+        keys: dict[tuple[str, str, int], list[str]] = {}
+        for (key, value, noun), count in self.counts.items():
+            keys.setdefault((value, noun, count), []).append(key)
+        told = []
+        for (value, noun, count), alike in keys.items():
+            place = f" of {plural(count, noun, _MANY.get(noun))}" if noun else ""
+            told.append(f"{' and '.join(alike)}{place} ({value})")
         text = f"{source} leaves out, with what holds instead: {', '.join(told)}"
         return {SUBJECT: Caveat(subject=SUBJECT, kind="assumed", text=text)}
 

@@ -194,7 +194,7 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
     return replace(fabric, caveats={**fabric.caveats, **assumed})
 
 
-def _node(  # noqa: PLR0913 - parts of a file
+def _node(
     number: int, line: int | None, row: Mapping[str, Any], graph: Mapping[str, Any], devices: Mapping[int, _Devices],
     servers: _Devices, mistakes: list[Mistake], gaps: Gaps,
 ) -> tuple[str, int, int, int, int, int]:  # fmt: skip

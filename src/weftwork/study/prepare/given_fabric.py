@@ -53,7 +53,7 @@ def with_fabric(
     ----------
     scenario : a file or a dict
     fabric : from `weftwork.topology`
-    overrides : as in `read_scenario`
+    overrides : as in `read_scenario`; of the section ``fabric``, keys that a fabric file takes
     user_code : as in `read_scenario`
 
     Raises
@@ -64,7 +64,7 @@ def with_fabric(
     given = GivenFabric(fabric=checked, text=to_json(checked))
     section = {"fabric": {"file": FILE, **_kept(scenario)}}
     later = frozenset({"fabric.file"})  # written with the run's folder
-    return read_scenario(scenario, {**(overrides or {}), **section}, user_code=user_code, later_files=later), given
+    return read_scenario(scenario, {**section, **(overrides or {})}, user_code=user_code, later_files=later), given
 
 
 def _kept(scenario: str | Path | Mapping[str, object]) -> dict[str, object]:

@@ -11,17 +11,22 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from pydantic import BaseModel
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from weftwork.base.caveat import Caveat
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric_direct import GLOBAL
+from weftwork.topology.routing import attachments
 from weftwork.topology.valleys import is_tiered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from weftwork.spec.fabric import Fabric
+    from weftwork.spec.fabric_direct import DirectNetwork
     from weftwork.topology.fabric_formats import Draft
 
 __all__ = ["Gaps", "missing_fields"]
@@ -64,12 +69,12 @@ class Gaps:
             self.note("direct.dimensions", ", ".join(direct.dimensions))
         if "is_ordered" not in head:
             self.note("direct.is_ordered", "false")
-        if not any("wraps" in row for _, row in draft.links):
-            self.note("wraps", "false")
-        bare = sum("at" not in row for _, row in draft.nodes)
-        if bare:
+        if direct.is_ordered and (rings := _open_rings(fabric, direct)):
+            self.counts["wraps", "false", "ring"] += rings
+        bare = _without_place(fabric, [row for _, row in draft.nodes])
+        if bare and head.get("axes") != []:
             self.counts["at", "none", "node"] += bare
-        elif not head.get("sides"):
+        if direct.sides and not head.get("sides"):
             self.note("direct.sides", " x ".join(map(str, direct.sides)))
         if GLOBAL in direct.dimensions and (count := sum("pod" not in row for _, row in draft.nodes)):
             self.counts["pod", "none", "node"] += count
@@ -92,6 +97,40 @@ class Gaps:
             told.append(f"{' and '.join(alike)}{place} ({value})")
         text = f"{source} leaves out, with what holds instead: {', '.join(told)}"
         return {SUBJECT: Caveat(subject=SUBJECT, kind="assumed", text=text)}
+
+
+def _without_place(fabric: Fabric, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Number of hosts, and of switches with hosts, that have no coordinates."""
+    if fabric.hosts_forward:
+        return 0
+    attach_node, _ = attachments(fabric)
+    return sum("at" not in rows[node] for node in {*fabric.hosts.tolist(), *attach_node.tolist()})
+
+
+def _open_rings(fabric: Fabric, direct: DirectNetwork) -> int:
+    """Number of rings along a dimension of which no link closes the ring, or only one of parallel links does.
+
+    A line has no ring, and nor do switches that are all joined with each other.
+    """
+    count = 0
+    for dimension in range(len(direct.dimensions)):
+        links = np.flatnonzero(direct.link_dimension == dimension)
+        a, b = (fabric.links[end][links].astype(np.int64) for end in ("a", "b"))
+        size = len(fabric.node_names)
+        graph = coo_array((np.ones(len(links), np.int8), (a, b)), shape=(size, size))
+        part = connected_components(graph, directed=False)[1][a]
+        for ring in np.unique(part).tolist():
+            mine = part == ring
+            closes = direct.link_wraps[links][mine]
+            pair, of_pair = np.unique(np.minimum(a, b)[mine] * size + np.maximum(a, b)[mine], return_inverse=True)
+            switches = len(np.unique([a[mine], b[mine]]))
+            closing = np.bincount(of_pair, closes)
+            is_mixed = bool(((closing > 0) & (closing < np.bincount(of_pair))).any())
+            if switches == 2:  # noqa: PLR2004 - a ring of two is a pair of links
+                count += len(closes) > 1 and not closes.any()
+            elif switches <= len(pair) < switches * (switches - 1) // 2:
+                count += is_mixed or not closes.any()
+    return count
 
 
 _MANY: Final = {"switch": "switches"}

@@ -48,7 +48,7 @@ def _nodes(fabric: Fabric) -> Iterator[dict[str, Any]]:
 
 
 def _links(fabric: Fabric) -> Iterator[dict[str, Any]]:
-    direct = ({} for _ in fabric.link_names) if fabric.direct is None else link_rows(fabric.direct)
+    direct = ({} for _ in fabric.link_names) if fabric.direct is None else link_rows(fabric.direct, fabric.links)
     for name, row, more in zip(fabric.link_names, fabric.links.tolist(), direct, strict=True):
         values = dict(zip(LINK_DTYPE.names or (), row, strict=True))
         source, target = fabric.node_names[values.pop("a")], fabric.node_names[values.pop("b")]

@@ -69,7 +69,7 @@ class Gaps:
             self.note("direct.dimensions", ", ".join(direct.dimensions))
         if "is_ordered" not in head:
             self.note("direct.is_ordered", "false")
-        if direct.is_ordered and (rings := _open_rings(fabric, direct)):
+        if direct.is_ordered and (rings := _open_rings(fabric, direct, [row for _, row in draft.links])):
             self.counts["wraps", "false", "ring"] += rings
         bare = _without_place(fabric, [row for _, row in draft.nodes])
         if bare and head.get("axes") != []:
@@ -107,12 +107,14 @@ def _without_place(fabric: Fabric, rows: Sequence[Mapping[str, Any]]) -> int:
     return sum("at" not in rows[node] for node in {*fabric.hosts.tolist(), *attach_node.tolist()})
 
 
-def _open_rings(fabric: Fabric, direct: DirectNetwork) -> int:
+def _open_rings(fabric: Fabric, direct: DirectNetwork, rows: Sequence[Mapping[str, Any]]) -> int:
     """Number of rings along a dimension of which no link closes the ring, or only one of parallel links does.
 
-    A line has no ring, and nor do switches that are all joined with each other.
+    A line has no ring, and nor do switches that are all joined with each other. Two parallel links are a ring unless
+    both say that they close none.
     """
     count = 0
+    says = np.array(["wraps" in row for row in rows], np.bool_)
     for dimension in range(len(direct.dimensions)):
         links = np.flatnonzero(direct.link_dimension == dimension)
         a, b = (fabric.links[end][links].astype(np.int64) for end in ("a", "b"))
@@ -126,8 +128,8 @@ def _open_rings(fabric: Fabric, direct: DirectNetwork) -> int:
             switches = len(np.unique([a[mine], b[mine]]))
             closing = np.bincount(of_pair, closes)
             is_mixed = bool(((closing > 0) & (closing < np.bincount(of_pair))).any())
-            if switches == 2:  # noqa: PLR2004 - a ring of two is a pair of links
-                count += len(closes) > 1 and not closes.any()
+            if switches == 2:
+                count += len(closes) > 1 and not closes.any() and not says[links][mine].all()
             elif switches <= len(pair) < switches * (switches - 1) // 2:
                 count += is_mixed or not closes.any()
     return count

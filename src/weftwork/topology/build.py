@@ -7,7 +7,7 @@ everything that a job needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ from weftwork.topology.room import refuse_size
 from weftwork.topology.tree_topology import TreeTopology
 
 __all__ = [
-    "counting_keys", "fabric_of", "fabric_of_section", "fabric_size", "overload_mistakes", "tree_of", "tree_of_section",
+    "changed_fabric", "counting_keys", "fabric_of", "fabric_of_section", "fabric_size", "overload_mistakes", "tree_of", "tree_of_section",
 ]  # fmt: skip
 
 NO_LIMIT = 2**62  # above any sum of rates
@@ -214,11 +214,9 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
             text = f"means nothing with a file, which brings its own; leave it out, or change '{Path(file).name}'"
             raise ConfigError("fabric", [Mistake(path=f"fabric.{name}", text=text) for name in odd])
         fabric = read_fabric(Path(file))
-        for name, device in {"switch": switch, "nic": nic, "node": node}.items():
-            fabric = fabric if device is None else _checked_fields(fabric, name, device)
         if overload := overload_mistakes(fabric):
             raise ConfigError(str(file), overload)
-        return with_hashes(fabric, hash)
+        return _changed(fabric, {"switch": switch, "nic": nic, "node": node}, hash)
     asked = _asked(
         topology=topology, radix=radix, hosts=hosts, gpus=gpus, node=node, link_rate_bps=link_rate_bps,
         fabric_rate_bps=fabric_rate_bps, link_delay_ps=link_delay_ps, cable_length_m=cable_length_m,
@@ -234,15 +232,33 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
     return with_hashes(fabric if floor_plan is None else with_floor_plan(fabric, floor_plan), hash)
 
 
-def _checked_fields(fabric: Fabric, key: str, device: Device) -> Fabric:
-    """Set fields in all devices of a kind; what then no longer fits is a mistake at their key."""
-    changed = with_fields(fabric, **{key: device})
-    try:
-        check(changed)
-    except ConfigError as wrong:
-        path = "fabric.switch.radix" if key == "switch" else f"fabric.{key}"
-        raise ConfigError("fabric", [_by_key(mistake, path) for mistake in wrong.mistakes]) from wrong
-    return changed
+def changed_fabric(fabric: Fabric, section: FabricSection) -> Fabric:
+    """Change the devices of a fabric from a file, or from Python, as a scenario says.
+
+    Parameters
+    ----------
+    fabric : with its devices
+    section : ``fabric`` of a scenario with a file; fields of devices and hashes count
+
+    Raises
+    ------
+    ConfigError : as `fabric_of_section`
+    """
+    return _changed(fabric, {"switch": section.switch, "nic": section.nic, "node": section.node}, section.hash)
+
+
+def _changed(fabric: Fabric, devices: Mapping[str, Device | None], hashes: Sequence[HashSection]) -> Fabric:
+    """Set fields in all devices of a kind, then hashes; what then no longer fits is a mistake at their key."""
+    for key, device in devices.items():
+        if device is None:
+            continue
+        fabric = with_fields(fabric, **{key: device})
+        try:
+            check(fabric)
+        except ConfigError as wrong:
+            path = "fabric.switch.radix" if key == "switch" else f"fabric.{key}"
+            raise ConfigError("fabric", [_by_key(mistake, path) for mistake in wrong.mistakes]) from wrong
+    return with_hashes(fabric, hashes)
 
 
 def _asked(  # noqa: PLR0913 - as `fabric_of`

@@ -234,8 +234,8 @@ def _server(
             place.wrong("server", _which(servers))
         return 0, ""
     if wanted is None:
-        wanted = PLAIN
         gaps.note("server", "plain: 1 GPU, 1 NIC port", "host")
+        return servers.named(PLAIN), ""
     if isinstance(wanted, int) and not isinstance(wanted, bool):
         if 0 <= wanted < servers.listed:
             return wanted, ""

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.yaml_tree import Mapping as YamlMapping
 from weftwork.spec.scenario.yaml_tree import Scalar, read_tree
 from weftwork.study.prepare.prepare import read_scenario
+from weftwork.topology.build import changed_fabric
 from weftwork.topology.export import to_json
 from weftwork.topology.given import checked_fabric
 
@@ -32,7 +34,7 @@ KEPT: Final = ("routing", "paths", "detour_bias", "cycles", "reconvergence_delay
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenFabric:
-    """A fabric from Python, as the run uses it, and as JSON."""
+    """A fabric from Python: as the run uses it, and as JSON without the changes that the scenario makes."""
 
     fabric: Fabric
     text: str
@@ -61,10 +63,14 @@ def with_fabric(
     ConfigError : with all mistakes of the scenario, or all of the fabric
     """
     checked = checked_fabric(fabric)
-    given = GivenFabric(fabric=checked, text=to_json(checked))
     section = {"fabric": {"file": FILE, **_kept(scenario)}}
     later = frozenset({"fabric.file"})  # written with the run's folder
-    return read_scenario(scenario, {**section, **(overrides or {})}, user_code=user_code, later_files=later), given
+    read = read_scenario(scenario, {**section, **(overrides or {})}, user_code=user_code, later_files=later)
+    try:
+        changed = changed_fabric(checked, read.fabric)
+    except ConfigError as wrong:
+        raise read.locate(wrong) from wrong
+    return read, GivenFabric(fabric=changed, text=to_json(checked))
 
 
 def _kept(scenario: str | Path | Mapping[str, object]) -> dict[str, object]:

@@ -45,7 +45,8 @@ from weftwork.topology.room import refuse_size
 from weftwork.topology.tree_topology import TreeTopology
 
 __all__ = [
-    "changed_fabric", "counting_keys", "fabric_of", "fabric_of_section", "fabric_size", "overload_mistakes", "tree_of", "tree_of_section",
+    "changed_fabric", "counting_keys", "fabric_of", "fabric_of_section", "fabric_size", "overload_mistakes", "tree_of",
+    "tree_of_section",
 ]  # fmt: skip
 
 NO_LIMIT = 2**62  # above any sum of rates

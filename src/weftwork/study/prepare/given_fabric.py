@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from weftwork.base.errors import ConfigError
+from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.scenario.yaml_tree import Mapping as YamlMapping
 from weftwork.spec.scenario.yaml_tree import Scalar, read_tree
 from weftwork.study.prepare.prepare import read_scenario
@@ -63,6 +63,10 @@ def with_fabric(
     ConfigError : with all mistakes of the scenario, or all of the fabric
     """
     checked = checked_fabric(fabric)
+    odd = [key for key in ("fabric", "fabric.file", "fabric.topology") if key in (overrides or {})]
+    if odd:
+        text = "means nothing beside a fabric from Python, which takes the place of the section; leave it out"
+        raise ConfigError("overrides", [Mistake(path=key, text=text) for key in odd])
     section = {"fabric": {"file": FILE, **_kept(scenario)}}
     later = frozenset({"fabric.file"})  # written with the run's folder
     read = read_scenario(scenario, {**section, **(overrides or {})}, user_code=user_code, later_files=later)

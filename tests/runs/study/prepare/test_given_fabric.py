@@ -51,6 +51,8 @@ def test_it_takes_the_place_of_the_section_and_serves_all_seeds(tmp_path: Path) 
     file.write_text(file.read_text(encoding="utf-8") + "fabric: {radix: 16}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"--set fabric.radix  means nothing with topology file"):
         weftwork.run(file, out=tmp_path / "run", fabric=fabric, overrides={"fabric.radix": "8"})
+    with pytest.raises(ConfigError, match=r"fabric.file  means nothing beside a fabric from Python"):
+        weftwork.run(file, out=tmp_path / "run", fabric=fabric, overrides={"fabric.file": "two.json"})
     larger = {"fabric.switch.buffer": "128MB"}
     run = weftwork.run(file, out=tmp_path / "run", seeds=2, fabric=fabric, overrides=larger)
     assert weftwork.prepare(run.path / "scenario.yaml").fabric.switches[0].buffer_bytes == 128_000_000

@@ -140,7 +140,7 @@ def fabric_in(file: Path, overrides: Mapping[str, str] | None = None, *, user_co
         try:
             return fabric_of_scenario(given, overrides, user_code=user_code)
         except ConfigError as wrong:
-            raise ConfigError(str(file), wrong.mistakes) from wrong
+            raise ConfigError(str(file), list(wrong.mistakes)) from wrong
     return fabric_of_scenario(file, overrides, user_code=user_code)
 
 

@@ -95,7 +95,7 @@ class Gaps:
         for (value, noun, count), alike in keys.items():
             place = f" of {plural(count, noun, _MANY.get(noun))}" if noun else ""
             told.append(f"{' and '.join(alike)}{place} ({value})")
-        text = f"{source} leaves out, with what holds instead: {', '.join(told)}"
+        text = f"'{source}' leaves out, with what holds instead: {', '.join(told)}"
         return {SUBJECT: Caveat(subject=SUBJECT, kind="assumed", text=text)}
 
 

@@ -108,7 +108,7 @@ def doubt_of_tiers(fabric: Fabric) -> str:
     level = np.flatnonzero(between & (tier[links["a"]] == tier[links["b"]]))
     if len(level):
         a, b = (int(links[end][level[0]]) for end in ("a", "b"))
-        return f"{plural(len(level), 'link')} such as {names[a]}-{names[b]} would join switches of one tier"
+        return f"{plural(len(level), 'link')} such as '{names[a]}-{names[b]}' would join switches of one tier"
     idle = _idle_top(fabric, between)
     return "" if idle is None else f"no shortest path between hosts passes '{names[idle]}'"
 

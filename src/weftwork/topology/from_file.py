@@ -189,7 +189,9 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
             missing_fields(record, row, gaps, f"{path}.{number}")
     assumed = gaps.caveat(source)
     if is_derived and (doubt := doubt_of_tiers(fabric)):
-        text = f"{source} leaves out tiers; hops to the nearest host hold instead, but {doubt}; give each switch a tier"
+        text = (
+            f"'{source}' leaves out tiers; hops to the nearest host hold instead, but {doubt}; give each switch a tier"
+        )
         assumed[TIER_SUBJECT] = Caveat(subject=TIER_SUBJECT, kind="assumed", text=text)
     return replace(fabric, caveats={**fabric.caveats, **assumed})
 
@@ -217,8 +219,8 @@ def _node(
     if not isinstance(pod, int) or isinstance(pod, bool) or not -1 <= pod < 2**31:
         place.wrong("pod", f"found {pod!r}, wanted a whole number, or -1 for none")
         pod = -1
-    server, brings = _server(place, row, graph, servers, gaps) if kind == HOST else (0, {})
-    return name, kind, tier, _device(place, row, graph, brings, devices[kind], gaps), server, pod
+    server, of_server = _server(place, row, graph, servers, gaps) if kind == HOST else (0, "")
+    return name, kind, tier, _device(place, row, graph, of_server, devices[kind], gaps), server, pod
 
 
 def _server(

@@ -65,7 +65,7 @@ def test_what_is_left_out_is_said(more: Document, text: str) -> None:
         document["links"] = [link for link in document["links"] for _ in range(8)]
     else:
         document = star(**more)
-    assert assumed(document) == f"f.json leaves out, with what holds instead: {text}"
+    assert assumed(document) == f"'f.json' leaves out, with what holds instead: {text}"
 
 
 def test_one_listed_device_is_that_of_all_nodes_and_several_need_a_number() -> None:

@@ -71,15 +71,15 @@ def test_a_tree_without_tiers_is_the_same_tree(shape: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("links", "why"), [
-    ("h0-a h1-b h2-c a-b b-c c-a", "3 links such as a-b would join switches of one tier"),
-    (CLOS + " h2-s", "2 links such as a-s would join switches of one tier"),  # storage at a spine
+    ("h0-a h1-b h2-c a-b b-c c-a", "3 links such as 'a-b' would join switches of one tier"),
+    (CLOS + " h2-s", "2 links such as 'a-s' would join switches of one tier"),  # storage at a spine
     (CLOS + " e-s e-t", "no shortest path between hosts passes 'e'"),  # a rack without hosts
     ("h0-a h1-a a-s", "no shortest path between hosts passes 's'"),
-    (CLOS + " a-b", "1 link such as a-b would join switches of one tier"),  # peers at the bottom
+    (CLOS + " a-b", "1 link such as 'a-b' would join switches of one tier"),  # peers at the bottom
 ])  # fmt: skip
 def test_what_hops_do_not_decide_is_said(links: str, why: str) -> None:
     fabric = read(document(links))
-    assert f"hops to the nearest host hold instead, but {why}; give each switch a tier" in doubt(fabric)
+    assert f"hops to the nearest host hold instead, but {why}; write all tiers" in doubt(fabric)
 
 
 def test_a_switch_with_hosts_at_the_top_is_in_doubt_only_without_tiers() -> None:

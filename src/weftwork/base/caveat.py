@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CAVEAT_KINDS", "Caveat", "CaveatKind", "caveats_by_subject", "caveats_of", "caveats_to_json"]
 
-# unverified: a figure that nobody has read in its source; chosen: a figure or a rule without one; approximate: what the
-# result leaves out or rounds; note: what changes no result
-CaveatKind = Literal["unverified", "chosen", "approximate", "note"]
+# assumed: what an input leaves open and results depend on, always printed in full; unverified: a figure that nobody has
+# read in its source; chosen: a figure or a rule without one; approximate: what the result leaves out or rounds; note:
+# what changes no result
+CaveatKind = Literal["assumed", "unverified", "chosen", "approximate", "note"]
 CAVEAT_KINDS: Final[tuple[str, ...]] = typing.get_args(CaveatKind)
 _FIELDS: Final = ("subject", "kind", "text")
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import typer
@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from weftwork.base.caveat import caveats_to_json
+from weftwork.base.errors import ConfigError
 from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, RATE, format_quantity
 from weftwork.cli.console import console
@@ -38,6 +39,12 @@ from weftwork.topology.oversubscription import ratio_text
 from weftwork.topology.picture import tier_words
 from weftwork.topology.reach import rails_of, reach
 from weftwork.topology.without import find_lost
+
+_HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Assumed": ("assumed",),
+    "Not verified": ("unverified", "chosen", "approximate"),
+    "Notes": ("note",),
+}
 
 __all__ = ["fabric_in", "print_measures", "record", "topology"]
 
@@ -124,10 +131,16 @@ def fabric_in(file: Path, overrides: Mapping[str, str] | None = None, *, user_co
     ------
     ConfigError : with all reasons, and their lines where the file has lines
     """
-    if file.suffix in FABRIC_FILES:
+    if file.suffix in FABRIC_FILES and not overrides:
         return fabric_of(file=file)
     from weftwork.study.prepare.prepare import fabric_of_scenario  # brings much that a fabric file does not need
 
+    if file.suffix in FABRIC_FILES:  # a scenario on this fabric, whose keys are set
+        given = {"fabric": {"file": file}, "traffic": {"pattern": "permutation"}}
+        try:
+            return fabric_of_scenario(given, overrides, user_code=user_code)
+        except ConfigError as wrong:
+            raise ConfigError(str(file), list(wrong.mistakes)) from wrong
     return fabric_of_scenario(file, overrides, user_code=user_code)
 
 
@@ -192,8 +205,8 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     out.print(_paths_table(measures) if hops is None else host_hops_table(hops))
     for text in _notes(measures) if hops is None else host_hop_notes(hops, measures.hosts):
         out.print(text, soft_wrap=True)
-    for heading, are_notes in (("Not verified", False), ("Notes", True)):
-        told = [caveat for caveat in fabric.caveats.values() if (caveat.kind == "note") == are_notes]
+    for heading, kinds in _HEADINGS.items():
+        told = [caveat for caveat in fabric.caveats.values() if caveat.kind in kinds]
         if told:
             out.print(f"\n{heading}:")
         for caveat in told:

@@ -18,7 +18,7 @@ from weftwork.report.tables import drops_by_reason
 from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.report.training_answer import goodput_sentence, is_bound, jobs_of, training_sentences, what_if_of
 from weftwork.report.waiting import waiting_lines
-from weftwork.report.words import FIGURE_KINDS, amount, breaking, caveat_lines, sentence, unbroken
+from weftwork.report.words import FIGURE_KINDS, amount, assumed_lines, breaking, caveat_lines, sentence, unbroken
 from weftwork.spec.verdicts import verdict_text
 from weftwork.store.runs import finished
 
@@ -320,10 +320,12 @@ def _print_notes(run: Run, console: Console, *, has_sources: bool) -> None:
 
     With ``has_sources``, each caveat is printed.
     """
+    for line in assumed_lines(run.caveats):
+        _print_text(console, line)
     for note in run.provenance["notes"]:
         _print_text(console, f"note: {note}", "dim")
     if has_sources:
-        for line in caveat_lines(run.caveats):
+        for line in caveat_lines(caveat for caveat in run.caveats if caveat.kind != "assumed"):
             _print_text(console, f"source: {line}", "dim")
         return
     counts = Counter(str(caveat.kind) for caveat in run.caveats)

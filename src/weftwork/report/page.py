@@ -42,6 +42,7 @@ from weftwork.report.words import (
     CLOCK_ENDED,
     FIGURE_KINDS,
     amount,
+    assumed_lines,
     doubtful_figures,
     has_clock_ended,
     has_word,
@@ -140,13 +141,14 @@ def what_ran(run: Run) -> list[tuple[str, str]]:
 def warnings(run: Run, *, is_ending_told: bool) -> list[str]:
     """Warnings that a reader must not overlook.
 
-    They are an incomplete run, and notes.
+    They are an incomplete run, assumptions about an input, and notes.
 
     Parameters
     ----------
     is_ending_told : the words above say already how the run ended
     """
     said = [] if is_ending_told else _ending(run)
+    said += assumed_lines(run.caveats)
     said += [str(note) for note in run.provenance["notes"]]
     return said
 

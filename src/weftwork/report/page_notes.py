@@ -12,8 +12,8 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
-from weftwork.report.page_elements import PageSection, table
-from weftwork.report.words import FIGURE_KINDS, typeset
+from weftwork.report.page_elements import PageSection, notice, table
+from weftwork.report.words import FIGURE_KINDS, assumed_lines, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,9 +43,9 @@ def without_folders(text: str) -> str:
 
 
 def notes_line(run: Run) -> str:
-    """Incompleteness and basis of a page in one line each.
+    """Incompleteness, assumptions about an input, and basis of a page in one line each.
 
-    Each line links to the notes.
+    Incompleteness and basis link to the notes.
     """
     partial = _left_out(run)
     counts = [
@@ -53,7 +53,7 @@ def notes_line(run: Run) -> str:
         for kind in (*FIGURE_KINDS, "approximate", "note")
         if (count := _count(run, kind))
     ]
-    made = ""
+    made = notice([without_folders(text) for text in assumed_lines(run.caveats)])
     if partial:
         made += f'<div class="notice"><p>Partial: {escape(partial[0])} <a href="#notes">Notes</a></p></div>'
     if counts:

@@ -17,6 +17,7 @@ __all__ = [
     "CLOCK_ENDED",
     "FIGURE_KINDS",
     "amount",
+    "assumed_lines",
     "breaking",
     "caveat_lines",
     "change",
@@ -214,6 +215,11 @@ def doubtful_figures(caveats: Iterable[Caveat], *, where: str = "") -> list[str]
         for kind, words in _FIGURES.items()
         if kind in subjects
     ]
+
+
+def assumed_lines(caveats: Iterable[Caveat]) -> list[str]:
+    """What inputs left open and results depend on; each text once."""
+    return list(dict.fromkeys(f"Assumed: {caveat.text}." for caveat in caveats if caveat.kind == "assumed"))
 
 
 def caveat_lines(caveats: Iterable[Caveat]) -> list[str]:

@@ -270,9 +270,12 @@ def _server_mistakes(fabric: Fabric) -> list[Mistake]:
     wanted = np.array([-1 if server == Server() else server.nic_ports for server in fabric.servers], np.int64)[kind]
     degree = np.diff(fabric.ports.base)[hosts]
     wrong = np.flatnonzero((wanted >= 0) & (wanted != degree) & (degree > 0))
-    text = "{} links, but the NIC ports of server '{}' are {}"
+    text = "{}, but the NIC ports of server '{}' are {}"
     found = (
-        (f"nodes.{fabric.node_names[hosts[i]]}", text.format(degree[i], fabric.servers[kind[i]].name, wanted[i]))
+        (
+            f"nodes.{fabric.node_names[hosts[i]]}",
+            text.format(plural(degree[i], "link"), fabric.servers[kind[i]].name, wanted[i]),
+        )
         for i in wrong[:SHOWN].tolist()
     )
     return mistakes + _few("nodes", found, len(wrong))

@@ -7,7 +7,7 @@ everything that a job needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,8 @@ from weftwork.spec.scenario.hashes import HashSection
 from weftwork.spec.scenario.kinds import Whole
 from weftwork.spec.scenario.rows import outside, rows_of
 from weftwork.spec.scenario.topology import FabricSize, Ground, Parts, Topology
-from weftwork.topology.devices import Device, nic_of, node_of, switch_of
+from weftwork.topology.assemble import check
+from weftwork.topology.devices import Device, nic_of, node_of, switch_of, with_fields
 from weftwork.topology.floor_plan import with_floor_plan
 from weftwork.topology.from_file import read_fabric
 from weftwork.topology.hashes import with_hashes
@@ -44,7 +45,8 @@ from weftwork.topology.room import refuse_size
 from weftwork.topology.tree_topology import TreeTopology
 
 __all__ = [
-    "counting_keys", "fabric_of", "fabric_of_section", "fabric_size", "overload_mistakes", "tree_of", "tree_of_section",
+    "changed_fabric", "counting_keys", "fabric_of", "fabric_of_section", "fabric_size", "overload_mistakes", "tree_of",
+    "tree_of_section",
 ]  # fmt: skip
 
 NO_LIMIT = 2**62  # above any sum of rates
@@ -64,7 +66,9 @@ def fabric_of_section(section: FabricSection, *, directory: Path) -> Fabric:
     CodeError : a topology of the user's own is wrong; with file and line
     """
     if section.file is not None:
-        return fabric_of(file=directory / section.file, hash=section.hash)
+        return fabric_of(
+            file=directory / section.file, switch=section.switch, nic=section.nic, node=section.node, hash=section.hash
+        )
     return fabric_of(**_plain_values(section), hash=section.hash, floor_plan=section.floor_plan)
 
 
@@ -181,7 +185,8 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
     Parameters
     ----------
     topology : a name that ``weftwork list topology`` prints, or the path of a file of your own; None with ``file``
-    file : a fabric file, JSON or GraphML, instead of all other keys
+    file : a fabric file, JSON or GraphML, instead of all other keys but ``hash``; ``switch``, ``nic`` and ``node`` are
+        then mappings of fields that change in every device
     radix : ports of every switch; by default those of the switch at the links' rate
     hosts, gpus : servers, or the GPUs of all together; by default as many as fit
     node : the server, which brings its NIC and the rate of its ports
@@ -202,10 +207,17 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
     CodeError : a topology of the user's own is wrong; with file and line
     """
     if file is not None:
+        others = {"topology": topology, "radix": radix, "hosts": hosts, "gpus": gpus, "link_rate_bps": link_rate_bps,
+                  "fabric_rate_bps": fabric_rate_bps, "link_delay_ps": link_delay_ps, "floor_plan": floor_plan,
+                  "cable_length_m": cable_length_m, "host_link_delay_ps": host_link_delay_ps, "loss": loss or None,
+                  "corruption": corruption or None, **options}  # fmt: skip
+        if odd := [name for name, value in others.items() if value is not None]:
+            text = f"means nothing with a file, which brings its own; leave it out, or change '{Path(file).name}'"
+            raise ConfigError("fabric", [Mistake(path=f"fabric.{name}", text=text) for name in odd])
         fabric = read_fabric(Path(file))
         if overload := overload_mistakes(fabric):
             raise ConfigError(str(file), overload)
-        return with_hashes(fabric, hash)
+        return _changed(fabric, {"switch": switch, "nic": nic, "node": node}, hash)
     asked = _asked(
         topology=topology, radix=radix, hosts=hosts, gpus=gpus, node=node, link_rate_bps=link_rate_bps,
         fabric_rate_bps=fabric_rate_bps, link_delay_ps=link_delay_ps, cable_length_m=cable_length_m,
@@ -219,6 +231,35 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
     if overload := overload_mistakes(fabric):
         raise ConfigError("fabric", [_by_key(mistake, "fabric.switch") for mistake in overload])
     return with_hashes(fabric if floor_plan is None else with_floor_plan(fabric, floor_plan), hash)
+
+
+def changed_fabric(fabric: Fabric, section: FabricSection) -> Fabric:
+    """Change the devices of a fabric from a file, or from Python, as a scenario says.
+
+    Parameters
+    ----------
+    fabric : with its devices
+    section : ``fabric`` of a scenario with a file; fields of devices and hashes count
+
+    Raises
+    ------
+    ConfigError : as `fabric_of_section`
+    """
+    return _changed(fabric, {"switch": section.switch, "nic": section.nic, "node": section.node}, section.hash)
+
+
+def _changed(fabric: Fabric, devices: Mapping[str, Device | None], hashes: Sequence[HashSection]) -> Fabric:
+    """Set fields in all devices of a kind, then hashes; what then no longer fits is a mistake at their key."""
+    for key, device in devices.items():
+        if device is None:
+            continue
+        fabric = with_fields(fabric, **{key: device})
+        try:
+            check(fabric)
+        except ConfigError as wrong:
+            path = "fabric.switch.radix" if key == "switch" else f"fabric.{key}"
+            raise ConfigError("fabric", [_by_key(mistake, path) for mistake in wrong.mistakes]) from wrong
+    return with_hashes(fabric, hashes)
 
 
 def _asked(  # noqa: PLR0913 - as `fabric_of`

@@ -7,6 +7,7 @@ Leaves out: where the figures come from, which `weftwork.hardware.catalogue` kno
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -16,9 +17,10 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.hardware import catalogue
 from weftwork.spec.device import Nic, Server, Switch
-from weftwork.spec.scenario.devices import NodeModel, device_mistakes
+from weftwork.spec.fabric import Fabric
+from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_mistakes
 
-__all__ = ["Device", "nic_of", "node_of", "switch_of"]
+__all__ = ["Device", "nic_of", "node_of", "switch_of", "with_fields"]
 
 _R = TypeVar("_R", bound=BaseModel)
 Device = str | Mapping[str, Any] | BaseModel
@@ -65,6 +67,46 @@ def node_of(device: Device) -> tuple[NodeModel, dict[str, Caveat]]:
             if not key.startswith((f"{name}.nvlink_raw", f"{name}.nvlink_eff"))
         }
     return model.model_copy(update={"server": server}), caveats
+
+
+def with_fields(
+    fabric: Fabric, *, switch: Device | None = None, nic: Device | None = None, node: Device | None = None
+) -> Fabric:
+    """Set fields in every device of a fabric.
+
+    Parameters
+    ----------
+    fabric : with its devices, such as one from a file
+    switch, nic, node : a mapping of fields that every switch, NIC or server takes; None: none
+
+    Raises
+    ------
+    ConfigError : a model, an unknown field, or fields that contradict those of a device
+    """
+    asked = {"switch": (switch, fabric.switches), "nic": (nic, fabric.nics), "node": (node, fabric.servers)}
+    made: dict[str, tuple[Any, ...]] = {}
+    caveats = dict(fabric.caveats)
+    mistakes: list[Mistake] = []
+    for key, (device, records) in asked.items():
+        fields = {} if device is None else _fields_alone(device, key)
+        made[key] = tuple(_over(record, fields, f"fabric.{key}") for record in records) if fields else records
+        for record in made[key] if fields else ():
+            caveats = _without(caveats, record.name, fields)
+            mistakes += [Mistake(path=f"fabric.{key}.{at}", text=text) for at, text in device_mistakes(record)]
+    if mistakes:
+        raise ConfigError("fabric", list(dict.fromkeys(mistakes)))
+    return replace(fabric, switches=made["switch"], nics=made["nic"], servers=made["node"], caveats=caveats)
+
+
+def _fields_alone(device: Device, key: str) -> dict[str, Any]:
+    """Fields without a model, which a fabric that has its devices does not take."""
+    fields: object = device
+    if isinstance(device, DeviceChoice):
+        fields = device.model or device.fields
+    if isinstance(fields, Mapping) and not {"name", "model"} & set(fields):
+        return dict(fields)
+    text = f"found {device!r}, but the fabric has its devices; wanted a mapping of fields alone"
+    raise ConfigError("fabric", [Mistake(path=f"fabric.{key}", text=text)])
 
 
 def _named(device: Device) -> tuple[str, dict[str, Any]]:

@@ -80,16 +80,27 @@ def node_rows(direct: DirectNetwork) -> list[dict[str, Any]]:
     return [{"at": at} if min(at) >= 0 else {} for at in direct.coordinates.tolist()]
 
 
-def link_rows(direct: DirectNetwork) -> Iterator[dict[str, Any]]:
-    """Keys of every link; a link to a host has none."""
+def link_rows(direct: DirectNetwork, links: NDArray[np.void]) -> Iterator[dict[str, Any]]:
+    """Keys of every link; a link to a host has none.
+
+    Of parallel links in an ordered network ``wraps`` is always written: two links are a ring or a wide link.
+
+    Parameters
+    ----------
+    direct : of the fabric
+    links : of the fabric
+    """
+    ends = np.stack([np.minimum(links["a"], links["b"]), np.maximum(links["a"], links["b"])], axis=1)
+    _, of_pair, count = np.unique(ends, axis=0, return_inverse=True, return_counts=True)
+    may_wrap = (count[of_pair.ravel()] > 1) & (direct.link_dimension != TO_HOST) & direct.is_ordered
     through = None if direct.optical is None else direct.optical.link_switch.tolist()
-    pairs = zip(direct.link_dimension.tolist(), direct.link_wraps.tolist(), strict=True)
-    for link, (dimension, wraps) in enumerate(pairs):
+    columns = zip(direct.link_dimension.tolist(), direct.link_wraps.tolist(), may_wrap.tolist(), strict=True)
+    for link, (dimension, wraps, is_parallel) in enumerate(columns):
         row: dict[str, Any] = {}
         if dimension != TO_HOST:
             row["dimension"] = direct.dimensions[dimension]
-        if wraps:
-            row["wraps"] = True
+        if wraps or is_parallel:
+            row["wraps"] = wraps
         if direct.optical is not None and through is not None and through[link] >= 0:
             row["optical"] = direct.optical.names[through[link]]
         yield row

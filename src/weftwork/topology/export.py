@@ -17,7 +17,6 @@ from weftwork.base.caveat import caveats_to_json
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import RATE, format_quantity
 from weftwork.base.whole_file import write_whole
-from weftwork.spec.device import Server
 from weftwork.spec.fabric import HOST, LINK_DTYPE, Fabric
 from weftwork.topology.direct_rows import LINK_ROWS, NODE_ROWS, graph_row, link_rows, node_rows
 
@@ -49,7 +48,7 @@ def _nodes(fabric: Fabric) -> Iterator[dict[str, Any]]:
 
 
 def _links(fabric: Fabric) -> Iterator[dict[str, Any]]:
-    direct = ({} for _ in fabric.link_names) if fabric.direct is None else link_rows(fabric.direct)
+    direct = ({} for _ in fabric.link_names) if fabric.direct is None else link_rows(fabric.direct, fabric.links)
     for name, row, more in zip(fabric.link_names, fabric.links.tolist(), direct, strict=True):
         values = dict(zip(LINK_DTYPE.names or (), row, strict=True))
         source, target = fabric.node_names[values.pop("a")], fabric.node_names[values.pop("b")]
@@ -62,7 +61,7 @@ def _graph(fabric: Fabric) -> dict[str, Any]:
         **({"tree": fabric.tree} if fabric.tree else {}),
         "switches": [switch.model_dump() for switch in fabric.switches],
         "nics": [nic.model_dump() for nic in fabric.nics],
-        **({} if fabric.servers == (Server(),) else {"servers": [server.model_dump() for server in fabric.servers]}),
+        "servers": [server.model_dump() for server in fabric.servers],
         **({"extras": [extra.model_dump() for extra in fabric.extras]} if fabric.extras else {}),
         **({} if fabric.direct is None else {"direct": graph_row(fabric.direct)}),
         "caveats": caveats_to_json(fabric.caveats),

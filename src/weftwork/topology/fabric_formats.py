@@ -3,29 +3,34 @@
 A draft has the attributes as they stand, with their lines.
 Source: GraphML primer, graphml.graphdrawing.org; networkx, readwrite/json_graph/node_link.py (names of the keys).
 GraphML is read by the expat parser of the standard library; document types are refused, so that no entity can expand.
-Leaves out: hyperedges, ports and nested graphs of GraphML (refused), and directed links (a link has two directions).
+Leaves out: hyperedges, ports and nested graphs of GraphML (refused), and one-way links (a link has two directions).
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from xml.parsers import expat
 
 from weftwork.base.errors import ConfigError, Mistake
 
-__all__ = ["Draft", "read_graphml", "read_json"]
+__all__ = ["Draft", "both_directions", "read_graphml", "read_json"]
+
+_SHOWN: Final = 5  # chosen: mistakes of one kind
 
 
 @dataclass(kw_only=True, slots=True)
 class Draft:
     """A file as read, before interpretation.
 
-    It has the attributes of the graph, the nodes and the links, with their lines.
+    It has the attributes of the graph, the nodes and the links, with their lines. ``directed``: the file calls its
+    links directed.
     """
 
+    directed: bool = False
     graph: dict[str, Any] = field(default_factory=dict)
     nodes: list[tuple[int | None, dict[str, Any]]] = field(default_factory=list)
     links: list[tuple[int | None, dict[str, Any]]] = field(default_factory=list)
@@ -52,9 +57,49 @@ def read_json(content: bytes, source: str) -> Draft:
     graph = {key: value for key, value in data.items() if key not in {"nodes", links_key, "graph"}}
     if isinstance(data.get("graph"), dict):  # where networkx keeps attributes of the graph
         graph |= data["graph"]
-    return Draft(
-        graph=graph, nodes=[(None, row) for row in data["nodes"]], links=[(None, row) for row in data[links_key]]
+    draft = Draft(
+        directed=graph.pop("directed", False) is True,
+        graph=graph,
+        nodes=[(None, row) for row in data["nodes"]],
+        links=[(None, row) for row in data[links_key]],
     )
+    # where networkx keeps the defaults of a GraphML file that it has read
+    draft.nodes = _with_defaults(draft.nodes, graph.pop("node_default", {}), "node_default", source)
+    draft.links = _with_defaults(draft.links, graph.pop("edge_default", {}), "edge_default", source)
+    return draft
+
+
+_Rows = list[tuple[int | None, dict[str, Any]]]
+
+
+def _with_defaults(rows: _Rows, defaults: object, path: str, source: str) -> _Rows:
+    """Rows with the values of attributes that they leave out."""
+    if not isinstance(defaults, dict):
+        raise ConfigError(source, [Mistake(path=path, text=f"found {defaults!r}, wanted a mapping")])
+    return [(line, {**defaults, **row}) for line, row in rows] if defaults else rows
+
+
+def both_directions(draft: Draft) -> list[Mistake]:
+    """Find links that a directed graph lists once for each direction.
+
+    Each of them would be a cable of its own.
+    """
+    if not draft.directed:
+        return []
+    pairs = [(str(row.get("source")), str(row.get("target"))) for _, row in draft.links]
+    known = Counter(pairs)
+    twice = [
+        (number, pair) for number, pair in enumerate(pairs) if pair < pair[::-1] and known[pair[::-1]] > 0
+    ]  # fmt: skip
+    mistakes = [
+        Mistake(path=f"links.{draft.links[number][1].get('name') or number}", line=draft.links[number][0],
+                text=f"the graph is directed and has '{a}' to '{b}' and '{b}' to '{a}'; a link has both directions:"
+                " wanted each cable once")
+        for number, (a, b) in twice[:_SHOWN]
+    ]  # fmt: skip
+    if len(twice) > _SHOWN:
+        mistakes.append(Mistake(path="links", text=f"and {len(twice) - _SHOWN:,} more of the same"))
+    return mistakes
 
 
 class _GraphmlReader:
@@ -69,6 +114,8 @@ class _GraphmlReader:
         self.source = source
         self.draft = Draft()
         self.keys: dict[str, tuple[str, str]] = {}  # id -> (attribute name, type)
+        self.key: tuple[str, str] = ("", "")  # the last key: its id, and what it is for
+        self.defaults: dict[str, dict[str, Any]] = {"graph": {}, "node": {}, "edge": {}}
         self.owners: list[dict[str, Any]] = []
         self.data_key: str | None = None
         self.text: list[str] = []
@@ -84,7 +131,11 @@ class _GraphmlReader:
         except expat.ExpatError as wrong:
             text = f"is not XML: {expat.errors.messages[wrong.code]}"
             raise self._wrong("file", text, wrong.lineno) from wrong
-        return self.draft
+        draft = self.draft
+        draft.graph = {**self.defaults["graph"], **draft.graph}
+        draft.nodes = _with_defaults(draft.nodes, self.defaults["node"], "key", self.source)
+        draft.links = _with_defaults(draft.links, self.defaults["edge"], "key", self.source)
+        return draft
 
     def _wrong(self, path: str, text: str, line: int | None = None) -> ConfigError:
         where = self.parser.CurrentLineNumber if line is None else line
@@ -103,9 +154,13 @@ class _GraphmlReader:
                 attributes.get("attr.name", ""),
                 attributes.get("attr.type", "string"),
             )
+            self.key = (attributes.get("id", ""), attributes.get("for", "all"))
+        elif name == "default":
+            self.data_key, self.text = self.key[0], []
         elif name == "graph":
             if self.owners:
                 raise self._wrong("graph", "is nested in another graph, wanted one flat graph")
+            self.draft.directed = attributes.get("edgedefault") == "directed"
             self.owners.append(self.draft.graph)
         elif name == "node":
             self.draft.nodes.append((line, {"id": attributes.get("id")}))
@@ -113,6 +168,7 @@ class _GraphmlReader:
         elif name == "edge":
             ends = {"source": attributes.get("source"), "target": attributes.get("target")}
             self.draft.links.append((line, ends))
+            self.draft.directed |= attributes.get("directed") == "true"
             self.owners.append(self.draft.links[-1][1])
         elif name == "data":
             self.data_key, self.text = attributes.get("key"), []
@@ -123,16 +179,25 @@ class _GraphmlReader:
         name = tag.rpartition(" ")[2]
         if name in {"graph", "node", "edge"}:
             self.owners.pop()
+        elif name == "default":
+            attribute, value = self._value()
+            for owner in self.defaults if self.key[1] == "all" else (self.key[1],):
+                self.defaults.setdefault(owner, {})[attribute] = value
         elif name == "data" and self.owners:
-            key, self.data_key = self.data_key, None
-            if key is None or key not in self.keys:
-                raise self._wrong("data", f"found key '{key}', wanted one that a <key> declares")
-            attribute, kind = self.keys[key]
-            text = "".join(self.text).strip()
-            try:
-                self.owners[-1][attribute] = self.CASTS.get(kind, str)(text)
-            except ValueError as wrong:
-                raise self._wrong(attribute, f"found '{text}', wanted the type {kind}") from wrong
+            attribute, value = self._value()
+            self.owners[-1][attribute] = value
+
+    def _value(self) -> tuple[str, Any]:
+        """Name and value of the attribute whose text has ended."""
+        key, self.data_key = self.data_key, None
+        if key is None or key not in self.keys:
+            raise self._wrong("data", f"found key '{key}', wanted one that a <key> declares")
+        attribute, kind = self.keys[key]
+        text = "".join(self.text).strip()
+        try:
+            return attribute, self.CASTS.get(kind, str)(text)
+        except ValueError as wrong:
+            raise self._wrong(attribute, f"found '{text}', wanted the type {kind}") from wrong
 
     def _characters(self, text: str) -> None:
         if self.data_key is not None:

@@ -7,7 +7,7 @@ Leaves out: the formats themselves, which are in `weftwork.topology.fabric_forma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,17 @@ from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_extras import Extra
 from weftwork.topology.assemble import assemble, default_link_names, links_between
 from weftwork.topology.direct_rows import LINK_ROWS, NODE_ROWS, direct_of
-from weftwork.topology.fabric_formats import Draft, read_graphml, read_json
+from weftwork.topology.fabric_formats import Draft, both_directions, read_graphml, read_json
+from weftwork.topology.file_gaps import Gaps, missing_fields
+from weftwork.topology.file_tiers import MOST_TIERS, NO_TIER, doubt_of_tiers, with_distances
 
 __all__ = ["FABRIC_FILES", "fabric_from", "read_fabric"]
 
 FABRIC_FILES = {".json": read_json, ".graphml": read_graphml}  # what reads a file, by how its name ends
 MAX_BYTES = 1_000_000_000  # chosen: ten times the file of 65,536 hosts
 
+PLAIN = "plain"
+TIER_SUBJECT = "fabric.file.tier"
 WORDS = {"host": HOST, "switch": SWITCH}
 NODE_KEYS = ("id", "kind", "tier", "pod", "switch", "nic", "device", "server", *NODE_ROWS)
 DEFAULTS = ("rate", "rate_bps", "delay", "delay_ps", "length", "length_m", "loss", "corruption")
@@ -40,7 +44,7 @@ LINK_KEYS = ("source", "target", "name", *DEFAULTS, *LINK_ROWS)
 GRAPH_KEYS = ("name", "tree", "switches", "nics", "servers", "extras", "caveats", "direct",
               "switch", "nic", "server", *DEFAULTS)  # fmt: skip
 # what networkx writes besides; it says nothing about a fabric
-IGNORED = {"key", "directed", "multigraph", "node_default", "edge_default"}
+IGNORED = {"key", "multigraph"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +97,7 @@ class _Devices:
     def __init__(self, kind: str, listed: list[Any], caveats: dict[str, Caveat]) -> None:
         self.kind = kind
         self.records = listed
+        self.listed = len(listed)
         self.caveats = caveats
         self.by_name: dict[str, int] = {}
 
@@ -141,21 +146,27 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
     }
     servers = _Devices("server", _records(graph.get("servers", []), Server, "servers", mistakes), caveats)
     extras = _records(graph.get("extras", []), Extra, "extras", mistakes)
+    gaps = Gaps()
     nodes = [
-        _node(number, line, row, graph, devices, servers, mistakes) for number, (line, row) in enumerate(draft.nodes)
+        _node(number, line, row, graph, devices, servers, mistakes, gaps)
+        for number, (line, row) in enumerate(draft.nodes)
     ]
     index = {name: number for number, (name, *_) in enumerate(nodes)}
     rows = []
     for number, (line, row) in enumerate(draft.links):
         place = _Place(path=f"links.{row.get('name') or number}", mistakes=mistakes, line=line)
         rows.append(_link(place, graph, row, index))
+    mistakes += both_directions(draft)
     direct = direct_of(draft, [node[1] for node in nodes], [row[0] for row in rows], mistakes)
-    if mistakes:
-        raise ConfigError(source, mistakes)
     names = [node[0] for node in nodes]
     kinds, tiers, chosen, server, pod = np.array([node[1:] for node in nodes], np.int32).reshape(-1, 5).T
     ends, rates, delays, losses, corruptions = ([row[column] for row in rows] for column in range(5))
     table = np.array(ends, dtype=np.int64).reshape(-1, 2)
+    is_derived = bool((tiers == NO_TIER).any())
+    if not mistakes:
+        tiers = with_distances(names, kinds, tiers, table, mistakes)
+    if mistakes:
+        raise ConfigError(source, mistakes)
     links = links_between(
         table[:, 0], table[:, 1], rate_bps=rates, delay_ps=delays, loss=losses, corruption=corruptions
     )  # fmt: skip
@@ -164,18 +175,30 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
     for number, (_, row) in enumerate(draft.links):
         if row.get("name") is not None:
             link_names[number] = str(row["name"])
-    return assemble(
+    fabric = assemble(
         name=str(graph.get("name") or Path(source).stem), node_names=names, node_kind=kinds, node_tier=tier,
         node_device=chosen, links=links, link_names=link_names, switches=devices[SWITCH].records,
         nics=devices[HOST].records, caveats=caveats, servers=servers.records or (Server(),),
         extras=extras, tree=str(graph.get("tree") or ""), direct=direct,
         node_server=server if (server != 0).any() else None, node_pod=pod if (pod >= 0).any() else None, source=source,
     )  # fmt: skip
+    gaps.note_links([row for _, row in draft.links], graph)
+    gaps.note_direct(draft, fabric)
+    for path, record in (("switches", Switch), ("nics", Nic), ("servers", Server)):
+        for number, row in enumerate(graph.get(path, [])):
+            missing_fields(record, row, gaps, f"{path}.{number}")
+    assumed = gaps.caveat(source)
+    if is_derived and (doubt := doubt_of_tiers(fabric)):
+        text = (
+            f"'{source}' leaves out tiers; hops to the nearest host hold instead, but {doubt}; give each switch a tier"
+        )
+        assumed[TIER_SUBJECT] = Caveat(subject=TIER_SUBJECT, kind="assumed", text=text)
+    return replace(fabric, caveats={**fabric.caveats, **assumed})
 
 
 def _node(
     number: int, line: int | None, row: Mapping[str, Any], graph: Mapping[str, Any], devices: Mapping[int, _Devices],
-    servers: _Devices, mistakes: list[Mistake],
+    servers: _Devices, mistakes: list[Mistake], gaps: Gaps,
 ) -> tuple[str, int, int, int, int, int]:  # fmt: skip
     """Name, kind, tier, device, server and pod of a node."""
     name = str(row["id"]) if row.get("id") is not None else ""
@@ -188,62 +211,81 @@ def _node(
         fix = nearest(word, WORDS) if isinstance(word, str) else None
         place.wrong("kind", f"found {word!r}, wanted host or switch", fix=fix)
     kind = WORDS.get(word, SWITCH) if isinstance(word, str) else SWITCH
-    tier = row.get("tier", 0 if kind == HOST else 1)
-    if not isinstance(tier, int) or isinstance(tier, bool) or not 0 <= tier <= 100:
-        place.wrong("tier", f"found {tier!r}, wanted a whole number from 0 to 100")
+    tier = row.get("tier", 0 if kind == HOST else NO_TIER)
+    if "tier" in row and (not isinstance(tier, int) or isinstance(tier, bool) or not 0 <= tier <= MOST_TIERS):
+        place.wrong("tier", f"found {tier!r}, wanted a whole number from 0 to {MOST_TIERS}")
         tier = 0
     pod = row.get("pod", -1)
     if not isinstance(pod, int) or isinstance(pod, bool) or not -1 <= pod < 2**31:
         place.wrong("pod", f"found {pod!r}, wanted a whole number, or -1 for none")
         pod = -1
-    server, brings = _server(place, row, graph, servers) if kind == HOST else (0, {})
-    return name, kind, tier, _device(place, row, {**brings, **graph}, devices[kind]), server, pod
+    server, of_server = _server(place, row, graph, servers, gaps) if kind == HOST else (0, "")
+    return name, kind, tier, _device(place, row, graph, of_server, devices[kind], gaps), server, pod
 
 
 def _server(
-    place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], servers: _Devices
-) -> tuple[int, dict[str, str]]:
-    """Index of a host's server, and the NIC of a named server.
+    place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], servers: _Devices, gaps: Gaps
+) -> tuple[int, str]:
+    """Index of a host's server, and the NIC of a named server, or empty.
 
-    A server is given by its number in the list or by name.
+    A server is given by its number in the list or by name. If the list has one server, it is that of all hosts.
     """
-    wanted = row.get("server", graph.get("server", "plain" if not servers.records else 0))
+    wanted = row.get("server", graph.get("server"))
+    if wanted is None and servers.listed:
+        if servers.listed > 1:
+            place.wrong("server", _which(servers))
+        return 0, ""
+    if wanted is None:
+        gaps.note("server", "plain: 1 GPU, 1 NIC port", "host")
+        return servers.named(PLAIN), ""
     if isinstance(wanted, int) and not isinstance(wanted, bool):
-        if 0 <= wanted < len(servers.records):
-            return wanted, {}
-        place.wrong(
-            "server", f"found {wanted!r}, wanted a number into the {plural(len(servers.records), 'listed server')}"
-        )
-        return 0, {}
+        if 0 <= wanted < servers.listed:
+            return wanted, ""
+        place.wrong("server", f"found {wanted!r}, wanted a number into the {plural(servers.listed, 'listed server')}")
+        return 0, ""
     try:
         name = str(wanted)
-        return servers.named(name), {"nic": catalogue.node(name).nic}
+        return servers.named(name), catalogue.node(name).nic
     except ConfigError as wrong:
         for mistake in wrong.mistakes:
             place.wrong("server", mistake.text, fix=mistake.fix)
-        return 0, {}
+        return 0, ""
 
 
-def _device(place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], devices: _Devices) -> int:
+def _device(
+    place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], of_server: str, devices: _Devices, gaps: Gaps
+) -> int:
     """Index of a node's device.
 
-    A device is given by its number in the list, or by its name in the catalogue.
+    A device is given by its number in the list, or by its name in the catalogue. A host without either has the NIC of
+    its server; else the only device of a list holds.
     """
     number = row.get("device")
     if number is not None:
-        if isinstance(number, int) and 0 <= number < len(devices.records):
+        if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < devices.listed:
             return number
-        place.wrong(
-            "device", f"found {number!r}, wanted a number into the {plural(len(devices.records), 'listed device')}"
-        )
+        place.wrong("device", f"found {number!r}, wanted a number into the {plural(devices.listed, 'listed device')}")
         return 0
-    name = row.get(devices.kind, graph.get(devices.kind, "plain"))
+    name = row.get(devices.kind, graph.get(devices.kind))
+    if name is None and devices.listed and not of_server:
+        if devices.listed > 1:
+            place.wrong("device", _which(devices))
+        return 0
+    if name is None:
+        name = of_server or PLAIN
+        gaps.note(devices.kind, name, "host" if devices.kind == "nic" else "switch")
     try:
         return devices.named(str(name))
     except ConfigError as wrong:
         for mistake in wrong.mistakes:
             place.wrong(devices.kind, mistake.text, fix=mistake.fix)
         return 0
+
+
+def _which(devices: _Devices) -> str:
+    """What to write where a list has several devices."""
+    last = devices.listed - 1
+    return f"missing; the file lists {plural(devices.listed, 'device')}, wanted the number of one, 0 to {last}"
 
 
 def _link(

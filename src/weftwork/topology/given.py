@@ -51,7 +51,8 @@ def checked_fabric(fabric: Fabric) -> Fabric:
         name=fabric.name, node_names=fabric.node_names, node_kind=fabric.node_kind, node_tier=fabric.node_tier,
         node_device=fabric.node_device, links=fabric.links.astype(LINK_DTYPE), link_names=fabric.link_names,
         switches=fabric.switches, nics=fabric.nics, caveats=fabric.caveats, servers=fabric.servers,
-        node_server=fabric.node_server, node_pod=fabric.node_pod, direct=fabric.direct, source=SOURCE,
+        node_server=fabric.node_server, node_pod=fabric.node_pod, extras=fabric.extras, tree=fabric.tree,
+        direct=fabric.direct, source=SOURCE,
     )  # fmt: skip
     if overload := overload_mistakes(checked):
         raise ConfigError(SOURCE, overload)

@@ -21,7 +21,7 @@ from weftwork.spec.fabric_direct import GLOBAL
 from weftwork.spec.routing import USUAL_PATHS, ChannelScheme, Routing
 from weftwork.topology.layers import layers_of
 from weftwork.topology.routing import attachments, switch_distances
-from weftwork.topology.valleys import is_tiered
+from weftwork.topology.valleys import climbs_once, is_tiered
 
 if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
@@ -95,7 +95,7 @@ def planned_routing(fabric: Fabric, name: str, *, paths: int | None = None) -> t
         routing = Routing(paths=paths or USUAL_PATHS, scheme=scheme)
         return RoutingPlan(routing=routing, name=name, fabric=fabric), []
     simple = RoutingPlan(routing=Routing(), name=name, fabric=fabric)
-    if name == "shortest" or (name == "minimal" and fabric.tree):
+    if name == "shortest" or (name == "minimal" and (fabric.tree or climbs_once(fabric))):
         return simple, []
     by_group = has_groups(fabric)
     is_ordered = direct is not None and direct.is_ordered

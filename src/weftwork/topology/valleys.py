@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.topology.routing import MOST_WORDS
 
-__all__ = ["Valleys", "is_tiered", "leaves_below", "leaves_left", "legal_pairs", "same_tier_link", "valleys"]
+__all__ = [
+    "Valleys",
+    "climbs_once",
+    "is_tiered",
+    "leaves_below",
+    "leaves_left",
+    "legal_pairs",
+    "same_tier_link",
+    "valleys",
+]
 
 WORD = 64  # leaves in a word of the search
 Bits = NDArray[np.uint64]
@@ -140,6 +149,16 @@ def valleys(
         pairs_only_bent=counts[3],
         example=_example(fabric, search, leaves, source, (bent & ~straight if counts[3] else bent)[rows]),
     )
+
+
+def climbs_once(fabric: Fabric) -> bool:
+    """Whether every shortest route goes up and then down, as in a tree.
+
+    False where the leaves are too many for one search.
+    """
+    leaves = leaves_left(fabric, fabric.links_at_start)
+    told = valleys(fabric, fabric.links_at_start, leaves)
+    return told is not None and told.sample == told.leaves and told.pairs_bent == 0
 
 
 def legal_pairs(fabric: Fabric, link_up: NDArray[np.bool_], leaves: NDArray[np.int64]) -> int | None:

@@ -150,6 +150,8 @@ _ABSENT = {
 class DeviceChoice(Record):
     """A model of the catalogue, or ``plain``, and fields that differ.
 
+    Beside a fabric file ``model`` is empty: every device is as the file says.
+
     ``fields`` has the field names and values of the device's record, nested as the record is.
     """
 

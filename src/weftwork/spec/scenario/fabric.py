@@ -80,8 +80,8 @@ class FabricSection(Record):
         "node",
         DeviceKind(record=Server, catalogue="node"),
         default="plain",
-        unless=_FROM_FILE,
-        text="Server of the hardware catalogue, with the fields that differ; it brings its NIC and its links' rate.",
+        text="Server of the hardware catalogue, with the fields that differ; it brings its NIC and its links' rate."
+        " With `file` fields alone, which change in every server.",
         source="chosen: a host with one GPU and one NIC port, as in most papers",
     )
     link_rate_bps: int | None = row(
@@ -135,8 +135,8 @@ class FabricSection(Record):
         "switch",
         DeviceKind(record=Switch, catalogue="switch"),
         default="plain",
-        unless=_FROM_FILE,
-        text="Switch of the hardware catalogue, with the fields that differ.",
+        text="Switch of the hardware catalogue, with the fields that differ. With `file` fields alone, which change in"
+        " every switch.",
         source="chosen: no vendor's",
     )
     hash: tuple[HashSection, ...] = row(
@@ -149,8 +149,8 @@ class FabricSection(Record):
         "nic",
         DeviceKind(record=Nic, catalogue="nic"),
         default="plain",
-        unless=_FROM_FILE,
-        text="NIC of the hardware catalogue, with the fields that differ; left out, it is the node's.",
+        text="NIC of the hardware catalogue, with the fields that differ; left out, it is the node's. With `file`"
+        " fields alone, which change in every NIC.",
         source="chosen: no vendor's",
     )
     file: str | None = row(

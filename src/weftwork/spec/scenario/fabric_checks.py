@@ -28,6 +28,8 @@ from weftwork.spec.scenario.topology import Ground, Topology
 __all__ = ["DEFAULT_CABLE_M", "resolve_fabric", "resolved_keys", "servers_asked"]
 
 SHORTEST_PS = NS_PS  # as `weftwork.topology.assemble` refuses shorter delays
+# devices beside a fabric file, each with a field that a scenario may change
+_EXAMPLES = {"switch": "buffer: 32MB", "nic": "pcie_rate: 200Gbps", "node": "nvlink_latency: 1us"}
 DEFAULT_CABLE_M = 20.0  # chosen: a row of racks, as the row fabric.cable_length says
 
 
@@ -42,7 +44,7 @@ def resolve_fabric(fabric: FabricSection, reader: Reader) -> FabricSection:
     if fabric.topology == "file":
         if fabric.file is None and reader.is_sound("fabric.topology", "fabric.file"):
             reader.wrong("fabric.file", "missing, wanted a file that ends in .graphml or .json, since topology is file")
-        return fabric
+        return _on_file(fabric, reader)
     known: dict[str, Any] = {}
     _resolve_links(fabric, reader, known)
     model = _node_model(fabric, reader)
@@ -80,6 +82,26 @@ def resolve_fabric(fabric: FabricSection, reader: Reader) -> FabricSection:
     options, hosts = resolved
     gpus = fabric.gpus if hosts is None or server is None else hosts * server.gpus
     return fabric.model_copy(update={"options": options, "hosts": hosts, "gpus": gpus})
+
+
+def _on_file(fabric: FabricSection, reader: Reader) -> FabricSection:
+    """Keep the fields of devices beside a fabric file, and refuse models: its nodes have theirs."""
+    lines = reader.places.lines
+    choices: dict[str, DeviceChoice] = {}
+    for key, field in _EXAMPLES.items():
+        path = f"fabric.{key}"
+        choice: DeviceChoice = getattr(fabric, key)
+        choices[key] = choice.model_copy(update={"model": ""})
+        has_model = f"{path}.model" in lines
+        has_fields = any(line.startswith(f"{path}.") for line in lines)
+        if reader.is_sound(path) and (has_model or (path in lines and not has_fields)):
+            word = "server" if key == "node" else key
+            text = (
+                f"found {choice.model}, but fabric.file says which device each node is; wanted fields that change in"
+                f" every {word}, such as {{{field}}}, or the model as key '{word}' in the file"
+            )
+            reader.wrong(f"{path}.model" if has_model else path, text)
+    return fabric.model_copy(update=choices)
 
 
 def resolved_keys(

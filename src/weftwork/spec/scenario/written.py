@@ -84,7 +84,8 @@ def _section_tree(section: BaseModel, path: str, name_file: Callable[[str, str],
         value = getattr(section, name)
         deciding = selector(described)
         means_nothing = deciding is not None and not applies(described, getattr(section, field_of[deciding]))
-        if value is not None and value != () and not means_nothing:
+        is_of_file = value == DeviceChoice(model="")  # as the fabric file says, in all fields
+        if value is not None and value != () and not means_nothing and not is_of_file:
             tree[described.key] = _written(described, value, f"{path}{described.key}", name_file)
         if isinstance(described.kind, OfferKind):
             tree |= _section_tree(getattr(section, OPTIONS), path, name_file)
@@ -129,7 +130,8 @@ def _policy_tree(choice: PolicyChoice, path: str, name_file: Callable[[str, str]
 def _device_tree(kind: DeviceKind, choice: DeviceChoice) -> str | dict[str, Any]:
     if not choice.fields:
         return choice.model
-    return {kind.head: choice.model, **_field_tree(device_rows(kind.record), choice.fields)}
+    head = {kind.head: choice.model} if choice.model else {}  # beside a fabric file there is none
+    return {**head, **_field_tree(device_rows(kind.record), choice.fields)}
 
 
 def _field_tree(rows: Mapping[str, KeyRow], fields: Mapping[str, Any]) -> dict[str, Any]:

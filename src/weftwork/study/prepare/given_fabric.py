@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.scenario.yaml_tree import Mapping as YamlMapping
 from weftwork.spec.scenario.yaml_tree import Scalar, read_tree
 from weftwork.study.prepare.prepare import read_scenario
+from weftwork.topology.build import changed_fabric
 from weftwork.topology.export import to_json
 from weftwork.topology.given import checked_fabric
 
@@ -32,7 +34,7 @@ KEPT: Final = ("routing", "paths", "detour_bias", "cycles", "reconvergence_delay
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenFabric:
-    """A fabric from Python, as the run uses it, and as JSON."""
+    """A fabric from Python: as the run uses it, and as JSON without the changes that the scenario makes."""
 
     fabric: Fabric
     text: str
@@ -53,7 +55,7 @@ def with_fabric(
     ----------
     scenario : a file or a dict
     fabric : from `weftwork.topology`
-    overrides : as in `read_scenario`
+    overrides : as in `read_scenario`; of the section ``fabric``, keys that a fabric file takes
     user_code : as in `read_scenario`
 
     Raises
@@ -61,10 +63,18 @@ def with_fabric(
     ConfigError : with all mistakes of the scenario, or all of the fabric
     """
     checked = checked_fabric(fabric)
-    given = GivenFabric(fabric=checked, text=to_json(checked))
+    odd = [key for key in ("fabric", "fabric.file", "fabric.topology") if key in (overrides or {})]
+    if odd:
+        text = "means nothing beside a fabric from Python, which takes the place of the section; leave it out"
+        raise ConfigError("overrides", [Mistake(path=key, text=text) for key in odd])
     section = {"fabric": {"file": FILE, **_kept(scenario)}}
     later = frozenset({"fabric.file"})  # written with the run's folder
-    return read_scenario(scenario, {**(overrides or {}), **section}, user_code=user_code, later_files=later), given
+    read = read_scenario(scenario, {**section, **(overrides or {})}, user_code=user_code, later_files=later)
+    try:
+        changed = changed_fabric(checked, read.fabric)
+    except ConfigError as wrong:
+        raise read.locate(wrong) from wrong
+    return read, GivenFabric(fabric=changed, text=to_json(checked))
 
 
 def _kept(scenario: str | Path | Mapping[str, object]) -> dict[str, object]:

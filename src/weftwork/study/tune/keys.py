@@ -12,7 +12,7 @@ policy; such a key is swept (`weftwork.study.sweep`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -126,16 +126,18 @@ def _of_devices(scenario: Scenario) -> Iterator[tuple[str, KeyRow, Any]]:
     fabric = scenario.fabric
     for path, choice, model in (("fabric.switch", fabric.switch, switch), ("fabric.nic", fabric.nic, nic)):
         if choice is not None:
-            yield from _fields(choice.on(model(choice.model)), path)
+            of_file = choice.model == ""  # the devices of a fabric file may differ from each other
+            yield from _fields(choice.on(model(choice.model or "plain")), path, choice.fields if of_file else None)
 
 
-def _fields(record: BaseModel, path: str) -> Iterator[tuple[str, KeyRow, Any]]:
+def _fields(record: BaseModel, path: str, given: Mapping[str, Any] | None = None) -> Iterator[tuple[str, KeyRow, Any]]:
+    """Yield the keys of a device; with ``given``, only these fields have a value."""
     for name, described in device_rows(type(record)).items():
         at, value = f"{path}.{described.key}", getattr(record, name)
         if isinstance(described.kind, Section):
-            yield from _fields(value, at)
+            yield from _fields(value, at, None if given is None else given.get(name, {}))
         else:
-            yield at, described, value
+            yield at, described, value if given is None or name in given else None
 
 
 def _centres(scenario: Scenario) -> dict[str, float]:

@@ -13,6 +13,7 @@ import weftwork
 from weftwork.base.errors import ConfigError, UsageError
 from weftwork.hardware.catalogue import switch
 from weftwork.spec.fabric import Fabric
+from weftwork.study.prepare.given_fabric import with_fabric
 
 PAGE = Path(__file__).parents[4] / "docs" / "models" / "fabrics.md"
 
@@ -48,7 +49,15 @@ def test_a_scenario_runs_on_a_fabric_from_python_and_its_folder_says_so(tmp_path
 def test_it_takes_the_place_of_the_section_and_serves_all_seeds(tmp_path: Path) -> None:
     fabric, file = written(tmp_path)
     file.write_text(file.read_text(encoding="utf-8") + "fabric: {radix: 16}\n", encoding="utf-8")
-    run = weftwork.run(file, out=tmp_path / "run", seeds=2, fabric=fabric, overrides={"fabric.radix": "8"})
+    with pytest.raises(ConfigError, match=r"--set fabric.radix  means nothing with topology file"):
+        weftwork.run(file, out=tmp_path / "run", fabric=fabric, overrides={"fabric.radix": "8"})
+    with pytest.raises(ConfigError, match=r"fabric.file  means nothing beside a fabric from Python"):
+        weftwork.run(file, out=tmp_path / "run", fabric=fabric, overrides={"fabric.file": "two.json"})
+    larger = {"fabric.switch.buffer": "128MB"}
+    run = weftwork.run(file, out=tmp_path / "run", seeds=2, fabric=fabric, overrides=larger)
+    assert weftwork.prepare(run.path / "scenario.yaml").fabric.switches[0].buffer_bytes == 128_000_000
+    _, changed = with_fabric(file, fabric, larger)
+    assert changed.fabric.switches[0].buffer_bytes == 128_000_000
     assert run.provenance["fabric"] == "given in Python, kept as fabric.json"
     assert "3 hosts" in run.about["fabric"]
     assert weftwork.read_scenario(run.path / "scenario.yaml").fabric.file == str(run.path / "fabric.json")

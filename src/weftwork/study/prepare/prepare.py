@@ -48,7 +48,7 @@ from weftwork.study.prepare.routing import pinned_mistakes, routing_of
 from weftwork.study.prepare.routing_steps import refuse_cycles, with_routing_step
 from weftwork.study.prepare.shared_parts import shared_fabric, shared_jobs
 from weftwork.study.prepare.traffic import traffic_job
-from weftwork.study.prepare.training import training_programs
+from weftwork.study.prepare.training import proposed_plan, training_programs
 from weftwork.study.prepare.unjoined import refuse_unjoined
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.models.catalogue import ABSENT, MODELS
@@ -188,6 +188,7 @@ def _read(
         known=known_names(),
         check_parameters=check_parameters,
         check_transport=check_transport,
+        propose_plan=proposed_plan,
         nodes=nodes(),
         user_code=user_code,
         later_files=later_files,

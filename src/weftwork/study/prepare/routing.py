@@ -21,6 +21,7 @@ from weftwork.study.prepare.faults import named_mistake
 from weftwork.topology.routing_plan import planned_routing
 
 if TYPE_CHECKING:
+    from weftwork.base.fix import Fix
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.pins import PinSection
@@ -95,7 +96,7 @@ class _Reading:
             return None
         return Pin(sources=sources, destinations=destinations, ports=ports)
 
-    def _wrong(self, key: str, text: str, fix: str | None = None) -> None:
+    def _wrong(self, key: str, text: str, fix: Fix | None = None) -> None:
         self.mistakes.append(Mistake(path=f"{self.path}.{key}", text=text, fix=fix))
 
     def _nics(self, key: str, name: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""Apply the fixes of mistakes to a scenario, as a user would by ``--set``, until it is accepted or nothing is proposed."""
+"""Apply the fixes of mistakes to a scenario, as a user would by ``--set``, until nothing is proposed any more."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Mistake:
     path : dotted path of the key, such as ``fabric.oversubscription``
     text : what was found and what is allowed, one sentence without a full stop
     line : line in the file, counted from 1; None where there is no file
-    fix : what mends it: the nearest right value of the key, or another change (`weftwork.base.fix`); None if none is known
+    fix : what mends it: the nearest right value of the key, or another change (`weftwork.base.fix`), or None
     """
 
     path: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ from weftwork.spec.scenario.policies import ParameterCheck, known_policies
 from weftwork.spec.scenario.python_tree import NO_LINE, mapping_tree
 from weftwork.spec.scenario.reader import Places, Reader
 from weftwork.spec.scenario.reliability import Reliability
-from weftwork.spec.scenario.rows import KeyRow, row, rows_of
+from weftwork.spec.scenario.rows import KeyRow, applies, row, rows_of, selector
 from weftwork.spec.scenario.training import PlanProposal, Straggler, TrainingJobSection, TrainingSection
 from weftwork.spec.scenario.training_checks import (
     check_engine,
@@ -57,7 +57,7 @@ from weftwork.spec.scenario.training_checks import (
 from weftwork.spec.scenario.transport import TransportCheck, TransportSection
 from weftwork.spec.scenario.unknown_key import KnownKeys
 from weftwork.spec.scenario.workload import CollectiveSection, EngineSection, TrafficSection
-from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show
+from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Node, Scalar, read_tree, show
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 from weftwork.spec.scenario.yaml_tree import Sequence as Items
 
@@ -221,7 +221,7 @@ _ONE_OF = f"exactly one of {', '.join(WORKLOADS[:-1])} and {WORKLOADS[-1]}"
 _ONE_WORKLOAD = f"missing a workload, wanted {_ONE_OF}"
 
 
-def load(
+def load(  # noqa: PLR0913 - all but the first two by name
     path: Path,
     overrides: Mapping[str, object] | None = None,
     *,
@@ -245,7 +245,7 @@ def load(
         judged where absent); by default the policies that are installed
     check_parameters : judges the parameters of a policy; see `weftwork.spec.scenario.policies.ParameterCheck`
     check_transport : judges a transport with its policies; see `weftwork.spec.scenario.transport.TransportCheck`
-    propose_plan : finds degrees of parallelism that all rules accept; see `weftwork.spec.scenario.training.PlanProposal`
+    propose_plan : finds degrees of parallelism that all rules accept
     nodes : servers of the catalogue by name; without them what follows from one, such as ``hosts``, stays open
     user_code : which Python files that the file names are run
     later_files : keys whose files need not be there yet, since whoever calls will write them
@@ -271,7 +271,8 @@ def load(
         ) from error
     return loads(
         text, source, overrides, directory=path.parent, name=path.stem, known=known, check_parameters=check_parameters,
-        check_transport=check_transport, propose_plan=propose_plan, nodes=nodes, user_code=user_code, later_files=later_files,
+        check_transport=check_transport, propose_plan=propose_plan, nodes=nodes, user_code=user_code,
+        later_files=later_files,
     )  # fmt: skip
 
 
@@ -323,13 +324,12 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
         nodes=nodes or {},
         user_code=user_code,
         later_files=later_files,
-        paths=_known_keys,
         mistakes=mistakes,
     )
     return _read(root, reader, overrides, source, name)
 
 
-def load_mapping(
+def load_mapping(  # noqa: PLR0913 - what `load` takes, all by name
     given: Mapping[str, object],
     overrides: Mapping[str, object] | None = None,
     *,
@@ -368,7 +368,6 @@ def load_mapping(
         user_code=user_code,
         later_files=later_files,
         folder_words="the current folder",
-        paths=_known_keys,
         places=Places(whole="scenario"),
         mistakes=mistakes,
         bad=bad,
@@ -381,6 +380,7 @@ def _read(root: Tree, reader: Reader, overrides: Mapping[str, object] | None, so
         root, wrong = apply_override(root, key, value)
         reader.mistakes += wrong
     root, notes = of_this_schema(root, reader, source)
+    reader.paths = partial(_known_keys, root)
     scenario = _resolve(reader.section(_fabric_from_file(root), "", Scenario, LATER), root, reader, name)
     if reader.mistakes:
         raise ConfigError(source, reader.mistakes)
@@ -470,19 +470,41 @@ def rows() -> tuple[KeyRow, ...]:
     return tuple(_rows_below(rows_of(Scenario).values(), ""))
 
 
-def _known_keys() -> KnownKeys:
+def _known_keys(root: Tree) -> KnownKeys:
     """Every key with its allowed words; numbers, names of files and the like have none."""
     found: dict[str, tuple[str, ...]] = {}
     for one in rows():
         words = one.kind.options if isinstance(one.kind, Choice) else ()
         found[one.path] = (*found.get(one.path, ()), *words)
     lists = {one.path for one in rows() if isinstance(one.kind, SectionList)}
-    return KnownKeys(words=found, lists=lists, suits=_suits)
+    return KnownKeys(words=found, lists=lists, suits=partial(_suits, root))
 
 
-def _suits(path: str, value: object) -> bool:
-    """Whether a key takes a node of the file."""
-    return any(one.path == path and _reads(one.kind, value) for one in rows())
+def _suits(root: Tree, path: str, place: str, value: object) -> bool:
+    """Whether a key takes a node of the file, beside what stands there."""
+    return any(one.path == path and _is_meant(root, one, place) and _reads(one.kind, value) for one in rows())
+
+
+def _is_meant(root: Tree, described: KeyRow, place: str) -> bool:
+    """Whether a key means something with the choice that decides about it."""
+    deciding = selector(described)
+    if deciding is None:
+        return True
+    node: Node | None = root
+    for part in [*place.split(".")[:-1], deciding]:
+        node = _inside(node, part)
+    if isinstance(node, Scalar) and node.value is not None:
+        return applies(described, node.value)
+    section = described.path.rpartition(".")[0]
+    rule = next((one for one in rows() if one.path == f"{section}.{deciding}"), None)
+    return rule is not None and applies(described, rule.default)
+
+
+def _inside(node: Node | None, part: str) -> Node | None:
+    if isinstance(node, Items) and part.isdecimal() and int(part) < len(node.items):
+        return node.items[int(part)]
+    entry = node.get(part) if isinstance(node, Tree) else None
+    return None if entry is None else entry.node
 
 
 def _reads(kind: Any, value: Any) -> bool:  # noqa: ANN401 - one of many kinds, and a node

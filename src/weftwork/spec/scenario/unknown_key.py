@@ -21,7 +21,7 @@ __all__ = ["KnownKeys", "unknown_key"]
 _WORKLOADS: Final = ("collective", "traffic", "training", "jobs")  # a scenario has one of them
 
 
-def _anything(path: str, value: object) -> bool:  # noqa: ARG001 - where no rows are known
+def _anything(path: str, place: str, value: object) -> bool:  # noqa: ARG001 - where no rows are known
     return True
 
 
@@ -37,15 +37,15 @@ class KnownKeys:
     ----------
     words : all keys by path, items of lists not counted, with the words that each takes
     lists : paths whose values are lists of sections
-    suits : whether a path takes a value of the file
+    suits : whether a key takes a value of the file: by its path without and with the items of lists
     """
 
     words: Mapping[str, Collection[str]] = field(default_factory=dict)
     lists: Collection[str] = ()
-    suits: Callable[[str, object], bool] = _anything
+    suits: Callable[[str, str, object], bool] = _anything
 
 
-def unknown_key(
+def unknown_key(  # noqa: PLR0913 - the key, its place, and what stands around it by name
     key: str,
     path: str,
     here: Iterable[str],
@@ -111,7 +111,7 @@ def unknown_key(
             if _plain(one.rpartition(".")[2]) == wanted and one.partition(".")[0] not in absent and "." in one
         ]
     places = [(one, at) for one in elsewhere if (at := _in_lists(one, path, known.lists)) is not None]
-    places = [(one, at) for one, at in places if known.suits(one, value)]
+    places = [(one, at) for one, at in places if known.suits(one, at, value)]
     if places:
         return "unknown key here", KeyPlace(max(places, key=lambda place: _shared(place[0], section))[1])
     return f"unknown key; wanted {_list_of(here)}", None

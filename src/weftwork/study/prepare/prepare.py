@@ -40,6 +40,7 @@ from weftwork.study.prepare.forwarding import refuse_forwarding
 from weftwork.study.prepare.ignored_keys import ignored_fields, ignored_keys
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
+from weftwork.study.prepare.other_routing import with_fitting_routing
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.queue_pairs import with_queue_pairs
 from weftwork.study.prepare.recording import recording
@@ -321,15 +322,18 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
     planned = planned_paths(scenario, fabric, job, transport, faults)
-    engine_input = lowered(
-        scenario,
-        fabric=fabric,
-        job=job,
-        transport=transport,
-        policies=policies,
-        faults=faults,
-        planned=planned,
-    )
+    try:
+        engine_input = lowered(
+            scenario,
+            fabric=fabric,
+            job=job,
+            transport=transport,
+            policies=policies,
+            faults=faults,
+            planned=planned,
+        )
+    except ConfigError as error:
+        raise with_fitting_routing(error, scenario, fabric) from error
     refuse_unjoined(scenario, fabric, job)
     caveats |= fabric.caveats | engineering_caveats(planned)
     caveats |= bent_route_caveats(scenario, fabric, engine_input.transport, faults)

@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from weftwork.base.errors import CodeError, Mistake
-from weftwork.base.fix import Fix
+from weftwork.base.fix import Fix, Settings
 from weftwork.base.folder import is_path
 from weftwork.base.nearest import nearest
 from weftwork.base.user_code import UserCode, is_in_package
@@ -301,7 +301,7 @@ class Reader:
                     known[entry.key] = entry.node
             elif entry.key in later:
                 if not _is_removed(entry):
-                    self.wrong(at, later[entry.key])
+                    self.wrong(at, later[entry.key], Settings(((at, "null"),)))
             elif not is_open:
                 text, fix = f"unknown key; wanted {_list_of(keys)}", None
                 if len(self.mistakes) < MANY:  # else a file of another kind; looking for spellings would take minutes

@@ -68,7 +68,7 @@ THE_DICT = "the dict given"  # what errors call a scenario without a file
 # Sections that are no part of one run.
 LATER = {
     "import": "import comes with a later version; this one has collective, traffic, training and jobs",
-    "sweep": "varies keys over many runs: run it by `weftwork sweep FILE`, or leave it out by --set sweep=null",
+    "sweep": "varies keys over many runs: run it by `weftwork sweep FILE`, or leave it out",
 }
 
 WORKLOADS = ("collective", "traffic", "training", "jobs")

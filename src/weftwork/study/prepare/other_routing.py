@@ -101,4 +101,6 @@ def with_fitting_routing(error: ConfigError, scenario: Scenario, fabric: Fabric)
 def _fitting(mistake: Mistake, scenario: Scenario, fabric: Fabric) -> Mistake:
     if mistake.path != _PATH or not isinstance(mistake.fix, str):
         return mistake
-    return replace(mistake, fix=other_routing(scenario, fabric, mistake.fix))
+    fix = other_routing(scenario, fabric, mistake.fix)
+    text = mistake.text if fix is not None else f"{mistake.text}; with this transport no other routing fits the fabric"
+    return replace(mistake, text=text, fix=fix)

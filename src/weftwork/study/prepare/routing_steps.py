@@ -72,7 +72,7 @@ def with_routing_step(
     allowed = ["ecmp"] if name in _ADAPTIVE else list(AMONG)
     if chosen not in allowed:
         text = f"found '{chosen}', but {name} routing chooses ports itself; wanted {' or '.join(allowed)}"
-        fix = allowed[0] if len(allowed) == 1 else nearest(chosen, allowed)
+        fix = nearest(chosen, allowed) or allowed[0]
         return same, [Mistake(path="transport.port_selection", text=text, fix=fix)]
     most = most_channels(transport)
     if channels > most:

@@ -438,7 +438,9 @@ def _topology(  # noqa: PLR0913 - the options, all by name
     file: Annotated[
         Path | None, typer.Argument(help="Scenario, or a fabric as .json or .graphml.", show_default=False)
     ] = None,
-    export: Annotated[Path | None, typer.Option(help="Write the fabric: .json, .graphml or .dot.")] = None,
+    export: Annotated[
+        Path | None, typer.Option("-o", "--out", "--export", help="Write the fabric: .json, .graphml or .dot.")
+    ] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw it: .svg or .html.")] = None,
     without: Lost = None,
     seeds: LossSeeds = None,

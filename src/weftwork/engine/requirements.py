@@ -213,7 +213,7 @@ def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) ->
         Mistake(
             path=f"transport.{policy.kind}",
             text=f"'{policy.name}' brings packets out of order, which {what};"
-            " wanted transport.reorder_tolerant: true, or transport.force: true to see the collapse",
+            " set transport.reorder_tolerant: true, or transport.force: true to see the collapse",
             fix=Settings((("transport.reorder_tolerant", "true"),)),
         )
         for policy in policies

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 from helpers.command import command_of
+from typer.core import TyperGroup
 
 from weftwork.cli.commands import root_command
 from weftwork.cli.new import TEMPLATES
@@ -35,7 +36,7 @@ REASONS: dict[str, dict[str, str]] = {
                          "validate", "calibrate"), NO_SCENARIO),
         "cross": "its scenarios are Weftwork's own, so that crossings of two people can be compared",
         "new": "it writes a scenario to be edited",
-        "import": "its own part of the issue adds it",
+        "import": "it writes a scenario to be edited",
     },
     "--json": {"schema": "its output is JSON as it is"},
     "--seed": {
@@ -48,8 +49,8 @@ REASONS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
-def leaves(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
+def leaves(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if not isinstance(command, TyperGroup):
         yield name, command
         return
     for word, below in command.commands.items():
@@ -59,7 +60,7 @@ def leaves(command: click.Command, name: str = "") -> Iterator[tuple[str, click.
 COMMANDS = dict(leaves(root_command()))
 
 
-def spellings(command: click.Command, option: str) -> set[str]:
+def spellings(command: Any, option: str) -> set[str]:
     """All spellings of the parameter with this option."""
     return {one for parameter in command.params if option in parameter.opts for one in parameter.opts}
 
@@ -70,8 +71,6 @@ def test_a_command_has_the_option_or_a_reason(option: str) -> None:
     reasons = set(REASONS[option])
     if option == "-o":
         has -= {"rdma perf"}
-    if option == "--set":
-        has -= {"import"}
     assert has & reasons == set(), "has the option, and a reason why not"
     assert has | reasons == set(COMMANDS), "neither the option nor a reason"
 

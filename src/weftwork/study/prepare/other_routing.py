@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.transport import Transport
 
-__all__ = ["is_lossless", "most_channels", "other_routing", "with_fitting_routing"]
+__all__ = ["is_lossless", "most_channels", "other_routing", "routing_name", "with_fitting_routing"]
 
 _PATH: Final = "fabric.routing"
 _ORDER: Final = ("minimal", "dimension-order", "up-down", "shortest", "k-shortest")  # chosen: without detours first
@@ -65,6 +65,11 @@ def other_routing(scenario: Scenario, fabric: Fabric, preferred: str | None = No
         if selector(row) == "routing" and scenario.is_set(f"fabric.{row.key}") and not applies(row, name)
     ]
     return Settings(((_PATH, name), *((f"fabric.{key}", "null") for key in goes))) if goes else name
+
+
+def routing_name(fix: Fix) -> str:
+    """The routing of a fix of `other_routing`."""
+    return fix.values[0][1] if isinstance(fix, Settings) else str(fix)
 
 
 def _can_be_had(scenario: Scenario, fabric: Fabric, name: str) -> bool:

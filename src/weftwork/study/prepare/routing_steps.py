@@ -19,7 +19,7 @@ from weftwork.engine.instants import link_states
 from weftwork.engine.packet_input import PacketInput
 from weftwork.policies.interface import MOST_CLASSES, PathSelection, PortSelection
 from weftwork.policies.routings import AMONG, ROUTINGS, routing_step
-from weftwork.study.prepare.other_routing import is_lossless, most_channels, other_routing
+from weftwork.study.prepare.other_routing import is_lossless, most_channels, other_routing, routing_name
 from weftwork.topology.channel_dependencies import dependency_cycle, is_too_large
 from weftwork.topology.routing_plan import has_groups, planned_routing
 
@@ -146,7 +146,7 @@ def refuse_cycles(
         fix = other_routing(scenario, fabric)
         text = (
             f"found {name}, under which buffers can wait for each other in a circle: {_words(fabric, found)}; wanted"
-            f" {'another routing, ' if fix is not None else ''}"
+            f" {'' if fix is None else f'{routing_name(fix)}, '}"
             "transport.flow_control: none, or fabric.cycles: allow to watch a deadlock"
         )
         raise ConfigError(scenario.source, [Mistake(path="fabric.routing", text=text, fix=fix)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.fix import OtherKey
 from weftwork.spec.scenario.scenario import loads
 
 FABRIC = "fabric: {topology: fat-tree, tiers: 3, radix: 4}"
@@ -33,7 +34,7 @@ def mistakes(text: str) -> tuple[Mistake, ...]:
 )  # fmt: skip
 def test_the_proposal_knows_the_place(section: str, path: str, fix: str) -> None:
     (one,) = mistakes(f"{FABRIC}\ntraffic: {{pattern: permutation}}\n{section}")
-    assert (one.path, one.fix) == (path, fix)
+    assert (one.path, str(one.fix)) == (path, fix)
 
 
 def test_a_key_of_a_workload_that_the_file_has_not_is_not_proposed() -> None:
@@ -44,6 +45,6 @@ def test_a_key_of_a_workload_that_the_file_has_not_is_not_proposed() -> None:
 
 def test_a_key_misspelled_in_the_wrong_section_is_not_guessed() -> None:
     (one,) = mistakes(f"{FABRIC}\ntraffic: {{pattern: permutation}}\nengine: {{flow: 2}}")
-    assert one.fix == "fidelity: flow"
+    assert one.fix == OtherKey("fidelity", "flow")
     (one,) = mistakes(f"{FABRIC}\ntraffic: {{pattern: permutation}}\nengine: {{oversubscriptoin: 2}}")
     assert one.fix is None

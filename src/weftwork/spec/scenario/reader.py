@@ -306,7 +306,8 @@ class Reader:
                 text, fix = f"unknown key; wanted {_list_of(keys)}", None
                 if len(self.mistakes) < MANY:  # else a file of another kind; looking for spellings would take minutes
                     text, fix = unknown_key(
-                        entry.key, at, keys, self.paths(), others=others, given=self.places.lines, beside=beside,
+                        entry.key, at, keys, self.paths(), others=others, given=self.places.lines,
+                        beside=() if entry.line is None else beside,
                         value=entry.node, meaningless=meaningless,
                     )  # fmt: skip
                 self.wrong(at, text, fix)

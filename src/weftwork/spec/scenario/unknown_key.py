@@ -95,7 +95,7 @@ def unknown_key(  # noqa: PLR0913 - the key, its place, and what stands around i
         return "unknown key", KeyName(near)
     section = ".".join(part for part in path.rpartition(".")[0].split(".") if part and not part.isdecimal())
     for one in here:
-        if one not in beside and key in known.words.get(f"{section}.{one}" if section else one, ()):
+        if key in known.words.get(f"{section}.{one}" if section else one, ()):
             return f"unknown key: '{key}' is a value of '{one}'", OtherKey(one, key)
     top = section.partition(".")[0]
     related = [one for one in known.words if top and one.startswith(f"{top}.")]

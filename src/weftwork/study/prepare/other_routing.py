@@ -80,9 +80,8 @@ def _can_be_had(scenario: Scenario, fabric: Fabric, name: str) -> bool:
     if scenario.engine.fidelity == "flow" or not is_lossless(transport):
         return True
     channels = plan.channels
-    chosen = scenario.transport.port_selection
     takes_step = bool(ROUTINGS[name].step) and channels > 1
-    if channels > most_channels(transport) or (takes_step and (chosen is None or chosen.label not in AMONG)):
+    if channels > most_channels(transport) or (takes_step and scenario.transport.port_selection.label not in AMONG):
         return False
     if fabric.tree and not plan.routing.has_layers:
         return True

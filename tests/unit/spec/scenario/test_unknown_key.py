@@ -23,8 +23,8 @@ def mistakes(text: str) -> tuple[Mistake, ...]:
     [
         ("faults: [{at: 1us, nic: host0, slow: 0.5, event: slow, fraction: 0.5}]", "faults.0.slow", "event: slow"),
         ("faults: [{at: 1us, link: leaf0-agg0, down: true, event: down}]", "faults.0.down", "event: down"),
-        ("faults: [{at: 1us, link: leaf0-agg0, event: down, oversubscription: 2}]", "faults.0.oversubscription",
-         "fabric.oversubscription"),
+        ("faults: [{at: 1us, link: leaf0-agg0, event: down, link_delay: 2us}]", "faults.0.link_delay",
+         "fabric.link_delay"),
         ("transport: {link_rate: 1Gbps}", "transport.link_rate", "fabric.link_rate"),
         ("engine: {ports: all}", "engine.ports", "engine.record.ports"),
         ("engine: {evry: 1us}", "engine.evry", "engine.record.every"),

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -138,7 +139,9 @@ def _is_there(tree: Any, way: list[str]) -> bool:
     return not way or (isinstance(tree, dict) and way[0] in tree and _is_there(tree[way[0]], way[1:]))
 
 
-def put(tree: dict[str, Any], row: KeyRow, rng: random.Random) -> None:
+def put(
+    tree: dict[str, Any], row: KeyRow, rng: random.Random, draw: Callable[[KeyRow, random.Random], Any] = tame_or_wild
+) -> None:
     """Give a key its value, in every item of a list on the way, and in a device that was only a name."""
     *way, last = row.path.split(".")
     places: list[dict[str, Any]] = [tree]
@@ -155,7 +158,7 @@ def put(tree: dict[str, Any], row: KeyRow, rng: random.Random) -> None:
                 below.append(place[name])
         places = below
     for place in places:
-        place[last] = tame_or_wild(row, rng)
+        place[last] = draw(row, rng)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from weftwork.base.fix import Fix
 from weftwork.base.grammar import plural
 
 __all__ = [
@@ -38,13 +39,13 @@ class Mistake:
     path : dotted path of the key, such as ``fabric.oversubscription``
     text : what was found and what is allowed, one sentence without a full stop
     line : line in the file, counted from 1; None where there is no file
-    fix : the nearest right spelling or value, or None
+    fix : what mends it: the nearest right value of the key, or another change (`weftwork.base.fix`), or None
     """
 
     path: str
     text: str
     line: int | None = None
-    fix: str | None = None
+    fix: Fix | None = None
 
     def __str__(self) -> str:
         where = f"line {self.line}  " if self.line is not None else ""

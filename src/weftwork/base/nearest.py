@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from difflib import get_close_matches
 
-__all__ = ["nearest", "turned_round"]
+from weftwork.base.fix import EntryName, KeyName
+
+__all__ = ["nearest", "nearest_entry", "nearest_key", "turned_round"]
 
 _LONGEST = 64  # chosen: no key or name of Weftwork is longer, and difflib is quadratic in the length
 _SHORTEST = 3  # chosen: fewer letters begin too many words
@@ -39,6 +41,30 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
         return plain[min(longer, key=len)]
     close = get_close_matches(_plain(word), plain, n=1, cutoff=_CUTOFF)
     return plain[close[0]] if close else None
+
+
+def nearest_key(word: str, keys: Iterable[str]) -> KeyName | None:
+    """Return the right name of an unknown key, or None if none is near.
+
+    Examples
+    --------
+    >>> nearest_key("bufer", ["buffer", "radix"])
+    KeyName(name='buffer')
+    """
+    name = nearest(word, keys)
+    return None if name is None else KeyName(name)
+
+
+def nearest_entry(word: str, entries: Iterable[str]) -> EntryName | None:
+    """Return the right name of an unknown entry of a key, or None if none is near.
+
+    Examples
+    --------
+    >>> nearest_entry("spien", ["leaf", "spine"])
+    EntryName(entry='spien', name='spine')
+    """
+    name = nearest(word, entries)
+    return None if name is None else EntryName(word, name)
 
 
 def turned_round(link: str, links: Container[str]) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from weftwork.base.errors import CodeError, Mistake
 from weftwork.base.grammar import plural
-from weftwork.base.nearest import nearest
+from weftwork.base.nearest import nearest_key
 
 __all__ = ["check_record_call"]
 
@@ -89,7 +89,7 @@ def _wrong_fields(call: ast.Call, record: Any) -> list[Mistake]:  # noqa: ANN401
     names = [field.name for field in dataclasses.fields(record)]
     given = {keyword.arg for keyword in call.keywords}
     mistakes = [
-        Mistake(path=keyword.arg, line=keyword.lineno, text="unknown field", fix=nearest(keyword.arg, names))
+        Mistake(path=keyword.arg, line=keyword.lineno, text="unknown field", fix=nearest_key(keyword.arg, names))
         for keyword in call.keywords
         if keyword.arg is not None and keyword.arg not in names
     ]
@@ -100,7 +100,7 @@ def _wrong_fields(call: ast.Call, record: Any) -> list[Mistake]:  # noqa: ANN401
     if None in given or call.args:  # ``**more``, or values whose fields are not known: nobody knows what is missing
         return mistakes
     missing = [name for name in _required(record) if name not in given]
-    meant = {mistake.fix for mistake in mistakes}  # a required field that is there, with a wrong letter
+    meant = {str(mistake.fix) for mistake in mistakes}  # a required field that is there, with a wrong letter
     return mistakes + [
         Mistake(path=name, line=call.lineno, text="no value for the field") for name in missing if name not in meant
     ]

@@ -22,7 +22,7 @@ from weftwork.cli.commands_runs import runs
 from weftwork.cli.import_options import ImportNode, ImportSettings, ImportVariables
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
 from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
-from weftwork.cli.options import Json, NoUserCode, Settings
+from weftwork.cli.options import FabricFile, Json, NoUserCode, Settings
 from weftwork.cli.slices_options import CubeAvailability, Slices
 
 __all__ = ["root_command"]
@@ -439,7 +439,7 @@ def _topology(  # noqa: PLR0913 - the options, all by name
     file: Annotated[
         Path | None, typer.Argument(help="Scenario, or a fabric as .json or .graphml.", show_default=False)
     ] = None,
-    export: Annotated[Path | None, typer.Option(help="Write the fabric: .json, .graphml or .dot.")] = None,
+    export: FabricFile = None,
     picture: Annotated[Path | None, typer.Option(help="Draw it: .svg or .html.")] = None,
     without: Lost = None,
     seeds: LossSeeds = None,

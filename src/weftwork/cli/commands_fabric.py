@@ -29,7 +29,8 @@ def cost_command(
         ),
     ] = None,
     table: Annotated[
-        Path | None, typer.Option("--csv", metavar="FILE", help="Also write the rows as CSV, with their sources.")
+        Path | None,
+        typer.Option("-o", "--out", "--csv", metavar="FILE", help="Also write the rows as CSV, with their sources."),
     ] = None,
     template: Annotated[
         bool, typer.Option("--template", help="Print a price book of Weftwork as a start for your own, and stop.")

@@ -53,7 +53,8 @@ def validate_command(  # noqa: PLR0913 - the options, all by name
         typer.Option("--tolerance", help="Allowed mean absolute error, such as 10%; exit code 1 if a set exceeds it."),
     ] = None,
     page: Annotated[
-        Path | None, typer.Option("--page", help="Also write the scores as a Markdown page to this file.")
+        Path | None,
+        typer.Option("-o", "--out", "--page", help="Also write the scores as a Markdown page to this file."),
     ] = None,
     scenarios: Annotated[
         Path | None,
@@ -93,7 +94,7 @@ def calibrate_command(  # noqa: PLR0913 - the options, all by name
         Path | None,
         typer.Argument(help="Measured matrix products, iterations or curves as CSV, or the output of nccl-tests."),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("calibration.toml"),
+    out: Annotated[Path, typer.Option("-o", "--out", help="File to write.")] = Path("calibration.toml"),
     template: Annotated[
         str | None,
         typer.Option("--template", metavar="SET", help="Print a table of gemm, iterations, curves or a set, and stop."),

@@ -5,6 +5,7 @@ What a command needs is imported when it runs, so that ``weftwork --help`` answe
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,16 +29,20 @@ def new_command(
     name: Annotated[
         str,
         typer.Argument(
-            help="Of the files, such as my_cc: a name of Python without suffix. Of a recipe its name in weftwork list "
+            help="Of the files, such as my_cc or my_cc.py: a name of Python. Of a recipe its name in weftwork list "
             "recipe."
         ),
     ],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="FOLDER", help="Folder of the files; by default the current one."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a start for your own file and its scenario, or a recipe."""
     from weftwork.cli.new import new_file
 
-    new_file(kind, name, as_json=as_json)
+    new_file(kind, name, folder=out, as_json=as_json)
 
 
 def list_command(
@@ -74,8 +79,13 @@ def explain_command(
     explain(key, as_json)
 
 
-def schema_command() -> None:
+def schema_command(
+    *,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="File to write; standard output by default.")
+    ] = None,
+) -> None:
     """Print the JSON Schema of a scenario, for editors."""
     from weftwork.cli.schema import schema
 
-    schema()
+    schema(out)

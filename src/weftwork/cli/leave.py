@@ -24,12 +24,15 @@ from weftwork.base.errors import (
     UsageError,
     WeftworkError,
 )
+from weftwork.base.fix import document
 from weftwork.base.memory import memory_limit
 from weftwork.base.stop import state
 from weftwork.cli.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from weftwork.base.errors import Mistake
 
 __all__ = ["FAILED", "INTERRUPTED", "MISTAKE", "exit_code"]
 
@@ -99,12 +102,18 @@ def _document(error: WeftworkError, text: str) -> dict[str, Any]:
     source, mistakes = None, []
     if isinstance(error, ConfigError):
         source = error.source
-        mistakes = [{"path": m.path, "line": m.line, "text": m.text, "fix": m.fix} for m in error.mistakes]
+        mistakes = [_mistake(m) for m in error.mistakes]
     elif isinstance(error, CodeError):
         source = error.file
-        mistakes = [{"path": error.file, "line": error.line, "text": error.text, "fix": None}]
-        mistakes += [{"path": m.path, "line": m.line, "text": m.text, "fix": m.fix} for m in error.mistakes]
+        mistakes = [{"path": error.file, "line": error.line, "text": error.text, "fix": None, "changes": []}]
+        mistakes += [_mistake(m) for m in error.mistakes]
     return {"kind": type(error).__name__, "source": source, "text": text, "mistakes": mistakes}
+
+
+def _mistake(mistake: Mistake) -> dict[str, Any]:
+    fix = None if mistake.fix is None else str(mistake.fix)
+    changes = document(mistake.fix, mistake.path)
+    return {"path": mistake.path, "line": mistake.line, "text": mistake.text, "fix": fix, "changes": changes}
 
 
 def _place(error: OSError) -> str:

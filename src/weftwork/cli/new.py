@@ -7,6 +7,7 @@ import keyword
 import re
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -32,18 +33,20 @@ TEMPLATES: Final = {
     "transport": "docs/howto/own-transport.md",
 }
 RECIPE: Final = "recipe"
+_SUFFIXES: Final = (".py", ".yaml")
 _RECIPE_PAGE: Final = "docs/models/training.md"
 
 
-def new_file(kind: str, name: str, *, as_json: bool) -> None:
-    """Write NAME.py and NAME.yaml into the current folder.
+def new_file(kind: str, name: str, *, folder: Path | None = None, as_json: bool) -> None:
+    """Write NAME.py and NAME.yaml into a folder.
 
     A recipe has only its scenario. The command to run them is printed.
 
     Parameters
     ----------
     kind : a key of `TEMPLATES`, also with ``-`` for ``_``; or ``recipe``
-    name : of the files, an identifier of Python; or of the recipe
+    name : of the files, an identifier of Python, also with the suffix of one of them; or of the recipe
+    folder : of the files, made where it is not there; None: the current one
     as_json : one JSON object instead of words
 
     Raises
@@ -52,25 +55,21 @@ def new_file(kind: str, name: str, *, as_json: bool) -> None:
     """
     wanted = kind.replace("-", "_")
     if wanted == RECIPE:
-        _new_recipe(name, as_json=as_json)
+        _new_recipe(name, folder=folder or Path(), as_json=as_json)
         return
-    paths = [Path(f"{name}{suffix}") for suffix in (".py", ".yaml")]
+    name = _without_suffix(name)
+    paths = [(folder or Path()) / f"{name}{suffix}" for suffix in _SUFFIXES]
     mistakes = [*_kind_mistakes(kind, wanted), *(_name_mistakes(name) or _there_already(paths))]
     if mistakes:
         raise ConfigError("weftwork new", mistakes)
-    folder = files("weftwork") / "templates"
+    templates = files("weftwork") / "templates"
     for path in paths:
-        text = _renamed(folder / f"{wanted}{path.suffix}", wanted, name)
-        try:
-            with path.open("x", encoding="utf-8") as file:  # never in place of another file
-                file.write(text)
-        except OSError as error:
-            mistake = Mistake(path="name", text=f"'{path}' cannot be written: {error.strerror}")
-            raise ConfigError("weftwork new", [mistake]) from error
+        _write(path, _renamed(templates / f"{wanted}{path.suffix}", wanted, name))
+    file, scenario = paths
     commands = {
-        "run": f"weftwork run {name}.yaml",
-        "reference": f"weftwork run {name}.yaml --set engine.fidelity=reference",
-        "test": f"weftwork test {name}.py",
+        "run": f"weftwork run {quote(str(scenario))}",
+        "reference": f"weftwork run {quote(str(scenario))} --set engine.fidelity=reference",
+        "test": f"weftwork test {quote(str(file))}",
     }
     if as_json:
         found = {
@@ -82,8 +81,8 @@ def new_file(kind: str, name: str, *, as_json: bool) -> None:
         typer.echo(json.dumps(found, indent=2))
         return
     rows = (
-        ("file", f"{name}.py"),
-        ("scenario", f"{name}.yaml"),
+        ("file", str(file)),
+        ("scenario", str(scenario)),
         ("run it", commands["run"]),
         ("test it", commands["test"]),
         ("explained in", TEMPLATES[wanted]),
@@ -92,25 +91,36 @@ def new_file(kind: str, name: str, *, as_json: bool) -> None:
         console().print(Text(f"{label:<13} {text}"), soft_wrap=True)
 
 
-def _new_recipe(name: str, *, as_json: bool) -> None:
+def _new_recipe(name: str, *, folder: Path, as_json: bool) -> None:
     """Write the scenario of a public recipe."""
     from weftwork.study.recipe_scenario import recipe_scenario
 
-    text = recipe_scenario(name)
-    path = Path(f"{name.replace('/', '-')}.yaml")
-    try:
-        with path.open("x", encoding="utf-8") as file:  # never in place of another file
-            file.write(text)
-    except OSError as error:
-        mistake = Mistake(path="name", text=f"'{path}' cannot be written: {error.strerror}")
-        raise ConfigError("weftwork new", [mistake]) from error
-    command = f"weftwork run {path}"
+    text = recipe_scenario(name.removesuffix(".yaml"))
+    path = folder / f"{name.removesuffix('.yaml').replace('/', '-')}.yaml"
+    _write(path, text)
+    command = f"weftwork run {quote(str(path))}"
     if as_json:
         found = {"kind": RECIPE, "files": [str(path)], "commands": {"run": command}, "page": _RECIPE_PAGE}
         typer.echo(json.dumps(found, indent=2))
         return
     for label, words in (("scenario", str(path)), ("run it", command), ("explained in", _RECIPE_PAGE)):
         console().print(Text(f"{label:<13} {words}"), soft_wrap=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a new file, with its folder; never in place of another file."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        mistake = Mistake(path="name", text=f"'{path}' cannot be written: {error.strerror}")
+        raise ConfigError("weftwork new", [mistake]) from error
+
+
+def _without_suffix(name: str) -> str:
+    """The name of both files, given as one of them."""
+    return next((name.removesuffix(suffix) for suffix in _SUFFIXES if name.endswith(suffix)), name)
 
 
 def _kind_mistakes(kind: str, wanted: str) -> list[Mistake]:
@@ -123,13 +133,13 @@ def _kind_mistakes(kind: str, wanted: str) -> list[Mistake]:
 def _name_mistakes(name: str) -> list[Mistake]:
     if name.isascii() and name.isidentifier() and not keyword.iskeyword(name):
         return []
-    text = f"found '{name}', wanted a name of Python without suffix: letters, digits and _, no digit first, no keyword"
+    text = f"found '{name}', wanted a name of Python: letters, digits and _, no digit first, no keyword"
     return [Mistake(path="name", text=text, fix=_nearest_name(name))]
 
 
 def _nearest_name(name: str) -> str | None:
     """A valid name similar to this one, or None without any valid letter."""
-    plain = re.sub(r"[^A-Za-z0-9_]+", "_", name.removesuffix(".py")).strip("_")
+    plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
     if not plain:
         return None
     return f"my_{plain}" if plain[0].isdigit() or keyword.iskeyword(plain) else plain

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from weftwork.cli.completed import set_keys
 
-__all__ = ["Json", "NoUserCode", "Settings"]
+__all__ = ["FabricFile", "Json", "NoUserCode", "Settings"]
 
+FabricFile = Annotated[
+    Path | None, typer.Option("-o", "--out", "--export", help="Write the fabric: .json, .graphml or .dot.")
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Settings = Annotated[
     list[str] | None,

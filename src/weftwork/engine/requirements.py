@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import Mistake
+from weftwork.base.fix import Settings
 from weftwork.engine.ecn import least_unmarked_bytes
 from weftwork.engine.headroom import refresh_wait_bytes
 from weftwork.policies.interface import HOPS
@@ -213,6 +214,7 @@ def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) ->
             path=f"transport.{policy.kind}",
             text=f"'{policy.name}' brings packets out of order, which {what};"
             " set transport.reorder_tolerant: true, or transport.force: true to see the collapse",
+            fix=Settings((("transport.reorder_tolerant", "true"),)),
         )
         for policy in policies
         if policy is not None

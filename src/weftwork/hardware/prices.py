@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.base.nearest import nearest
+from weftwork.base.fix import Fix
+from weftwork.base.nearest import nearest, nearest_key
 from weftwork.base.plain_file import read_plain
 from weftwork.base.units import LENGTH, RATE, QuantityKind, UnitError, parse_quantity
 from weftwork.hardware.price_rows import Between, Linear, PriceBook, PriceRow, Range, RowKind
@@ -158,7 +159,7 @@ class _BookReader:
             if key not in known:
                 line = self.lines.get((key, 0, "")) or self.lines.get(("", 0, key))
                 text = f"unknown key; wanted {', '.join(known)}"
-                self.mistakes.append(Mistake(path=key, text=text, line=line, fix=nearest(key, known)))
+                self.mistakes.append(Mistake(path=key, text=text, line=line, fix=nearest_key(key, known)))
         version = tree.get("version")
         if version != VERSION or isinstance(version, bool):
             self._top("version", version, f"wanted {VERSION}")
@@ -187,7 +188,7 @@ class _BookReader:
         for key in table:
             if key not in known:
                 text = f"unknown key of {'an' if kind[0] in 'ao' else 'a'} {kind}; wanted {', '.join(known)}"
-                self._wrong(place, key, text, fix=nearest(key, known))
+                self._wrong(place, key, text, fix=nearest_key(key, known))
         for key in ("name", "source", "date", "verified", *_REQUIRED.get(kind, ())):
             if key not in table:
                 self._wrong(place, key, "missing")
@@ -244,7 +245,7 @@ class _BookReader:
             text = f"has no rows, wanted at least one of {', '.join(f'[[{kind}]]' for kind in _KINDS)}"
             self.mistakes.append(Mistake(path="file", text=text))
 
-    def _wrong(self, place: _BookPlace, key: str, text: str, *, fix: str | None = None) -> None:
+    def _wrong(self, place: _BookPlace, key: str, text: str, *, fix: Fix | None = None) -> None:
         header = self.lines.get((place.kind, place.number, ""))
         line = self.lines.get((place.kind, place.number, key), header)
         self.mistakes.append(Mistake(path=place.path(key), text=text, line=line, fix=fix))
@@ -258,7 +259,7 @@ class _BookReader:
 class _WrongError(Exception):
     """A value of a row is wrong."""
 
-    def __init__(self, text: str, fix: str | None = None) -> None:
+    def __init__(self, text: str, fix: Fix | None = None) -> None:
         self.text = text
         self.fix = fix
         super().__init__(text, fix)

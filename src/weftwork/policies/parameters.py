@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weftwork.base.errors import Mistake
-from weftwork.base.nearest import nearest
+from weftwork.base.nearest import nearest_key
 from weftwork.base.units import DURATION, RATE, SIZE, QuantityKind, UnitError, format_quantity, parse_quantity
 from weftwork.policies.layout import Field, RecordLayout
 
@@ -96,7 +96,7 @@ def resolve(
         where = f"{path}.{name}"
         row = by_name.get(name)
         if row is None:
-            fix = nearest(name, values)
+            fix = nearest_key(name, values)
             allowed = ", ".join(values) if values else "none"
             mistakes.append(Mistake(path=where, text=f"unknown parameter, wanted {allowed}", fix=fix))
             continue

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
-from weftwork.base.nearest import nearest
+from weftwork.base.nearest import nearest_key
 from weftwork.base.plain_file import read_plain
 
 __all__ = ["CONSTANTS", "VERSION", "Calibration", "Constant", "parse_calibration", "read_calibration", "shown"]
@@ -177,7 +177,7 @@ def parse_calibration(text: str, source: str) -> Calibration:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(source, [Mistake(path="file", text=f"is no TOML: {error}")]) from error
     mistakes = [
-        Mistake(path=key, text=f"unknown key; wanted {', '.join(_SECTIONS)}", fix=nearest(key, _SECTIONS))
+        Mistake(path=key, text=f"unknown key; wanted {', '.join(_SECTIONS)}", fix=nearest_key(key, _SECTIONS))
         for key in tree
         if key not in _SECTIONS
     ]
@@ -220,7 +220,7 @@ def _constants(table: Any) -> tuple[dict[str, float], dict[str, tuple[float, flo
         path = f"constants.{name}"
         if name not in CONSTANTS:
             text = f"unknown constant; wanted {', '.join(CONSTANTS)}"
-            mistakes.append(Mistake(path=path, text=text, fix=nearest(name, CONSTANTS)))
+            mistakes.append(Mistake(path=path, text=text, fix=nearest_key(name, CONSTANTS)))
             continue
         fields = given if isinstance(given, dict) else {"value": given}
         found: dict[str, Any] = {key: fields.get(key, fields.get("value")) for key in ("value", "low", "high")}
@@ -250,7 +250,7 @@ def _draws(
     if not isinstance(table, dict):
         return (), [Mistake(path="draws", text=f"found {table!r}, wanted a table with a list of each constant")]
     mistakes = [
-        Mistake(path=f"draws.{name}", text="is of no constant of this file", fix=nearest(name, values))
+        Mistake(path=f"draws.{name}", text="is of no constant of this file", fix=nearest_key(name, values))
         for name in table
         if name not in values
     ]

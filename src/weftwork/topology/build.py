@@ -19,7 +19,7 @@ from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.folder import is_path
 from weftwork.base.grammar import plural
-from weftwork.base.nearest import nearest
+from weftwork.base.nearest import nearest, nearest_key
 from weftwork.base.units import PROPAGATION_PS_PER_M, RATE, format_quantity, parse_quantity
 from weftwork.hardware import catalogue
 from weftwork.spec.device import Record, Switch
@@ -365,7 +365,7 @@ def _keys(label: str, offer: Offer[Record], given: dict[str, Any]) -> Record:
             text = means_nothing("topology", label, tuple(others[name]))
             mistakes.append(Mistake(path=f"fabric.{name}", text=text))
         elif name not in known:
-            mistakes.append(Mistake(path=f"fabric.{name}", text="unknown key", fix=nearest(name, known)))
+            mistakes.append(Mistake(path=f"fabric.{name}", text="unknown key", fix=nearest_key(name, known)))
     if mistakes:
         raise ConfigError("fabric", mistakes)
     try:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.base.nearest import nearest
+from weftwork.base.nearest import nearest_key
 from weftwork.hardware import catalogue
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import Fabric
@@ -134,7 +134,7 @@ def _over(base: _R, fields: Mapping[str, Any], path: str) -> _R:
             Mistake(
                 path=".".join([path, *(str(part) for part in error["loc"])]),
                 text=f"found {error['input']!r}: {error['msg'].lower()}",
-                fix=nearest(str(error["loc"][-1]), known) if error["type"] == "extra_forbidden" else None,
+                fix=nearest_key(str(error["loc"][-1]), known) if error["type"] == "extra_forbidden" else None,
             )
             for error in wrong.errors()
         ]

@@ -25,6 +25,8 @@ from weftwork.topology.fabric_formats import Draft
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from weftwork.base.fix import Fix
+
 __all__ = ["LINK_ROWS", "NODE_ROWS", "direct_of", "graph_row", "link_rows", "node_rows"]
 
 NODE_ROWS: Final = ("at",)
@@ -171,7 +173,7 @@ class _Note:
     def __init__(self, path: str, line: int | None, mistakes: list[Mistake]) -> None:
         self.path, self.line, self.mistakes = path, line, mistakes
 
-    def wrong(self, key: str, text: str, *, fix: str | None = None) -> None:
+    def wrong(self, key: str, text: str, *, fix: Fix | None = None) -> None:
         self.mistakes.append(Mistake(path=f"{self.path}.{key}", text=text, line=self.line, fix=fix))
 
 

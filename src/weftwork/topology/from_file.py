@@ -16,8 +16,9 @@ from pydantic import BaseModel, ValidationError
 
 from weftwork.base.caveat import Caveat, caveats_of
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.fix import Fix
 from weftwork.base.grammar import plural
-from weftwork.base.nearest import nearest
+from weftwork.base.nearest import nearest, nearest_key
 from weftwork.base.plain_file import read_plain
 from weftwork.base.units import DURATION, LENGTH, PROPAGATION_PS_PER_M, RATE, QuantityKind, UnitError, parse_quantity
 from weftwork.hardware import catalogue
@@ -55,7 +56,7 @@ class _Place:
     mistakes: list[Mistake]
     line: int | None = None
 
-    def wrong(self, key: str, text: str, *, fix: str | None = None) -> None:
+    def wrong(self, key: str, text: str, *, fix: Fix | None = None) -> None:
         self.mistakes.append(
             Mistake(path=f"{self.path}.{key}" if key else self.path, text=text, line=self.line, fix=fix)
         )
@@ -63,7 +64,7 @@ class _Place:
     def refuse_unknown(self, row: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for key in row:
             if key not in known and key not in IGNORED:
-                self.wrong(key, "unknown key", fix=nearest(key, known))
+                self.wrong(key, "unknown key", fix=nearest_key(key, known))
 
 
 def read_fabric(path: Path) -> Fabric:

@@ -89,7 +89,7 @@ def planned_routing(fabric: Fabric, name: str, *, paths: int | None = None) -> t
         if direct is None:
             return plan, []
         text = f"found up-down, but '{fabric.name}' is a direct network, whose links lead neither up nor down"
-        return plan, [Mistake(path="fabric.routing", text=f"{text}; wanted minimal", fix="minimal")]
+        return plan, [Mistake(path="fabric.routing", text=text, fix="minimal")]
     if name == "k-shortest":
         scheme: ChannelScheme = "valleys" if is_tiered(fabric) else "hops"
         routing = Routing(paths=paths or USUAL_PATHS, scheme=scheme)
@@ -101,9 +101,9 @@ def planned_routing(fabric: Fabric, name: str, *, paths: int | None = None) -> t
     is_ordered = direct is not None and direct.is_ordered
     if name == "dimension-order" and not is_ordered:
         text = f"found dimension-order, but '{fabric.name}' has no dimensions to go through one after the other"
-        return simple, [Mistake(path="fabric.routing", text=f"{text}; wanted minimal", fix="minimal")]
+        return simple, [Mistake(path="fabric.routing", text=text, fix="minimal")]
     if name == "par" and not by_group:
-        text = f"found par, which thinks again within the first group, but '{fabric.name}' has no groups; wanted ugal"
+        text = f"found par, which thinks again within the first group, but '{fabric.name}' has no groups"
         return simple, [Mistake(path="fabric.routing", text=text, fix="ugal")]
     has_detours = row.detour != "never"
     in_order = is_ordered and (has_detours or name == "dimension-order")

@@ -104,7 +104,7 @@ def test_with_json_an_error_is_an_object_too(
     assert error["text"].splitlines()[0] in err
     assert bool(error["mistakes"]) == (mistake is not None)
     for found in error["mistakes"]:
-        assert set(found) == {"path", "line", "text", "fix"}
+        assert set(found) == {"path", "line", "text", "fix", "changes"}
         assert (mistake or {}).items() <= found.items()
 
 

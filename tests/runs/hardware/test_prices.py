@@ -146,7 +146,7 @@ verified = false
 [[swich]]
 name = "other"
 """
-    told = {(mistake.line, mistake.path, mistake.fix) for mistake in mistakes_of(text)}
+    told = {(mistake.line, mistake.path, mistake.fix and str(mistake.fix)) for mistake in mistakes_of(text)}
     assert told == {
         (1, "version", None),
         (2, "tile", "title"),
@@ -193,7 +193,7 @@ def test_modules_and_media_belong_together() -> None:
         f'[[module]]\nname = "one"\nmedium = "DA"\nrates = ["400Gbps"]\n{mark}'
         f'[[module]]\nname = "two"\nmedium = "DAC"\nrates = ["400Gbps"]\n{mark}'
     )
-    told = [(mistake.path, mistake.fix) for mistake in mistakes_of(text)]
+    told = [(mistake.path, mistake.fix and str(mistake.fix)) for mistake in mistakes_of(text)]
     assert told == [("medium[0].modules", None), ("module[0].medium", "DAC"), ("module[1].medium", None)]
 
 

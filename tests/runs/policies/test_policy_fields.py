@@ -74,7 +74,7 @@ def test_all_wrong_fields_are_told_at_once(tmp_path: Path) -> None:
     text = MINE.replace("    state=State", "    staet=State").replace("    source=", "    colour=")
     error = refused(tmp_path, text.replace("    signals=", "    varaints={},\n    signals="))
     first = line_of(MINE, "PLUGIN")
-    assert [(m.path, m.line, m.fix) for m in error.mistakes] == [
+    assert [(m.path, m.line, m.fix and str(m.fix)) for m in error.mistakes] == [
         ("source", first, None),
         ("staet", first + 2, "state"),  # and so 'state' is not missing
         ("varaints", first + 4, "variants"),
@@ -127,7 +127,7 @@ def test_every_kind_refuses_unknown_and_missing_fields_at_once(tmp_path: Path, k
         with pytest.raises(CodeError) as caught:
             door()
         assert isinstance(caught.value, PolicyError) == (kind in KINDS)
-        found = {mistake.path: (mistake.line, mistake.fix) for mistake in caught.value.mistakes}
+        found = {mistake.path: (mistake.line, mistake.fix and str(mistake.fix)) for mistake in caught.value.mistakes}
         assert found == {
             "sources": (line_of(text, "sources="), "source"),
             "colours": (line_of(text, "colours="), None),

@@ -16,7 +16,7 @@ from weftwork.spec.scenario.key_paths import is_null
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.rows import rows_of
 from weftwork.spec.scenario.schema import section_schema
-from weftwork.spec.scenario.unknown_key import unknown_key
+from weftwork.spec.scenario.unknown_key import KnownKeys, unknown_key
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Mapping, read_tree, show
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class _ScriptReader(Reader):
 
     def _unknown(self, key: str, path: str, keys: list[str], others: object) -> None:
         del others  # no section of a script has a choice that brings keys
-        self.wrong(path, *unknown_key(key, path, keys, {}))
+        self.wrong(path, *unknown_key(key, path, keys, KnownKeys()))
 
 
 def _check(script: PeerScript, reader: Reader) -> None:

@@ -136,7 +136,8 @@ def _check_collective(workload: CollectiveSection, fabric: FabricSection, reader
     if gpus is None and known:
         gpus = fabric.gpus
     if gpus is not None and known and fabric.gpus is not None and gpus > fabric.gpus:
-        reader.wrong("collective.gpus", f"found {gpus:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric")
+        text = f"found {gpus:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric"
+        reader.wrong("collective.gpus", text, str(fabric.gpus))
     elif gpus == 1:
         reader.wrong("collective.gpus", "one GPU has nobody to talk to; wanted a fabric of at least two GPUs")
     for key, value in (("root", workload.root), ("shift", workload.shift)):

@@ -17,6 +17,7 @@ from weftwork.spec.device import Record
 from weftwork.spec.scenario.rows import rows_of
 
 if TYPE_CHECKING:
+    from weftwork.base.fix import Fix
     from weftwork.spec.engineering import PathProblem, Planned
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.transport import TransportSection
@@ -51,7 +52,7 @@ class Findings(Protocol):
     Keys are those of the section, such as ``senders``.
     """
 
-    def wrong(self, key: str, text: str, fix: str | None = None) -> None:
+    def wrong(self, key: str, text: str, fix: Fix | None = None) -> None:
         """Note a mistake at a key: found value, allowed values, nearest fix."""
 
     def is_sound(self, *keys: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from weftwork.base.fix import Fix
 from weftwork.base.nearest import nearest
 from weftwork.spec.device import Record
 from weftwork.spec.scenario.choice import Offer
@@ -97,7 +98,7 @@ def means_nothing(selector: str, chosen: object, wanted: tuple[str, ...]) -> str
 
 def usual_values(
     offer: Offer[Any] | None, rows: Mapping[str, KeyRow], given: Collection[str]
-) -> tuple[dict[str, Node], list[tuple[str, str | None]]]:
+) -> tuple[dict[str, Node], list[tuple[str, Fix | None]]]:
     """Return the values that a choice sets by default.
 
     The reader takes a value from here if the user sets none.
@@ -113,7 +114,7 @@ def usual_values(
     values by key, and what is wrong with the others, each with the nearest right word
     """
     kept: dict[str, Node] = {}
-    wrong: list[tuple[str, str | None]] = []
+    wrong: list[tuple[str, Fix | None]] = []
     if offer is None:
         return kept, wrong
     by_key = {described.key: described for described in rows.values()}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from weftwork.base.errors import CodeError, ConfigError, Mistake
+from weftwork.base.fix import Fix
 from weftwork.base.folder import Folder
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.rows import rows_of
@@ -31,7 +32,7 @@ class Read:
     reader: Reader
     section: str
 
-    def wrong(self, key: str, text: str, fix: str | None = None) -> None:
+    def wrong(self, key: str, text: str, fix: Fix | None = None) -> None:
         """Note a mistake with its line."""
         self.reader.wrong(self._path(key), text, fix)
 
@@ -58,7 +59,7 @@ class Collected:
     given: frozenset[str] = frozenset()
     mistakes: list[Mistake] = field(default_factory=list)
 
-    def wrong(self, key: str, text: str, fix: str | None = None) -> None:
+    def wrong(self, key: str, text: str, fix: Fix | None = None) -> None:
         """Note a mistake."""
         self.mistakes.append(Mistake(path=f"{self.section}.{key}" if key else self.section, text=text, fix=fix))
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from weftwork.base.fix import Fix, ItemValue
 from weftwork.spec.scenario.yaml_tree import Node, Scalar, show
 
-__all__ = ["WrongValueError", "either", "scalar_of"]
+__all__ = ["WrongValueError", "either", "scalar_of", "within"]
 
 
 class WrongValueError(Exception):
     """A value does not fit its kind."""
 
-    def __init__(self, text: str, fix: str | None = None) -> None:
+    def __init__(self, text: str, fix: Fix | None = None) -> None:
         self.text = text
         self.fix = fix
         super().__init__(text, fix)
@@ -25,6 +26,17 @@ def scalar_of(node: Node, wanted: str) -> Scalar:
         message = f"found {show(node)}, wanted {wanted}"
         raise WrongValueError(message)
     return node
+
+
+def within(item: int | str, fix: Fix | None) -> Fix | None:
+    """Return the fix of an item or entry as a fix of the whole key."""
+    match fix:
+        case str():
+            return ItemValue(item, fix)
+        case ItemValue(inner, value):
+            return ItemValue(f"{item}.{inner}", value)
+        case _:
+            return fix
 
 
 def either(words: list[str] | tuple[str, ...]) -> str:

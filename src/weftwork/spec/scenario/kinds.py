@@ -19,7 +19,7 @@ from weftwork.base.folder import Folder, is_path
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.units import QuantityKind, UnitError, format_quantity, parse_quantity
-from weftwork.spec.scenario.kind_reading import WrongValueError, either, scalar_of
+from weftwork.spec.scenario.kind_reading import WrongValueError, either, scalar_of, within
 from weftwork.spec.scenario.tier_kinds import RatesByTier, Ratio
 from weftwork.spec.scenario.yaml_tree import Node, Sequence, show
 
@@ -358,7 +358,13 @@ class Listing:
             )
             message = f"found {found}, wanted {self.wanted}, each {self.item.wanted}"
             raise WrongValueError(message)
-        return tuple(self.item.read(item) for item in node.items)
+        return tuple(self._item(index, item) for index, item in enumerate(node.items))
+
+    def _item(self, index: int, node: Node) -> Any:
+        try:
+            return self.item.read(node)
+        except WrongValueError as wrong:
+            raise WrongValueError(wrong.text, within(index, wrong.fix)) from wrong
 
     def write(self, value: Any) -> list[Any]:
         """Write a resolved value."""

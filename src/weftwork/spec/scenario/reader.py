@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence as SequenceType
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from weftwork.base.errors import CodeError, Mistake
+from weftwork.base.fix import Fix, Settings
 from weftwork.base.folder import is_path
 from weftwork.base.nearest import nearest
 from weftwork.base.user_code import UserCode, is_in_package
@@ -40,8 +42,9 @@ from weftwork.spec.scenario.kinds import (
 from weftwork.spec.scenario.policies import PRESETS, ParameterCheck, ParameterValue, PolicyChoice
 from weftwork.spec.scenario.python_tree import NO_LINE
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
+from weftwork.spec.scenario.training import PlanProposal
 from weftwork.spec.scenario.transport import TransportCheck
-from weftwork.spec.scenario.unknown_key import unknown_key
+from weftwork.spec.scenario.unknown_key import KnownKeys, unknown_key
 from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, YamlEntry, show
 
 __all__ = ["Places", "Reader"]
@@ -73,7 +76,7 @@ class Places:
             path = path.rpartition(".")[0]
         return None
 
-    def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
+    def mistake(self, path: str, text: str, fix: Fix | None = None) -> Mistake:
         """Make a mistake with its place: a line, or its ``--set``.
 
         What ``load_balancing`` chose is told at that key.
@@ -99,7 +102,8 @@ class Reader:
     directory : folder to which files in the scenario are relative
     check_parameters : judges the parameters of a policy, or None
     check_transport : judges a transport with its policies, or None
-    paths : all keys of a scenario with the words that each takes, to tell a user where a key belongs
+    propose_plan : finds degrees of parallelism that all rules accept, or None
+    paths : all keys of a scenario, to tell a user where a key belongs
     nodes : servers of the catalogue by name, where the caller knows it
     user_code : which Python files of the user's own are run
     later_files : keys whose files need not be there yet
@@ -110,7 +114,8 @@ class Reader:
     directory: Path
     check_parameters: ParameterCheck | None
     check_transport: TransportCheck | None = None
-    paths: Callable[[], MappingType[str, SequenceType[str]]] = dict
+    propose_plan: PlanProposal | None = None
+    paths: Callable[[], KnownKeys] = KnownKeys
     nodes: MappingType[str, NodeModel] = field(default_factory=dict)
     user_code: UserCode = UserCode.RUN
     later_files: frozenset[str] = frozenset()
@@ -119,7 +124,7 @@ class Reader:
     mistakes: list[Mistake] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
 
-    def wrong(self, path: str, text: str, fix: str | None = None) -> None:
+    def wrong(self, path: str, text: str, fix: Fix | None = None) -> None:
         """Note a mistake at a key."""
         self.bad.add(path)
         self.mistakes.append(self.places.mistake(path, text, fix))
@@ -141,7 +146,9 @@ class Reader:
         rows = rows_of(model)
         chooser = chooser_of(model)
         if chooser is None:
-            values = self._rows(rows, self._entries(node, path, [row.key for row in rows.values()], later or {}), path)
+            keys = [row.key for row in rows.values()]
+            entries = self._entries(node, path, keys, later or {}, meaningless=partial(_unmet, rows, node))
+            values = self._rows(rows, entries, path)
             return model.model_construct(**values)
         return self._chosen_section(chooser, node, path, model, later or {})
 
@@ -159,7 +166,15 @@ class Reader:
         others: MappingType[str, tuple[tuple[str, ...], KeyRow]] = {}
         if not is_open and any(entry.key not in keys for entry in node.entries):  # else no other file is imported
             others = {key: row for key, row in chooser.others().items() if key not in keys}
-        entries = self._entries(node, path, list(dict.fromkeys(keys)), later, others, is_open=is_open)
+
+        def meaningless(key: str) -> str | None:
+            if key in others and self.is_sound(joined_key(path, chooser.row.key)):
+                return means_nothing(chooser.row.key, chosen, others[key][0])
+            return _unmet({**rows, **own}, node, key)
+
+        entries = self._entries(
+            node, path, list(dict.fromkeys(keys)), later, others, is_open=is_open, meaningless=meaningless
+        )
         self._foreign(chooser, chosen, others, entries, path)
         options = self._rows(own, entries, path, {chooser.row.key: chosen})
         del rows[chooser.name]
@@ -266,13 +281,17 @@ class Reader:
         others: MappingType[str, object] = MappingProxyType({}),
         *,
         is_open: bool = False,
+        meaningless: Callable[[str], str | None] = lambda _: None,
     ) -> dict[str, Node]:
         """Entries of a mapping by key: those of ``keys`` and ``others``.
 
-        The caller judges the others. ``is_open``: any other key may be right, and is left aside.
+        The caller judges the others. ``is_open``: any other key may be right, and is left aside. ``meaningless``: why
+        a key would mean nothing beside the others.
         """
         known: dict[str, Node] = {}
-        for entry in self._mapping(node, path, keys).entries:
+        mapping = self._mapping(node, path, keys)
+        beside = [entry.key for entry in mapping.entries]
+        for entry in mapping.entries:
             at = joined_key(path, shown_key(entry.key))
             self.places.lines[at] = entry.line
             if entry.key in keys or entry.key in others:
@@ -282,17 +301,17 @@ class Reader:
                     known[entry.key] = entry.node
             elif entry.key in later:
                 if not _is_removed(entry):
-                    self.wrong(at, later[entry.key])
+                    self.wrong(at, later[entry.key], Settings(((at, "null"),)))
             elif not is_open:
-                self._unknown(entry.key, at, keys, others)
+                text, fix = f"unknown key; wanted {_list_of(keys)}", None
+                if len(self.mistakes) < MANY:  # else a file of another kind; looking for spellings would take minutes
+                    text, fix = unknown_key(
+                        entry.key, at, keys, self.paths(), others=others, given=self.places.lines,
+                        beside=() if entry.line is None else beside,
+                        value=entry.node, meaningless=meaningless,
+                    )  # fmt: skip
+                self.wrong(at, text, fix)
         return known
-
-    def _unknown(self, key: str, path: str, keys: list[str], others: MappingType[str, object]) -> None:
-        if len(self.mistakes) >= MANY:  # a file of another kind; looking for spellings would take minutes
-            self.wrong(path, f"unknown key; wanted {_list_of(keys)}")
-        else:
-            text, fix = unknown_key(key, path, keys, self.paths(), others=others, given=self.places.lines)
-            self.wrong(path, text, fix)
 
     def _default(self, row: KeyRow, path: str) -> Any:
         kind = row.kind
@@ -489,6 +508,18 @@ def _with_options(rows: dict[str, KeyRow], chooser: Chooser) -> list[KeyRow]:
     """Rows of a section, with its choices' rows behind the choosing key."""
     every = [row for _, row in chooser.others().values()]
     return [chooser.row, *every, *(row for row in rows.values() if row.key != chooser.row.key)]
+
+
+def _unmet(rows: MappingType[str, KeyRow], node: Node, key: str) -> str | None:
+    """Why a key means nothing beside the other keys of its section, or None."""
+    by_key = {row.key: row for row in rows.values()}
+    row = by_key.get(key)
+    deciding = None if row is None else by_key.get(selector(row) or "")
+    if row is None or deciding is None or not isinstance(node, Mapping):
+        return None
+    entry = node.get(deciding.key)
+    chosen = resolved_default(deciding) if entry is None else getattr(entry.node, "value", None)
+    return None if applies(row, chosen) else means_nothing(deciding.key, chosen, _wanted(row, ()))
 
 
 def _wanted(row: KeyRow, names: tuple[str, ...]) -> tuple[str, ...]:

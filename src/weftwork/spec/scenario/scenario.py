@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from pydantic import BaseModel, PrivateAttr
 
 from weftwork.base.above import Shown
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.fix import Fix
 from weftwork.base.plain_file import read_plain
 from weftwork.base.user_code import UserCode
 from weftwork.spec.device import Record
@@ -31,10 +32,12 @@ from weftwork.spec.scenario.kinds import (
     Choice,
     DeviceKind,
     FileName,
+    PolicyChoiceKind,
     Section,
     SectionList,
     Text,
     Whole,
+    WrongValueError,
 )
 from weftwork.spec.scenario.migrations import OLDEST, SCHEMA, of_this_schema
 from weftwork.spec.scenario.overrides import apply_override
@@ -42,8 +45,8 @@ from weftwork.spec.scenario.policies import ParameterCheck, known_policies
 from weftwork.spec.scenario.python_tree import NO_LINE, mapping_tree
 from weftwork.spec.scenario.reader import Places, Reader
 from weftwork.spec.scenario.reliability import Reliability
-from weftwork.spec.scenario.rows import KeyRow, row, rows_of
-from weftwork.spec.scenario.training import Straggler, TrainingJobSection, TrainingSection
+from weftwork.spec.scenario.rows import KeyRow, applies, row, rows_of, selector
+from weftwork.spec.scenario.training import PlanProposal, Straggler, TrainingJobSection, TrainingSection
 from weftwork.spec.scenario.training_checks import (
     check_engine,
     check_jobs,
@@ -52,9 +55,11 @@ from weftwork.spec.scenario.training_checks import (
     resolve_engine,
 )
 from weftwork.spec.scenario.transport import TransportCheck, TransportSection
+from weftwork.spec.scenario.unknown_key import KnownKeys
 from weftwork.spec.scenario.workload import CollectiveSection, EngineSection, TrafficSection
-from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show
+from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Node, Scalar, read_tree, show
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
+from weftwork.spec.scenario.yaml_tree import Sequence as Items
 
 __all__ = ["LATER", "THE_DICT", "Scenario", "load", "load_mapping", "loads", "rows"]
 
@@ -63,7 +68,7 @@ THE_DICT = "the dict given"  # what errors call a scenario without a file
 # Sections that are no part of one run.
 LATER = {
     "import": "import comes with a later version; this one has collective, traffic, training and jobs",
-    "sweep": "varies keys over many runs: run it by `weftwork sweep FILE`, or leave it out by --set sweep=null",
+    "sweep": "varies keys over many runs: run it by `weftwork sweep FILE`, or leave it out",
 }
 
 WORKLOADS = ("collective", "traffic", "training", "jobs")
@@ -188,7 +193,7 @@ class Scenario(Record, Shown):
         """
         return path in self._places.lines and path not in self._places.removed
 
-    def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
+    def mistake(self, path: str, text: str, fix: Fix | None = None) -> Mistake:
         """Make a mistake at a key, with its line or the ``--set`` that brought it."""
         return self._places.mistake(path, text, fix)
 
@@ -216,13 +221,14 @@ _ONE_OF = f"exactly one of {', '.join(WORKLOADS[:-1])} and {WORKLOADS[-1]}"
 _ONE_WORKLOAD = f"missing a workload, wanted {_ONE_OF}"
 
 
-def load(
+def load(  # noqa: PLR0913 - all but the first two by name
     path: Path,
     overrides: Mapping[str, object] | None = None,
     *,
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
     check_transport: TransportCheck | None = None,
+    propose_plan: PlanProposal | None = None,
     nodes: Mapping[str, NodeModel] | None = None,
     user_code: UserCode = UserCode.RUN,
     later_files: frozenset[str] = frozenset(),
@@ -239,6 +245,7 @@ def load(
         judged where absent); by default the policies that are installed
     check_parameters : judges the parameters of a policy; see `weftwork.spec.scenario.policies.ParameterCheck`
     check_transport : judges a transport with its policies; see `weftwork.spec.scenario.transport.TransportCheck`
+    propose_plan : finds degrees of parallelism that all rules accept
     nodes : servers of the catalogue by name; without them what follows from one, such as ``hosts``, stays open
     user_code : which Python files that the file names are run
     later_files : keys whose files need not be there yet, since whoever calls will write them
@@ -264,7 +271,8 @@ def load(
         ) from error
     return loads(
         text, source, overrides, directory=path.parent, name=path.stem, known=known, check_parameters=check_parameters,
-        check_transport=check_transport, nodes=nodes, user_code=user_code, later_files=later_files,
+        check_transport=check_transport, propose_plan=propose_plan, nodes=nodes, user_code=user_code,
+        later_files=later_files,
     )  # fmt: skip
 
 
@@ -278,6 +286,7 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
     check_transport: TransportCheck | None = None,
+    propose_plan: PlanProposal | None = None,
     nodes: Mapping[str, NodeModel] | None = None,
     user_code: UserCode = UserCode.RUN,
     later_files: frozenset[str] = frozenset(),
@@ -311,22 +320,23 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
         directory=Path() if directory is None else directory,
         check_parameters=check_parameters,
         check_transport=check_transport,
+        propose_plan=propose_plan,
         nodes=nodes or {},
         user_code=user_code,
         later_files=later_files,
-        paths=_words_by_path,
         mistakes=mistakes,
     )
     return _read(root, reader, overrides, source, name)
 
 
-def load_mapping(
+def load_mapping(  # noqa: PLR0913 - what `load` takes, all by name
     given: Mapping[str, object],
     overrides: Mapping[str, object] | None = None,
     *,
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
     check_transport: TransportCheck | None = None,
+    propose_plan: PlanProposal | None = None,
     nodes: Mapping[str, NodeModel] | None = None,
     user_code: UserCode = UserCode.RUN,
     later_files: frozenset[str] = frozenset(),
@@ -353,11 +363,11 @@ def load_mapping(
         directory=Path(),
         check_parameters=check_parameters,
         check_transport=check_transport,
+        propose_plan=propose_plan,
         nodes=nodes or {},
         user_code=user_code,
         later_files=later_files,
         folder_words="the current folder",
-        paths=_words_by_path,
         places=Places(whole="scenario"),
         mistakes=mistakes,
         bad=bad,
@@ -370,6 +380,7 @@ def _read(root: Tree, reader: Reader, overrides: Mapping[str, object] | None, so
         root, wrong = apply_override(root, key, value)
         reader.mistakes += wrong
     root, notes = of_this_schema(root, reader, source)
+    reader.paths = partial(_known_keys, root)
     scenario = _resolve(reader.section(_fabric_from_file(root), "", Scenario, LATER), root, reader, name)
     if reader.mistakes:
         raise ConfigError(source, reader.mistakes)
@@ -459,16 +470,56 @@ def rows() -> tuple[KeyRow, ...]:
     return tuple(_rows_below(rows_of(Scenario).values(), ""))
 
 
-def _words_by_path() -> dict[str, tuple[str, ...]]:
-    """Allowed words of every key.
-
-    Numbers, names of files and the like have none.
-    """
+def _known_keys(root: Tree) -> KnownKeys:
+    """Every key with its allowed words; numbers, names of files and the like have none."""
     found: dict[str, tuple[str, ...]] = {}
     for one in rows():
         words = one.kind.options if isinstance(one.kind, Choice) else ()
         found[one.path] = (*found.get(one.path, ()), *words)
-    return found
+    lists = {one.path for one in rows() if isinstance(one.kind, SectionList)}
+    return KnownKeys(words=found, lists=lists, suits=partial(_suits, root))
+
+
+def _suits(root: Tree, path: str, place: str, value: object) -> bool:
+    """Whether a key takes a node of the file, beside what stands there."""
+    return any(one.path == path and _is_meant(root, one, place) and _reads(one.kind, value) for one in rows())
+
+
+def _is_meant(root: Tree, described: KeyRow, place: str) -> bool:
+    """Whether a key means something with the choice that decides about it."""
+    deciding = selector(described)
+    if deciding is None:
+        return True
+    node: Node | None = root
+    for part in [*place.split(".")[:-1], deciding]:
+        node = _inside(node, part)
+    if isinstance(node, Scalar) and node.value is not None:
+        return applies(described, node.value)
+    section = described.path.rpartition(".")[0]
+    rule = next((one for one in rows() if one.path == f"{section}.{deciding}"), None)
+    return rule is not None and applies(described, rule.default)
+
+
+def _inside(node: Node | None, part: str) -> Node | None:
+    if isinstance(node, Items) and part.isdecimal() and int(part) < len(node.items):
+        return node.items[int(part)]
+    entry = node.get(part) if isinstance(node, Tree) else None
+    return None if entry is None else entry.node
+
+
+def _reads(kind: Any, value: Any) -> bool:  # noqa: ANN401 - one of many kinds, and a node
+    match kind:
+        case Section():
+            return isinstance(value, Tree)
+        case SectionList():
+            return isinstance(value, Items)
+        case PolicyChoiceKind() | DeviceKind():
+            return isinstance(value, Tree | Scalar)
+    try:
+        kind.read(value)
+    except WrongValueError:
+        return False
+    return True
 
 
 def _rows_below(described: Iterable[KeyRow], path: str) -> Iterator[KeyRow]:

@@ -11,9 +11,9 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
 from typing import Any
 
-from weftwork.base.nearest import nearest
+from weftwork.base.nearest import nearest_entry
 from weftwork.base.units import RATE, UnitError, format_quantity, parse_quantity
-from weftwork.spec.scenario.kind_reading import WrongValueError, either, scalar_of
+from weftwork.spec.scenario.kind_reading import WrongValueError, either, scalar_of, within
 from weftwork.spec.scenario.yaml_tree import Mapping, Node, show
 
 __all__ = ["RatesByTier", "Ratio"]
@@ -44,7 +44,7 @@ class Ratio:
         odd = next((entry.key for entry in node.entries if entry.key not in self.tiers), None)
         if odd is not None:
             message = f"found a ratio of '{odd}', wanted one of {either(self.tiers)}"
-            raise WrongValueError(message, nearest(odd, self.tiers))
+            raise WrongValueError(message, nearest_entry(odd, self.tiers))
         return {entry.key: self._number(entry.node, f"{entry.key}: ") for entry in node.entries}
 
     def _number(self, node: Node, where: str) -> float:
@@ -96,7 +96,7 @@ class RatesByTier:
         odd = next((entry.key for entry in node.entries if entry.key not in self.tiers), None)
         if odd is not None:
             message = f"found a rate of '{odd}', wanted one of {either(self.tiers)}"
-            raise WrongValueError(message, nearest(odd, self.tiers))
+            raise WrongValueError(message, nearest_entry(odd, self.tiers))
         return {entry.key: self._rate(entry.key, entry.node) for entry in node.entries}
 
     def _rate(self, tier: str, node: Node) -> int:
@@ -105,7 +105,7 @@ class RatesByTier:
             value = int(parse_quantity(RATE, scalar.text))
         except UnitError as error:
             message = f"{tier}: {error.text}"
-            raise WrongValueError(message, error.fix) from error
+            raise WrongValueError(message, within(tier, error.fix)) from error
         if not self.low <= value <= self.high:
             message = f"{tier}: found {show(node)}, wanted {format_quantity(RATE, self.low)} to "
             raise WrongValueError(message + format_quantity(RATE, self.high))

@@ -7,8 +7,10 @@ which needs the model (`weftwork.workload.parallelism.refuse`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, get_args
 
+from weftwork.base.fix import Settings
 from weftwork.base.units import DURATION, RATE, SIZE
 from weftwork.spec.device import Record
 from weftwork.spec.limits import MAX_HOSTS
@@ -38,7 +40,15 @@ from weftwork.spec.training import (
     Software,
 )
 
-__all__ = ["LONG_SEQUENCE", "Checkpoint", "OverlapSection", "Straggler", "TrainingJobSection", "TrainingSection"]
+__all__ = [
+    "LONG_SEQUENCE",
+    "Checkpoint",
+    "OverlapSection",
+    "PlanProposal",
+    "Straggler",
+    "TrainingJobSection",
+    "TrainingSection",
+]
 
 LONG_SEQUENCE = 131_072  # tokens; Grattafiori et al., arXiv:2407.21783, section 3.4.2: the last stage of Llama 3
 PIPELINE_OVERLAP = 0.8  # chosen: with virtual stages, all but what the first pass of a stage waits for
@@ -506,3 +516,7 @@ class Straggler(Record):
         text="Computing time relative to other GPUs; 2 takes twice as long.",
         source="chosen: the user does",
     )
+
+
+# From a section with its GPUs, the name of its servers and its path: the nearest plan that all rules accept.
+PlanProposal = Callable[[TrainingSection, str, str], Settings | None]

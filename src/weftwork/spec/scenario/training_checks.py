@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from weftwork.base.fix import Settings
 from weftwork.base.grammar import plural
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.reader import Reader
@@ -45,7 +46,7 @@ def check_training(section: TrainingSection, fabric: FabricSection, reader: Read
     if gpus is None and total is not None:
         gpus = max(total - first, 1)
     section = section.model_copy(update={"gpus": gpus, "first_gpu": first})
-    return _in_the_fabric(_filled(section, "training", reader), "training", total, reader)
+    return _in_the_fabric(_filled(section, "training", fabric, reader), "training", total, reader)
 
 
 def check_jobs(
@@ -70,7 +71,7 @@ def check_jobs(
         first = after if job.first_gpu is None else job.first_gpu
         after = first + (gpus or 0)
         update = {"gpus": gpus, "first_gpu": first, "job": job.job or f"job{index}"}
-        filled = _filled(job.model_copy(update=update), path, reader)
+        filled = _filled(job.model_copy(update=update), path, fabric, reader)
         found.append(_in_the_fabric(filled, path, total, reader))
     if len(found) == len(jobs):
         _apart(found, reader)
@@ -97,7 +98,7 @@ def check_stragglers(
         seen.setdefault(straggler.gpu, index)
 
 
-def _filled(section: _S, path: str, reader: Reader) -> _S:
+def _filled(section: _S, path: str, fabric: FabricSection, reader: Reader) -> _S:
     """The section with its number of model copies.
 
     The copies together use its GPUs.
@@ -118,16 +119,24 @@ def _filled(section: _S, path: str, reader: Reader) -> _S:
     shown = f"tensor {section.tensor} x context {section.context} x pipeline {section.pipeline}"
     if gpus % product:
         key = _guilty(section, path, reader)
-        others = product // getattr(section, key)
-        fits = [degree for degree in range(1, gpus + 1) if gpus % (others * degree) == 0] if gpus % others == 0 else []
-        near = min(fits, key=lambda degree: abs(degree - getattr(section, key)), default=None)
         text = f"{shown} = {product:,}, wanted a divisor of the {plural(gpus, 'GPU')}"
-        reader.wrong(f"{path}.{key}", text, None if near is None else str(near))
+        reader.wrong(f"{path}.{key}", text, _near_plan(section, path, fabric, reader))
         return section
     if section.data is not None and section.data * product != gpus:
         text = f"found {section.data:,}, wanted {gpus // product:,}, so that {shown} x data = {plural(gpus, 'GPU')}"
-        reader.wrong(f"{path}.data", text, str(gpus // product))
+        reader.wrong(f"{path}.data", text, _near_plan(section, path, fabric, reader))
     return section.model_copy(update={"data": gpus // product})
+
+
+def _near_plan(section: TrainingSection, path: str, fabric: FabricSection, reader: Reader) -> Settings | None:
+    """The nearest degrees that all rules accept; None if none is known.
+
+    A degree that only divides the GPUs would be refused by the heads of the model, its experts, the batch or memory.
+    """
+    is_sound = reader.is_sound(path) and not any(bad.startswith(f"{path}.") for bad in reader.bad)
+    if reader.propose_plan is None or section.gpus is None or not is_sound or not reader.is_sound("fabric.node"):
+        return None
+    return reader.propose_plan(section, fabric.node.model, path)
 
 
 def _guilty(section: TrainingSection, path: str, reader: Reader) -> str:

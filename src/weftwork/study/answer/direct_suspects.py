@@ -20,7 +20,7 @@ from weftwork.study.prepare import what_if
 from weftwork.study.prepare.calibrated import calibration_of
 from weftwork.study.prepare.collective import method_used
 from weftwork.study.prepare.lowered import folds
-from weftwork.study.prepare.routing_steps import most_channels
+from weftwork.study.prepare.other_routing import most_channels
 from weftwork.study.results.link_use import sent_bytes
 from weftwork.study.results.record import port_names
 from weftwork.topology.routing_plan import planned_routing

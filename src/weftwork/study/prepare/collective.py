@@ -71,7 +71,7 @@ def collective_job(
     ranks = fabric.gpus if section.gpus is None else section.gpus
     if ranks > fabric.gpus:
         text = f"found {ranks:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric"
-        raise ConfigError("collective", [Mistake(path="collective.gpus", text=text)])
+        raise ConfigError("collective", [Mistake(path="collective.gpus", text=text, fix=str(fabric.gpus))])
     placement = PLACEMENTS[section.placement](fabric, ranks, seed=seed)
     section, chosen = _with_method(section, fabric, placement, calibration)
     lattice = None

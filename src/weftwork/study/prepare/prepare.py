@@ -40,6 +40,7 @@ from weftwork.study.prepare.forwarding import refuse_forwarding
 from weftwork.study.prepare.ignored_keys import ignored_fields, ignored_keys
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
+from weftwork.study.prepare.other_routing import with_fitting_routing
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.queue_pairs import with_queue_pairs
 from weftwork.study.prepare.recording import recording
@@ -48,7 +49,7 @@ from weftwork.study.prepare.routing import pinned_mistakes, routing_of
 from weftwork.study.prepare.routing_steps import refuse_cycles, with_routing_step
 from weftwork.study.prepare.shared_parts import shared_fabric, shared_jobs
 from weftwork.study.prepare.traffic import traffic_job
-from weftwork.study.prepare.training import training_programs
+from weftwork.study.prepare.training import proposed_plan, training_programs
 from weftwork.study.prepare.unjoined import refuse_unjoined
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.models.catalogue import ABSENT, MODELS
@@ -188,6 +189,7 @@ def _read(
         known=known_names(),
         check_parameters=check_parameters,
         check_transport=check_transport,
+        propose_plan=proposed_plan,
         nodes=nodes(),
         user_code=user_code,
         later_files=later_files,
@@ -320,15 +322,18 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
     if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
     planned = planned_paths(scenario, fabric, job, transport, faults)
-    engine_input = lowered(
-        scenario,
-        fabric=fabric,
-        job=job,
-        transport=transport,
-        policies=policies,
-        faults=faults,
-        planned=planned,
-    )
+    try:
+        engine_input = lowered(
+            scenario,
+            fabric=fabric,
+            job=job,
+            transport=transport,
+            policies=policies,
+            faults=faults,
+            planned=planned,
+        )
+    except ConfigError as error:
+        raise with_fitting_routing(error, scenario, fabric) from error
     refuse_unjoined(scenario, fabric, job)
     caveats |= fabric.caveats | engineering_caveats(planned)
     caveats |= bent_route_caveats(scenario, fabric, engine_input.transport, faults)

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import Mistake
+from weftwork.base.fix import ItemValue
 from weftwork.base.nearest import nearest
 
 if TYPE_CHECKING:
@@ -58,11 +59,11 @@ def recorded_state(
     """
     found: dict[str, StateField] = {}
     mistakes = []
-    for name in names:
+    for place, name in enumerate(names):
         try:
             field = _resolved(name, policies)
         except _NoFieldError as wrong:
-            mistakes.append(Mistake(path=_PATH, text=wrong.text, fix=wrong.fix))
+            mistakes.append(Mistake(path=_PATH, text=wrong.text, fix=wrong.fix and ItemValue(place, wrong.fix)))
         else:
             if field is not None:
                 found.setdefault(field.name, field)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.errors import Mistake
+from weftwork.base.fix import ItemValue
 from weftwork.base.nearest import nearest
 from weftwork.engine.programs import walk
 from weftwork.spec.job import Arrivals, Send
@@ -133,13 +134,14 @@ def _ports(wanted: str | tuple[str, ...], fabric: Fabric, mistakes: list[Mistake
     base = fabric.ports.base
     nodes = {name: range(base[index], base[index + 1]) for index, name in enumerate(fabric.node_names)}
     found: set[int] = set()
-    for name in wanted:
+    for place, name in enumerate(wanted):
         if name in by_name:
             found.add(by_name[name])
         elif name in nodes:
             found.update(nodes[name])
         else:
             text = f"found '{name}', wanted a node or a port such as {names[0]}"
-            fix = nearest(name, by_name if "->" in name else nodes)
+            near = nearest(name, by_name if "->" in name else nodes)
+            fix = None if near is None else ItemValue(place, near)
             mistakes.append(Mistake(path="engine.record.ports", text=text, fix=fix))
     return tuple(sorted(found))

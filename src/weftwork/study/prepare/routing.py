@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weftwork.base.errors import Mistake
+from weftwork.base.fix import ItemValue
 from weftwork.engine.pins import pin_mistakes
 from weftwork.spec.fabric import HOST
 from weftwork.spec.routing import Pin, Routing
@@ -21,6 +22,7 @@ from weftwork.study.prepare.faults import named_mistake
 from weftwork.topology.routing_plan import planned_routing
 
 if TYPE_CHECKING:
+    from weftwork.base.fix import Fix
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.pins import PinSection
@@ -86,16 +88,16 @@ class _Reading:
         None with mistakes if it is not a path.
         """
         nics = [self._nics(key, name) for key, name in (("from", entry.sender), ("to", entry.receiver))]
-        switches = [self._switch(name) for name in entry.path]
+        switches = [self._switch(index, name) for index, name in enumerate(entry.path)]
         known = [switch for switch in switches if switch is not None]
         ports = self._ports(known) if len(known) == len(switches) else None
-        sources = self._at(entry.sender, nics[0], switches[0], "starts")
-        destinations = self._at(entry.receiver, nics[1], switches[-1], "ends")
+        sources = self._at(entry.sender, nics[0], switches[0], 0)
+        destinations = self._at(entry.receiver, nics[1], switches[-1], len(switches) - 1)
         if self.mistakes or ports is None:
             return None
         return Pin(sources=sources, destinations=destinations, ports=ports)
 
-    def _wrong(self, key: str, text: str, fix: str | None = None) -> None:
+    def _wrong(self, key: str, text: str, fix: Fix | None = None) -> None:
         self.mistakes.append(Mistake(path=f"{self.path}.{key}", text=text, fix=fix))
 
     def _nics(self, key: str, name: str) -> list[int]:
@@ -106,11 +108,12 @@ class _Reading:
         self._wrong(key, *mistake)
         return []
 
-    def _switch(self, name: str) -> int | None:
+    def _switch(self, index: int, name: str) -> int | None:
         places, mistake = named_mistake(self.fabric, "switch", name)
         if mistake is None:
             return places[0]
-        self._wrong("path", *mistake)
+        text, near = mistake
+        self._wrong("path", text, near and ItemValue(index, near))
         return None
 
     def _ports(self, switches: list[int]) -> tuple[int, ...] | None:
@@ -132,14 +135,15 @@ class _Reading:
             self._wrong("path", f"no link joins '{names[node]}' and '{names[following]}', wanted such as {some}")
         return tuple(found) if len(found) == len(switches) - 1 else None
 
-    def _at(self, name: str, nics: list[int], switch: int | None, where: str) -> tuple[int, ...]:
-        """The NIC ports attached to the first or last switch of the path."""
+    def _at(self, name: str, nics: list[int], switch: int | None, index: int) -> tuple[int, ...]:
+        """The NIC ports attached to the first or last switch of the path, by its number in it."""
         ports, names = self.fabric.ports, self.fabric.node_names
         if switch is None or not nics:
             return ()
         own = tuple(nic for nic in nics if ports.node[ports.peer[nic]] == switch)
         if not own:
             leaves = list(dict.fromkeys(names[ports.node[ports.peer[nic]]] for nic in nics))
-            text = f"the path {where} at '{names[switch]}', but '{name}' is attached to {', '.join(leaves[:3])}"
-            self._wrong("path", text, leaves[0])
+            end = "ends" if index else "starts"
+            text = f"the path {end} at '{names[switch]}', but '{name}' is attached to {', '.join(leaves[:3])}"
+            self._wrong("path", text, ItemValue(index, leaves[0]))
         return own

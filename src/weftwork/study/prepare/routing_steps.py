@@ -19,6 +19,7 @@ from weftwork.engine.instants import link_states
 from weftwork.engine.packet_input import PacketInput
 from weftwork.policies.interface import MOST_CLASSES, PathSelection, PortSelection
 from weftwork.policies.routings import AMONG, ROUTINGS, routing_step
+from weftwork.study.prepare.other_routing import is_lossless, most_channels, other_routing, routing_name
 from weftwork.topology.channel_dependencies import dependency_cycle, is_too_large
 from weftwork.topology.routing_plan import has_groups, planned_routing
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.faults import Occurrence
     from weftwork.topology.channel_dependencies import Channel
 
-__all__ = ["most_channels", "refuse_cycles", "with_routing_step"]
+__all__ = ["refuse_cycles", "with_routing_step"]
 
 _ADAPTIVE = ("ugal", "par")
 _CHANGES_ROUTES = ("down", "up", "dark", "lit")
@@ -64,14 +65,14 @@ def with_routing_step(
     plan, mistakes = planned_routing(fabric, name, paths=scenario.fabric.paths)
     if mistakes:
         return same, []  # `weftwork.study.prepare.routing.routing_of` tells them
-    channels = plan.channels if _is_lossless(transport) else 1
+    channels = plan.channels if is_lossless(transport) else 1
     if row.detour == "never" and channels == 1:
         return same, []  # routes alone: any port selection chooses among them
     chosen = policies["port_selection"].name
     allowed = ["ecmp"] if name in _ADAPTIVE else list(AMONG)
     if chosen not in allowed:
         text = f"found '{chosen}', but {name} routing chooses ports itself; wanted {' or '.join(allowed)}"
-        fix = allowed[0] if len(allowed) == 1 else nearest(chosen, allowed)
+        fix = nearest(chosen, allowed) or allowed[0]
         return same, [Mistake(path="transport.port_selection", text=text, fix=fix)]
     most = most_channels(transport)
     if channels > most:
@@ -80,7 +81,7 @@ def with_routing_step(
             f" {most}: a port has {MOST_CLASSES} queues; wanted another routing, or a lossy network"
             " (transport.flow_control: none), which needs no channels"
         )
-        return same, [Mistake(path="fabric.routing", text=text)]
+        return same, [Mistake(path="fabric.routing", text=text, fix=other_routing(scenario, fabric))]
     path_plugin = cast("PathSelection", policies["path_selection"].plugin)
     by_packet = chosen == "spray" or path_plugin.spreads == "evenly"
     parameters: dict[str, int | bool] = {}
@@ -95,20 +96,6 @@ def with_routing_step(
     reorders = name in _ADAPTIVE or chosen != "ecmp" or (name == "valiant" and by_packet)
     same["port_selection"] = routing_step(name, channels=channels, parameters=parameters, reorders=reorders)
     return same, []
-
-
-def most_channels(transport: Transport) -> int:
-    """Virtual channels of each priority for which a port has queues.
-
-    Parameters
-    ----------
-    transport : its priorities
-    """
-    return MOST_CLASSES // len({transport.data_priority, transport.control_priority})
-
-
-def _is_lossless(transport: Transport) -> bool:
-    return bool(transport.lossless_priorities) or bool(transport.link_credits)
 
 
 def refuse_cycles(
@@ -135,7 +122,7 @@ def refuse_cycles(
     ------
     ConfigError : with the circle
     """
-    if not isinstance(engine_input, PacketInput) or not _is_lossless(engine_input.transport):
+    if not isinstance(engine_input, PacketInput) or not is_lossless(engine_input.transport):
         return {}
     if fabric.tree and not routing.has_layers:  # routes of a tree go up and then down; bent ones have their own note
         return {}
@@ -156,11 +143,13 @@ def refuse_cycles(
 
     found = search(fabric.links_at_start)
     if found and scenario.fabric.cycles == "refuse":
+        fix = other_routing(scenario, fabric)
         text = (
             f"found {name}, under which buffers can wait for each other in a circle: {_words(fabric, found)}; wanted"
-            f" {_others(name)}, transport.flow_control: none, or fabric.cycles: allow to watch a deadlock"
+            f" {'' if fix is None else f'{routing_name(fix)}, '}"
+            "transport.flow_control: none, or fabric.cycles: allow to watch a deadlock"
         )
-        raise ConfigError(scenario.source, [Mistake(path="fabric.routing", text=text, fix=_others(name))])
+        raise ConfigError(scenario.source, [Mistake(path="fabric.routing", text=text, fix=fix)])
     if found:
         text = f"buffers can wait for each other in a circle: {_words(fabric, found)}"
         return caveats_by_subject([Caveat(subject="fabric.routing", kind="note", text=text)])
@@ -175,10 +164,6 @@ def refuse_cycles(
             text = f"after a fault, buffers can wait for each other in a circle: {_words(fabric, circle)}"
             return caveats_by_subject([Caveat(subject="fabric.routing", kind="note", text=text)])
     return {}
-
-
-def _others(name: str) -> str:
-    return "minimal" if name != "minimal" else "dimension-order"
 
 
 def _words(fabric: Fabric, circle: Sequence[Channel]) -> str:

@@ -36,7 +36,7 @@ from weftwork.workload.models.huggingface import model_of
 from weftwork.workload.models.size import iteration_flops, parameters
 from weftwork.workload.models.software import software, software_caveats
 from weftwork.workload.parallelism.memory import WEIGHT_BYTES, Memory, adam_bytes, fullest_stage
-from weftwork.workload.parallelism.refuse import refuse
+from weftwork.workload.parallelism.refuse import PlanLimits, nearest_plan, refuse, settings
 from weftwork.workload.placement import PLACEMENTS, scattered
 from weftwork.workload.training.closed_form import ClosedForms
 from weftwork.workload.training.communication import GpuCluster
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from weftwork.base.fix import Settings
     from weftwork.spec.calibration import Calibration
     from weftwork.spec.device import Server
     from weftwork.spec.fabric import Fabric
@@ -59,6 +60,7 @@ __all__ = [
     "TrainingSetting",
     "compute_factors",
     "gpu_numbers",
+    "proposed_plan",
     "training_jobs",
     "training_programs",
     "training_setting",
@@ -349,6 +351,41 @@ def _software(section: TrainingSection, path: str, calibration: Calibration | No
     """The preset with the scenario's fields and the fitted constants."""
     usual = software(section.software.model, path=f"{path}.software")
     return calibrated_software(section.software.on(usual), section.software, calibration)
+
+
+def proposed_plan(section: TrainingSection, node: str, path: str) -> Settings | None:
+    """The settings of the nearest plan that all rules accept, or None.
+
+    None, too, if the model or the GPU is wrong, which has a mistake of its own.
+
+    Parameters
+    ----------
+    section : of a job, with its GPUs
+    node : name of its servers in the catalogue
+    path : of the section
+    """
+    row = SERVERS.get(node)
+    usual = None if row is None or "gpu" not in row.figures else str(row.value("gpu"))
+    name = section.gpu or usual
+    try:
+        what = _model(section.model, f"{path}.model")
+        chip = None if name is None else gpu(name, path=f"{path}.gpu")
+        made = _software(section, path, None)
+    except ConfigError:
+        return None
+    limits = PlanLimits(
+        model=what,
+        gpus=section.gpus or 1,
+        gpu=chip,
+        memory_bytes=section.memory_bytes,
+        has_flash_attention=made.has_flash_attention,
+    )
+    plan = section.parallelism(what)
+    near = nearest_plan(limits, plan)
+    if near is None:
+        return None
+    fix = settings(plan, near, path=path)
+    return fix if fix.values else None
 
 
 def _refuse_absurd(section: TrainingSection, what: Model, path: str) -> None:

@@ -25,6 +25,8 @@ from weftwork.spec.scenario.yaml_tree import Sequence as Items
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from weftwork.base.fix import Fix
+
 __all__ = ["MOST_POINTS", "Drawn", "SweepDefinition", "read_definition", "split_values"]
 
 MOST_POINTS: Final = 100_000  # chosen: each is a folder of some files, and a file system slows down beyond
@@ -172,7 +174,7 @@ class _SectionReader:
     def __init__(self) -> None:
         self.mistakes: list[Mistake] = []
 
-    def wrong(self, path: str, text: str, node: Node | None = None, fix: str | None = None) -> None:
+    def wrong(self, path: str, text: str, node: Node | None = None, fix: Fix | None = None) -> None:
         line = None if node is None else node.line
         self.mistakes.append(Mistake(path=path, text=text, line=line, fix=fix))
 

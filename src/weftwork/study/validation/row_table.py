@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from weftwork.base.fix import Fix
+
 __all__ = ["TableColumn", "TableRow", "head_of", "read_rows", "read_text", "shown_names"]
 
 MOST_BYTES: Final = 64 << 20  # chosen: a million rows of sixty characters
@@ -59,7 +61,7 @@ class TableRow:
     line: int
     cells: Mapping[str, Any]
 
-    def wrong(self, column: str, text: str, fix: str | None = None) -> Mistake:
+    def wrong(self, column: str, text: str, fix: Fix | None = None) -> Mistake:
         """A mistake of a cell."""
         return Mistake(path=column, text=text, line=self.line, fix=fix)
 

@@ -181,7 +181,11 @@ def _judge(found: Findings, *, tiers: int, radix: int, hosts: int | None, server
         found.wrong("tiers", f"found {tiers}, wanted 2 or 3")
     if radix < 2 or radix % 2:
         near = max(2, radix + 1)
-        found.wrong("radix", f"found {radix}, wanted an even number such as {near}: half of the ports go down, half up")
+        found.wrong(
+            "radix",
+            f"found {radix}, wanted an even number such as {near}: half of the ports go down, half up",
+            str(near),
+        )
     if hosts is not None and hosts < 1:
         found.wrong("hosts", f"found {hosts}, wanted at least 1")
     if server is None or not found.is_sound("tiers", "radix", "hosts"):

@@ -18,6 +18,7 @@ from weftwork.workload.imports.megatron_arguments import ANYWAY, IGNORED, READ, 
 from weftwork.workload.imports.shell import without_value
 
 if TYPE_CHECKING:
+    from weftwork.base.fix import Fix
     from weftwork.workload.imports.megatron_words import Given, Launch
 
 __all__ = ["ArgumentReader"]
@@ -110,7 +111,7 @@ class ArgumentReader:
         else:
             self.unknown[one.argument[:_SHOWN]] = near if likeness >= _LIKE else None
 
-    def wrong(self, argument: str, text: str, fix: str | None = None, *, line: int | None = None) -> None:
+    def wrong(self, argument: str, text: str, fix: Fix | None = None, *, line: int | None = None) -> None:
         """Note a mistake at an argument."""
         if line is None and argument in self.given:
             line = self.given[argument].line

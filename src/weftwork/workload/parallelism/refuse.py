@@ -16,6 +16,7 @@ from math import gcd, log2
 from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.fix import Settings
 from weftwork.base.grammar import plural
 from weftwork.spec.training import Gpu, Model, ModulePrecision, Parallelism, RecomputeModule
 from weftwork.workload.models.size import layer_kinds, parameters
@@ -103,10 +104,10 @@ def refuse(
     raise ConfigError(path, [*mistakes[:-1], replace(mistakes[-1], text=text, fix=fix)])
 
 
-def settings(plan: Parallelism, other: Parallelism, *, path: str = "training") -> str:
-    """The ``--set`` options that change ``plan`` into ``other``."""
+def settings(plan: Parallelism, other: Parallelism, *, path: str = "training") -> Settings:
+    """The settings that change ``plan`` into ``other``."""
     changed = [key for key in Parallelism.model_fields if getattr(plan, key) != getattr(other, key)]
-    return " ".join(f"--set {path}.{_KEYS.get(key, key)}={_shown(getattr(other, key))}" for key in changed)
+    return Settings(tuple((f"{path}.{_KEYS.get(key, key)}", _shown(getattr(other, key))) for key in changed))
 
 
 def _shown(value: object) -> str:

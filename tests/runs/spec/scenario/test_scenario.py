@@ -26,6 +26,7 @@ from weftwork.spec.scenario.written import dump
 from weftwork.spec.scenario.yaml_tree import Mapping, Scalar, read_tree
 from weftwork.spec.training import Software
 from weftwork.study.prepare.prepare import check_transport
+from weftwork.study.prepare.training import proposed_plan
 from weftwork.study.sweep.definition import read_definition
 
 ROOT = Path(__file__).parents[4]
@@ -99,7 +100,7 @@ def test_a_wrong_file_gets_all_its_mistakes_told(
 ) -> None:
     monkeypatch.chdir(path.parent)
     with pytest.raises(ConfigError) as caught:
-        load(Path(path.name), known=KNOWN, nodes=nodes(), check_transport=check_transport)
+        load(Path(path.name), known=KNOWN, nodes=nodes(), check_transport=check_transport, propose_plan=proposed_plan)
     check_golden(f"scenario_errors/{path.stem}.txt", f"{caught.value}\n")
 
 

@@ -6,6 +6,7 @@ import jsonschema
 import pytest
 
 from weftwork.base.errors import ConfigError
+from weftwork.base.fix import Settings
 from weftwork.hardware.catalogue import nodes
 from weftwork.spec.scenario.reference import explanation
 from weftwork.spec.scenario.scenario import Scenario, loads
@@ -13,6 +14,7 @@ from weftwork.spec.scenario.schema import json_schema
 from weftwork.spec.scenario.training import LONG_SEQUENCE, TrainingSection
 from weftwork.spec.scenario.written import dump
 from weftwork.spec.training import Overlap, Parallelism, Software
+from weftwork.study.prepare.training import proposed_plan
 from weftwork.workload.models.catalogue import model
 
 FABRIC = "schema: 3\nfabric: {topology: rail-optimized, gpus: 128, node: dgx-h100}\n"
@@ -128,23 +130,30 @@ def test_several_jobs_follow_each_other_and_have_names() -> None:
 @pytest.mark.parametrize(
     ("gpus", "key", "value", "fix"),
     [
-        ("128", "pipeline", "3", "2"),
-        ("128", "tensor", "7", "8"),
-        ("60", "pipeline", "4", "3"),
-        ("7", "context", "2", "1"),
+        ("128", "pipeline", "3", "--set training.pipeline=4 --set training.data=8"),
+        ("128", "tensor", "7", "--set training.tensor=8 --set training.context=2 --set training.data=8"),
+        ("60", "pipeline", "4", "--set training.pipeline=5 --set training.data=3 --set training.global_batch=9"),
+        (
+            "7",
+            "context",
+            "2",
+            "--set training.context=1 --set training.data=7 --set training.global_batch=7 --set training.zero=2",
+        ),
     ],
 )
-def test_degrees_that_do_not_divide_the_gpus_name_the_nearest_that_does(
+def test_degrees_that_do_not_divide_the_gpus_name_the_nearest_plan_that_can_be(
     gpus: str, key: str, value: str, fix: str
 ) -> None:
     text = FABRIC + f"training: {{model: llama-3-8b, global_batch: 8, gpus: {gpus}, {key}: {value}, tensor: 4}}"
     if key != "pipeline":
         text = text.replace(", tensor: 4", "")
     with pytest.raises(ConfigError) as caught:
-        read(text)
+        loads(text, nodes=nodes(), propose_plan=proposed_plan)
     (mistake,) = caught.value.mistakes
-    assert (mistake.path, mistake.fix) == (f"training.{key}", fix)
-    assert training(text, **{f"training__{key}": fix}).gpus == int(gpus)
+    assert (mistake.path, str(mistake.fix)) == (f"training.{key}", fix)
+    assert isinstance(mistake.fix, Settings)
+    settings = {path.replace(".", "__"): value for path, value in mistake.fix.values}
+    assert training(text, **settings).gpus == int(gpus)
 
 
 def test_gpus_of_an_unknown_server_leave_the_copies_open() -> None:

@@ -11,6 +11,7 @@ import yaml
 
 import weftwork
 from weftwork.base.errors import ConfigError, UsageError
+from weftwork.base.fix import KeyName
 from weftwork.cli.settings import overrides as of_command_line
 from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.prepare import fabric_of_scenario, prepare, read_scenario
@@ -67,7 +68,7 @@ def test_all_mistakes_of_a_dict_are_told_at_once_by_the_path_of_their_keys() -> 
     told = {mistake.path: mistake for mistake in found.value.mistakes}
     assert found.value.source == "the dict given"
     assert [mistake.line for mistake in told.values()] == [None] * len(told)
-    assert told["fabric.radixx"].fix == "radix"
+    assert told["fabric.radixx"].fix == KeyName("radix")
     assert "'2' in quotes, wanted a whole number" in told["fabric.tiers"].text
     assert "of type set, wanted a number, bool" in told["fabric.link_rate"].text
     assert told["traffic.pattern"].fix == "permutation"

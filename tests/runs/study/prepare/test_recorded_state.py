@@ -43,7 +43,7 @@ def fields(tmp_path: Path, state: str, *, flows: str = "[0]", fidelity: str = "p
 def refused(tmp_path: Path, state: str, **others: str) -> list[tuple[str, str, str | None]]:
     with pytest.raises(ConfigError) as caught:
         fields(tmp_path, state, **others)
-    return [(mistake.path, mistake.text, mistake.fix) for mistake in caught.value.mistakes]
+    return [(mistake.path, mistake.text, mistake.fix and str(mistake.fix)) for mistake in caught.value.mistakes]
 
 
 def test_fields_are_found_at_their_places(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
+from weftwork.base.fix import Fix
 from weftwork.hardware.catalogue import gpu
 from weftwork.spec.training import Parallelism
 from weftwork.workload.models.catalogue import MODELS, model
@@ -46,7 +47,7 @@ def test_a_proposed_plan_is_never_refused(name: str, gpus: int, plan: dict[str, 
         refuse(model(name), Parallelism.model_validate(changed(plan, near)), **asked)  # type: ignore[arg-type]
 
 
-def _proposed(name: str, plan: dict[str, object], **asked: object) -> str | None:
+def _proposed(name: str, plan: dict[str, object], **asked: object) -> Fix | None:
     """The line that proposes another plan; None where the plan can be, or none can."""
     try:
         refuse(model(name), Parallelism.model_validate(plan), **asked)  # type: ignore[arg-type]

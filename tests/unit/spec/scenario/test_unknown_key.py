@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.fix import OtherKey
 from weftwork.spec.scenario.scenario import loads
 
 FABRIC = "fabric: {topology: fat-tree, tiers: 3, radix: 4}"
@@ -22,8 +23,8 @@ def mistakes(text: str) -> tuple[Mistake, ...]:
     [
         ("faults: [{at: 1us, nic: host0, slow: 0.5, event: slow, fraction: 0.5}]", "faults.0.slow", "event: slow"),
         ("faults: [{at: 1us, link: leaf0-agg0, down: true, event: down}]", "faults.0.down", "event: down"),
-        ("faults: [{at: 1us, link: leaf0-agg0, event: down, oversubscription: 2}]", "faults.0.oversubscription",
-         "fabric.oversubscription"),
+        ("faults: [{at: 1us, link: leaf0-agg0, event: down, link_delay: 2us}]", "faults.0.link_delay",
+         "fabric.link_delay"),
         ("transport: {link_rate: 1Gbps}", "transport.link_rate", "fabric.link_rate"),
         ("engine: {ports: all}", "engine.ports", "engine.record.ports"),
         ("engine: {evry: 1us}", "engine.evry", "engine.record.every"),
@@ -33,7 +34,7 @@ def mistakes(text: str) -> tuple[Mistake, ...]:
 )  # fmt: skip
 def test_the_proposal_knows_the_place(section: str, path: str, fix: str) -> None:
     (one,) = mistakes(f"{FABRIC}\ntraffic: {{pattern: permutation}}\n{section}")
-    assert (one.path, one.fix) == (path, fix)
+    assert (one.path, str(one.fix)) == (path, fix)
 
 
 def test_a_key_of_a_workload_that_the_file_has_not_is_not_proposed() -> None:
@@ -44,6 +45,6 @@ def test_a_key_of_a_workload_that_the_file_has_not_is_not_proposed() -> None:
 
 def test_a_key_misspelled_in_the_wrong_section_is_not_guessed() -> None:
     (one,) = mistakes(f"{FABRIC}\ntraffic: {{pattern: permutation}}\nengine: {{flow: 2}}")
-    assert one.fix == "fidelity: flow"
+    assert one.fix == OtherKey("fidelity", "flow")
     (one,) = mistakes(f"{FABRIC}\ntraffic: {{pattern: permutation}}\nengine: {{oversubscriptoin: 2}}")
     assert one.fix is None

@@ -6,6 +6,7 @@ import pytest
 from helpers.parallelism_refuse import changed
 
 from weftwork.base.errors import ConfigError
+from weftwork.base.fix import Fix
 from weftwork.hardware.catalogue import gpu
 from weftwork.spec.training import Parallelism
 from weftwork.workload.models.catalogue import model
@@ -17,7 +18,7 @@ LLAMA = {"tensor": 8, "pipeline": 4, "data": 4, "global_batch": 128, "sequence":
 MIXTRAL = {"data": 16, "expert": 8, "global_batch": 16, "sequence": 4096}
 
 
-def refused(name: str, gpus: int, plan: dict[str, object], **keys: object) -> tuple[list[tuple[str, str]], str | None]:
+def refused(name: str, gpus: int, plan: dict[str, object], **keys: object) -> tuple[list[tuple[str, str]], Fix | None]:
     """Mistakes by path, and the fix of the last one; the others have none."""
     with pytest.raises(ConfigError) as caught:
         refuse(model(name), Parallelism.model_validate(plan), gpus=gpus, **keys)  # type: ignore[arg-type]

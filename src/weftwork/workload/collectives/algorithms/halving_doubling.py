@@ -115,11 +115,8 @@ def _mistakes(call: Call) -> list[Mistake]:
     if call.operation == "barrier" or ranks & (ranks - 1) == 0:
         return []
     below = 1 << (ranks.bit_length() - 1)
-    text = (
-        f"found {plural(ranks, 'GPU')}, wanted a power of two for halving-doubling, such as {below:,} or {2 * below:,}"
-    )
-    nearest = below if ranks - below <= 2 * below - ranks else 2 * below
-    return [Mistake(path="collective.gpus", text=text, fix=str(nearest))]
+    text = f"found {plural(ranks, 'GPU')}, wanted a power of two for halving-doubling, such as {below:,}"
+    return [Mistake(path="collective.gpus", text=text, fix=str(below))]  # the fabric may not have the next larger
 
 
 def _traffic(call: Call) -> Traffic:

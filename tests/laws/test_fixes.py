@@ -1,0 +1,41 @@
+"""Whatever is wrong with a random scenario, what its mistakes propose leads to a run or to another mistake.
+
+Each fix is applied alone: its mistake goes, and the value that it proposes is not refused at its own key. Then all are
+applied together, until nothing is proposed: that comes in a few rounds, and no scenario comes twice.
+Leaves out: whether the proposal is a good one; the kinds with what they should propose are in
+`tests/runs/study/prepare/test_fixes.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from helpers.cases import Saw, case_count
+from helpers.mended import Sets, failures
+from helpers.tame_draws import nearly_right
+
+from weftwork.base.errors import ConfigError
+from weftwork.study.prepare.prepare import prepare
+
+
+def test_a_fix_leads_on(tmp_path: Path, saw: Saw) -> None:
+    path = tmp_path / "nearly_right.yaml"
+    kinds: Counter[str] = Counter()
+
+    def refused(sets: Sets) -> ConfigError | None:
+        try:
+            prepare(path, sets or None)
+        except ConfigError as error:
+            kinds.update(type(mistake.fix).__name__ for mistake in error.mistakes if mistake.fix is not None)
+            return error
+        return None
+
+    count = case_count(plain=60, deep=600)
+    for number in range(count):
+        text = nearly_right(number)
+        path.write_text(text, encoding="utf-8")
+        wrong = failures(text, refused)
+        assert not wrong, f"number {number}\n{text}\n" + "\n".join(map(str, wrong))
+    saw(count, ", ".join(f"{kind}: {times}" for kind, times in kinds.most_common()))
+    assert kinds["str"] >= count // 4  # else the law holds of nothing

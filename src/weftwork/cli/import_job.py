@@ -19,7 +19,7 @@ from weftwork.cli.console import console
 from weftwork.cli.imported import import_document, print_import
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.study.imported import scenario_of_import
-from weftwork.workload.imports.megatron import read_megatron_file
+from weftwork.workload.imports.job_file import read_job_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def import_job(
     """
     path = out or Path(f"{_plain_name(file.stem)}.yaml")
     _refuse_options(path, gpus)
-    found = read_megatron_file(file, gpus=gpus, variables=_values(variables))
+    found = read_job_file(file, gpus=gpus, variables=_values(variables))
     written = scenario_of_import(found, name=_plain_name(file.stem), source=str(file), node=node)
     files = _write(path, written)
     if as_json:

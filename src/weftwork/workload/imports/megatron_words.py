@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from weftwork.base.errors import Mistake
@@ -44,8 +44,8 @@ _YAML_OPPOSITES: Final = {
     "bias": "--disable-bias-linear",
 }
 _NOT_ARGUMENTS: Final = ("ENV_VARS", "PARAMS")  # sections beside MODEL_ARGS
-_NODES: Final = ("--nnodes",)
-_EACH: Final = ("--nproc-per-node", "--nproc_per_node")
+_NODES: Final = ("--nnodes", "--num_nodes")  # the second of DeepSpeed: deepspeed/launcher/runner.py
+_EACH: Final = ("--nproc-per-node", "--nproc_per_node", "--num_gpus")
 _SBATCH: Final = re.compile(
     r"^#SBATCH\s+(--nodes|-N|--gpus-per-node|--ntasks-per-node|--gres)[=\s]\s*(\S+)", re.MULTILINE
 )
@@ -75,12 +75,16 @@ class Launch:
     given : arguments in the order of the file
     nodes, gpus_per_node : of the launcher, or None where it does not say; text that is no number has no value
     strays : words that belong to no argument, with their lines
+    program : what a script starts, such as ``pretrain_gpt.py``
+    words : all words behind the program
     """
 
     given: tuple[Given, ...]
     nodes: Given | None = None
     gpus_per_node: Given | None = None
     strays: tuple[ShellWord, ...] = ()
+    program: str = ""
+    words: tuple[ShellWord, ...] = ()
 
     @property
     def gpus(self) -> int | None:
@@ -122,7 +126,18 @@ def launch_in_script(
     slurm = {match[1]: match for match in _SBATCH.finditer(text)}
     nodes = _first(before, _NODES) or _sbatch(text, slurm, ("--nodes", "-N"))
     each = _first(before, _EACH) or _sbatch(text, slurm, ("--gpus-per-node", "--ntasks-per-node", "--gres"))
-    return Launch(given=tuple(given), nodes=nodes, gpus_per_node=each, strays=tuple(strays)), []
+    launch = Launch(given=tuple(given), nodes=nodes, gpus_per_node=each, strays=tuple(strays))
+    return replace(launch, program=_program_of(script, words), words=tuple(words)), []
+
+
+def _program_of(script: ShellScript, words: Sequence[ShellWord]) -> str:
+    """Name of the Python program in front of these words; empty if a script starts none."""
+    lines = {word.line for word in words}
+    texts = [
+        part for command in script.commands for word in command if word.line in lines for part in word.text.split()
+    ]
+    programs = [text for text in texts if _PROGRAM.search(text)]
+    return programs[0].rpartition("/")[2] if programs else ""
 
 
 def launch_in_yaml(text: str) -> tuple[Launch, list[Mistake]]:

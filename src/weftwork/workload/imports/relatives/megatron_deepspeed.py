@@ -105,7 +105,8 @@ _GROUPS: Final = {
         --mmap-warmup --multiple-valid-sets --skip-warmup
     """,
     LEARNING: """
-        --train-tokens --lr-decay-tokens --lr-warmup-tokens --reset-iteration --inverse-sqrt --skip-train-iteration-range
+        --train-tokens --lr-decay-tokens --lr-warmup-tokens --reset-iteration --inverse-sqrt
+        --skip-train-iteration-range
     """,
     LOGGING: """
         --log-optimizer-states-to-tensorboard --codecarbon-dir --kill-switch-path --log-path
@@ -151,7 +152,7 @@ def _translate(job: SettingReader) -> None:
         if job.has(name):
             job.give("--fp8-format", form, by=name)
     title = SOFTWARE[_GENERATION].title
-    job.key("training.software.model", _GENERATION, text=f"{title[0].lower()}{title[1:]}")
+    job.key("training.software.name", _GENERATION, text=f"{title[0].lower()}{title[1:]}")
 
 
 def _value(job: SettingReader, argument: str, name: str) -> None:

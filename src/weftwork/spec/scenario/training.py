@@ -264,7 +264,7 @@ class TrainingSection(Record):
         source="Korthikanti et al., arXiv:2205.05198, section 5; operations: pytorch/torchtitan, "
         "torchtitan/distributed/activation_checkpoint.py, selective_ac_option op",
     )
-    recompute_every: int = row(
+    recompute_every: int | None = row(
         "recompute_every",
         Whole(low=1, high=100_000, unit="layers"),
         default=1,
@@ -466,7 +466,7 @@ class TrainingSection(Record):
                 "has_prefetch": self.prefetches(self.zero),
                 "recompute": self.recompute,
                 "recompute_modules": self.recompute_modules or ("core_attn",),
-                "recompute_every": self.recompute_every,
+                "recompute_every": self.recompute_every or 1,
                 "precision": self.precision,
                 "module_precision": self.precision_by_module.modules,
                 "bf16_first_layers": self.bf16_first_layers,

@@ -173,6 +173,10 @@ class UnitWork:
         """Time of weight gradients, a part of the backward pass."""
         return sum(half.weights_s for _, half in self.halves)
 
+    def again_s(self, modules: Collection[RecomputeModule]) -> float:
+        """Time to recompute these modules, without expert exchange."""
+        return sum(half.recomputed_s(modules) for _, half in self.halves)
+
     def launched_s(self, graphs: Collection[GraphModule], launch_s: float) -> tuple[float, float]:
         """CPU time of launches, forward and backward, without CUDA graphs.
 

@@ -296,7 +296,9 @@ class UnitOperations:
             return work.forward_s
         if how == "none":
             return 0.0
-        return sum(self._half_again_s(unit, half) for _, half in work.halves)
+        if how == "operations":
+            return sum(half.operations_s for _, half in work.halves)
+        return work.again_s(self.plan.recompute_modules)
 
     def _exposed_in_pass_ps(self, unit: Unit, *, backward: bool) -> float:
         """Exposed communication of a pass, each call alone on its links.

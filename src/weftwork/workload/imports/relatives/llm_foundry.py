@@ -14,6 +14,7 @@ import re
 from typing import Final
 
 from weftwork.base.nearest import nearest
+from weftwork.spec.scenario.model_names import meant_model, nearest_model
 from weftwork.workload.imports.reasons import (
     CHANGES_BOTH,
     CHANGES_TIME,
@@ -132,15 +133,6 @@ _PLAIN: Final = ("mptmlp", "te_ln_mlp")
 _FLASH: Final = ("flash", "triton", "flex")
 _TIMES: Final = 4  # configuration_mpt.py: expansion_ratio
 _USUAL: Final = {"d_model": 2048, "n_heads": 16, "n_layers": 24, "vocab_size": 50_368}  # the same
-# Repositories of Hugging Face that are exactly a model of the catalogue, by their last part.
-_REPOSITORIES: Final = {
-    "llama-2-7b": "llama-2-7b", "llama-2-13b": "llama-2-13b", "llama-2-70b": "llama-2-70b",
-    "meta-llama-3-8b": "llama-3-8b", "meta-llama-3-70b": "llama-3-70b", "llama-3.1-8b": "llama-3-8b",
-    "meta-llama-3.1-8b": "llama-3-8b", "meta-llama-3.1-70b": "llama-3-70b", "llama-3.1-70b": "llama-3-70b",
-    "meta-llama-3.1-405b": "llama-3-405b", "llama-3.1-405b": "llama-3-405b",
-    "mixtral-8x7b": "mixtral-8x7b", "mixtral-8x22b": "mixtral-8x22b",
-}  # fmt: skip
-_ENDINGS: Final = re.compile(r"(-hf|-v0\.\d|-instruct|-chat)+$")
 
 
 def _recognises(job: JobText) -> bool:
@@ -209,13 +201,12 @@ def _model(job: SettingReader) -> None:
 def _repository(job: SettingReader) -> None:
     name = "model.pretrained_model_name_or_path"
     text = job.text(name)
-    last = _ENDINGS.sub("", (text or "").rpartition("/")[2].lower())
-    known = _REPOSITORIES.get(last) or (last if last in MODELS else None)
+    known = None if text is None else meant_model(text, MODELS)
     if text is None:
         job.wrong(name, "missing, wanted the name of a model")
     elif known is None:
-        wanted = f"found '{text[:60]}', wanted one that is a model of the catalogue: {', '.join(_REPOSITORIES)}"
-        job.wrong(name, wanted, nearest(last, _REPOSITORIES))
+        wanted = f"found '{text[:60]}', wanted the name of a model of the catalogue: weftwork list model"
+        job.wrong(name, wanted, nearest_model(text, MODELS))
     else:
         job.model = model(known)
         job.say(name, f"training.model: {known}")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.file_forms import ACCEPTED, form_of, looks_like, refuse_folder, refuse_foreign
 from weftwork.base.folder import Folder
 from weftwork.base.plain_file import read_plain
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES
@@ -65,8 +67,10 @@ def read_job_file(path: Path, *, gpus: int | None = None, variables: Mapping[str
     ConfigError : with every mistake and its line
     """
     source = str(path)
+    refuse_folder(path, "job")
     try:
         raw = read_plain(path, MAX_BYTES + 1)
+        refuse_foreign(source, raw, "job")
         text = raw.decode("utf-8-sig") if len(raw) <= MAX_BYTES else ""
     except OSError as error:
         raise _refused(source, f"cannot be read: {error.strerror or 'not a path'}") from error
@@ -112,9 +116,9 @@ def read_job(
     job, mistakes, launch = _job(plain, suffix, variables)
     relative = next((one for one in RELATIVES.values() if one.recognises(job)), None)
     if relative is None and suffix in _TOML:
-        titles = ", ".join(one.title for one in RELATIVES.values())
-        text = f"found a TOML file of no known program; wanted a job of Megatron-LM, {titles}"
-        raise ConfigError(source, mistakes or [Mistake(path="file", text=text)])
+        raise ConfigError(source, mistakes or _nothing_found(text, source, mistakes))
+    if relative is None and mistakes and not launch.given:
+        raise ConfigError(source, _nothing_found(text, source, mistakes))
     if relative is None:
         return read_launch(launch, mistakes, source=source, name=name, gpus=gpus)
     reader = SettingReader(relative=relative, job=job, gpus=gpus)
@@ -127,6 +131,15 @@ def read_job(
         gpus=gpus,
         translation=translation,
     )
+
+
+def _nothing_found(text: str, source: str, mistakes: list[Mistake]) -> list[Mistake]:
+    """Mistakes of a file that is no job: what it looks like, and what is read."""
+    form, wanted = form_of(text.encode("utf-8", errors="replace"), source), ACCEPTED["job"].wanted
+    if form is not None and form.name not in {*ACCEPTED["job"].forms, "script", "megatron", "toml"}:
+        return [Mistake(path="file", text=f"{looks_like(form, Path(source).name)}; wanted {wanted}")]
+    found = mistakes or [Mistake(path="file", text="found a TOML file of no known program")]
+    return [replace(one, text=f"{one.text}; read is {wanted}") for one in found]
 
 
 def _job(text: str, suffix: str, variables: Mapping[str, str] | None) -> tuple[JobText, list[Mistake], Launch]:

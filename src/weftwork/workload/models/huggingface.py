@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.file_forms import refuse_folder, refuse_foreign
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
@@ -67,8 +68,10 @@ def read_config(file: Path) -> Model:
     ------
     ConfigError : the file cannot be read, is no JSON object, or lacks or contradicts what its architecture needs
     """
+    refuse_folder(file, "model")
     try:
         raw = read_plain(file, _MOST_BYTES + 1)
+        refuse_foreign(str(file), raw, "model")
         tree = json.loads(raw.decode("utf-8-sig")) if len(raw) <= _MOST_BYTES else None
     except OSError as error:
         raise _refused(file, f"cannot be read: {error.strerror or 'not a path'}") from error

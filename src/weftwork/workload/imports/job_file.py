@@ -36,6 +36,7 @@ RELATIVES: Final = Folder(
 )
 _YAML: Final = (".yaml", ".yml")
 _TOML: Final = (".toml",)
+_SETTINGS_FILE: Final = re.compile(r"[\w./~-]+\.(?:toml|ya?ml)\b")
 _DOTTED: Final = re.compile(r"[a-z_]+\.[a-z_.]+")  # the name of a setting of Hydra
 
 
@@ -138,6 +139,10 @@ def _nothing_found(text: str, source: str, mistakes: list[Mistake]) -> list[Mist
     form, wanted = form_of(text.encode("utf-8", errors="replace"), source), ACCEPTED["job"].wanted
     if form is not None and form.name not in {*ACCEPTED["job"].forms, "script", "megatron", "toml"}:
         return [Mistake(path="file", text=f"{looks_like(form, Path(source).name)}; wanted {wanted}")]
+    named = _SETTINGS_FILE.search(text) if form is not None and form.name == "script" else None
+    if named is not None:
+        said = f"the command takes its settings from '{named[0][:200]}': `weftwork import {named[0][:200]}` reads them"
+        return [Mistake(path="file", text=said, line=text.count("\n", 0, named.start()) + 1)]
     found = mistakes or [Mistake(path="file", text="found a TOML file of no known program")]
     return [replace(one, text=f"{one.text}; read is {wanted}") for one in found]
 

@@ -156,7 +156,9 @@ def read_launch(
     keys.overlap()
     read_software(keys)
     if mistakes or reader.mistakes:
-        found_here = reader.mistakes if translation is None else _worded_mistakes(reader.mistakes, translation)
+        found_here = reader.mistakes
+        if translation is not None:
+            found_here = _worded_mistakes(found_here, translation, {one.path for one in mistakes})
         raise ConfigError(source, _once([*mistakes, *found_here]))
     imported = MegatronImport(
         keys=MappingProxyType(keys.values),
@@ -172,12 +174,17 @@ def read_launch(
     return imported if translation is None else _in_words_of_the_job(imported, translation)
 
 
-def _worded_mistakes(mistakes: list[Mistake], translation: Translation) -> list[Mistake]:
-    """Mistakes in arguments of Megatron-LM, as mistakes in settings of the job."""
-    return [
+def _worded_mistakes(mistakes: list[Mistake], translation: Translation, judged: set[str]) -> list[Mistake]:
+    """Mistakes in arguments of Megatron-LM, as mistakes in settings of the job.
+
+    A setting that was judged already is not missed as well, nor is what the job has no setting for.
+    """
+    worded = [
         replace(one, path=translation.names.get(one.path, one.path), text=translation.worded(one.text))
         for one in mistakes
     ]
+    known = set(translation.names.values())
+    return [one for one in worded if one.path not in judged and (not judged or one.path in known)]
 
 
 def _in_words_of_the_job(imported: MegatronImport, translation: Translation) -> MegatronImport:

@@ -221,7 +221,7 @@ RELATIVE: Final = Relative(
     recognises=_recognises,
     translate=_translate,
     read=_READ,
-    ignored={**IGNORED, **reasons_by_argument(_GROUPS)},
+    ignored={**{one: why for one, why in IGNORED.items() if one not in _READ}, **reasons_by_argument(_GROUPS)},
     anyway={**ANYWAY, "--checkpoint-num-layers": ("1",), "--mlp-type": ("standard",), "--remote-device": ("none",)},
     refused=_REFUSED,
 )

@@ -144,7 +144,7 @@ def test_a_file_that_is_none_is_refused(text: str, name: str, told: str, tmp_pat
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         read_job_file(tmp_path / "none.sh")
-    (tmp_path / "latin.sh").write_bytes(b"\xff\xfe\xfa")
+    (tmp_path / "latin.sh").write_bytes(b"\xfa\xff\xfe")
     with pytest.raises(ConfigError, match="is no text in UTF-8"):
         read_job_file(tmp_path / "latin.sh")
 

@@ -202,7 +202,8 @@ class SettingReader:
         """Note a mistake at a setting."""
         if line is None and name in self.settings:
             line = self.settings[name].line
-        self.mistakes.append(Mistake(path=name, text=text, line=line, fix=fix))
+        plain = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+        self.mistakes.append(Mistake(path=name, text=plain, line=line, fix=fix))
 
     def has(self, *names: str) -> bool:
         """Whether one of the settings has a value."""

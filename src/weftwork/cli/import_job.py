@@ -22,7 +22,7 @@ from weftwork.cli.settings import overrides
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES
 from weftwork.study.imported import digests_of, scenario_of_import, unchanged_import
-from weftwork.workload.imports.megatron import read_megatron_file
+from weftwork.workload.imports.job_file import read_job_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ def import_job(
     path = out or Path(f"{_plain_name(file.stem)}.yaml")
     _refuse_options(path, gpus)
     keys = overrides(settings)
-    found = read_megatron_file(file, gpus=gpus or _gpus(keys), variables=_values(variables))
+    found = read_job_file(file, gpus=gpus or _gpus(keys), variables=_values(variables))
     written = scenario_of_import(
         found, name=_plain_name(file.stem), source=str(file), node=node, settings=keys, folder=path.parent
     )

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weftwork.base.grammar import plural
+from weftwork.workload.imports.reasons import changes_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,12 +37,14 @@ def import_document(found: MegatronImport, assumed: Mapping[str, str] = _NOTHING
     assumed : further keys that no argument says, with the reason
     """
     return {
+        "program": found.program,
         "gpus": found.gpus,
         "model": None if found.model is None else found.model.name,
         "keys": dict(found.keys),
         "read": dict(found.read),
         "assumed": {**found.assumed, **assumed},
         "ignored": dict(found.ignored),
+        "changes_time_or_memory": [argument for argument, reason in found.ignored.items() if changes_results(reason)],
         "unknown": dict(found.unknown),
     }
 
@@ -51,27 +54,26 @@ def print_import(screen: Console, found: MegatronImport, assumed: Mapping[str, s
 
     Parameters are as for `import_document`.
     """
-    unknown = {argument: _unknown_text(argument, near) for argument, near in found.unknown.items()}
+    unknown = {argument: _unknown_text(argument, near, found.program) for argument, near in found.unknown.items()}
     _print_table(screen, f"read: {plural(len(found.read), 'argument')}", found.read)
     every = {**found.assumed, **assumed}
     _print_table(screen, f"assumed: {plural(len(every), 'value')} without an argument", every)
-    _print_table(screen, f"ignored: {plural(len(found.ignored), 'argument')}", _by_reason(found.ignored))
+    for title, is_change in (("ignored although it changes time or memory", True), ("ignored", False)):
+        part = {argument: why for argument, why in found.ignored.items() if changes_results(why) == is_change}
+        _print_table(screen, f"{title}: {plural(len(part), 'argument')}", _by_reason(part))
     _print_table(screen, f"unknown: {plural(len(unknown), 'argument')}, ignored too", unknown)
 
 
-def _unknown_text(argument: str, near: str | None) -> str:
+def _unknown_text(argument: str, near: str | None, program: str) -> str:
     if argument.startswith("$"):
         return "has no value without running the script"
-    return "no argument of Megatron-LM" + (f"; did you mean '{near}'?" if near else "")
+    return f"no argument of {program}" + (f"; did you mean '{near}'?" if near else "")
 
 
 def _by_reason(ignored: Mapping[str, str]) -> dict[str, str]:
-    """Arguments grouped by the reason why they are ignored.
-
-    Arguments that change times come first.
-    """
+    """Arguments grouped by the reason why they are ignored."""
     groups: dict[str, list[str]] = {}
-    for argument, reason in sorted(ignored.items(), key=lambda item: not item[1].startswith("changes time")):
+    for argument, reason in ignored.items():
         groups.setdefault(reason, []).append(argument)
     return {"\n".join(arguments): reason for reason, arguments in groups.items()}
 

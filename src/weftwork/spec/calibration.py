@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.file_forms import refuse_foreign
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest_key
 from weftwork.base.plain_file import read_plain
@@ -157,6 +158,7 @@ def read_calibration(path: Path) -> Calibration:
     """
     try:
         raw = read_plain(path, _MOST_BYTES + 1)
+        refuse_foreign(str(path), raw, "constants")
         text = raw.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "not text in UTF-8"

@@ -24,6 +24,7 @@ __all__ = [
     "Parallelism",
     "PipelineSchedule",
     "Precision",
+    "Recompute",
     "RecomputeModule",
     "Software",
     "StateSpace",
@@ -33,6 +34,7 @@ Precision = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
 PipelineSchedule = Literal["gpipe", "1f1b", "zb-h1", "dualpipe"]
 # Names of NVIDIA/Megatron-LM: --cuda-graph-scope (here `iteration` for full_iteration) and --recompute-modules.
 GraphModule = Literal["iteration", "attn", "mamba", "mlp", "moe_router", "moe_preprocess"]
+Recompute = Literal["none", "selective", "operations", "full"]
 RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
 
 
@@ -204,7 +206,8 @@ class Parallelism(Record):
     is_sequence_parallel: bool = True
     zero: Literal[0, 1, 2, 3] = 1
     has_prefetch: bool = True  # ZeRO 3: the next layer is gathered while this one computes
-    recompute: Literal["none", "selective", "full"] = "none"
+    recompute: Recompute = "none"
+    recompute_every: int = Field(default=1, gt=0)  # layers: one of so many is computed again, the last of them
     recompute_modules: tuple[RecomputeModule, ...] = ("core_attn",)  # that selective recomputation computes again
     precision: Precision = "bf16"
     module_precision: ModulePrecision = ModulePrecision()

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 from weftwork.base.above import Shown
 from weftwork.base.caveat import Caveat, caveats_of
 from weftwork.base.errors import ConfigError, Mistake, UsageError
+from weftwork.base.file_forms import ACCEPTED, HEAD_BYTES, form_of, looks_like
+from weftwork.base.plain_file import read_plain
 from weftwork.base.stop import unfinished
 from weftwork.base.whole_file import temporary_beside, write_whole
 from weftwork.spec.answer import Answer
@@ -215,7 +217,9 @@ def open_run(path: str | Path) -> Run:
     """
     folder = folder_of(path)
     text = None
-    if not folder.is_dir():
+    if folder.is_file():
+        text = _file_text(folder)
+    elif not folder.is_dir():
         text = "there is no such folder"
     elif not (folder / "summary.json").is_file() and not (folder / "provenance.json").is_file():
         text = "is not the folder of a run: summary.json and provenance.json are missing"
@@ -224,6 +228,16 @@ def open_run(path: str | Path) -> Run:
     if wrong := damages(folder):
         raise ConfigError(str(path), wrong)
     return Run(folder)
+
+
+def _file_text(file: Path) -> str:
+    """What a file is that was given in place of a run."""
+    try:
+        form = form_of(read_plain(file, HEAD_BYTES), file.name)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    what = "this is a file" if form is None else looks_like(form, file.name)
+    return f"{what}; wanted {ACCEPTED['run'].wanted}"
 
 
 class Run(Shown, RunTables):

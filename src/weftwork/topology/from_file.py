@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from weftwork.base.caveat import Caveat, caveats_of
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.file_forms import refuse_foreign
 from weftwork.base.fix import Fix
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest, nearest_key
@@ -86,6 +87,7 @@ def read_fabric(path: Path) -> Fabric:
     except OSError as wrong:
         text = f"cannot read '{path}': {wrong.strerror}"
         raise ConfigError(source, [Mistake(path="fabric.file", text=text)]) from wrong
+    refuse_foreign(source, content, "fabric", path="fabric.file")
     return fabric_from(FABRIC_FILES[path.suffix](content, source), source)
 
 

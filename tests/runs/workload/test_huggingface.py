@@ -15,6 +15,7 @@ from weftwork.spec.training import Model
 from weftwork.workload.models.catalogue import model
 from weftwork.workload.models.huggingface import ARCHITECTURES, model_from_config, model_of, read_config
 from weftwork.workload.models.size import layer_kinds, parameters
+from weftwork.workload.models.text_part import ALIASES
 
 LLAMA = {
     "model_type": "llama",
@@ -275,8 +276,12 @@ def test_a_stretched_phi3_was_made_for_its_original_length() -> None:
 
 
 def test_a_model_of_images_says_where_its_text_is() -> None:
-    with pytest.raises(ConfigError, match="wanted its text_config alone, in a file of its own") as caught:
-        model_from_config({"model_type": "gemma3", "text_config": GEMMA3_27B, "vision_config": {}}, name="x")
+    whole = {"model_type": "gemma3", "text_config": GEMMA3_27B, "vision_config": {}}
+    found, alone = model_from_config(whole, name="x"), model_from_config(GEMMA3_27B, name="x")
+    assert found.model_copy(update={"name": "x"}) == alone
+    assert found.name == "x, its text part alone"
+    with pytest.raises(ConfigError, match="attention to images inside the language model") as caught:
+        model_from_config({"model_type": "mllama", "text_config": {"model_type": "mllama_text_model"}}, name="x")
     assert caught.value.mistakes[0].fix is None
 
 
@@ -388,3 +393,84 @@ def test_whatever_stands_in_a_file_gives_a_model_or_mistakes(kind: str, tree: di
         told = str(error)
         assert told.isprintable() or "\n" in told
     assert found is None or isinstance(found, Model)
+
+
+QWEN3_TEXT = {
+    "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16,
+    "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936, "tie_word_embeddings": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"model_type": "qwen3_vl", "text_config": {"model_type": "qwen3_vl_text", **QWEN3_TEXT}, "vision_config": {}},
+        {"model_type": "qwen3_vl_text", **QWEN3_TEXT},
+        {"model_type": "internvl_chat", "llm_config": {"model_type": "qwen3", **QWEN3_TEXT}},
+        {"model_type": "omni", "thinker_config": {"text_config": {"model_type": "qwen3", **QWEN3_TEXT}}},
+        {
+            "model_type": "x",
+            "tie_word_embeddings": True,
+            "vocab_size": 151936,
+            "language_config": {
+                "model_type": "qwen3",
+                **{key: value for key, value in QWEN3_TEXT.items() if key not in {"vocab_size", "tie_word_embeddings"}},
+            },
+        },
+    ],
+)
+def test_the_text_part_of_a_model_is_the_model_alone(tree: dict[str, Any]) -> None:
+    alone = model_from_config({"model_type": "qwen3", **QWEN3_TEXT}, name="x")
+    assert model_from_config(tree, name="x").model_copy(update={"name": "x"}) == alone
+
+
+def test_a_text_part_without_a_name_is_what_its_whole_says() -> None:
+    part = {key: value for key, value in LLAMA.items() if key != "model_type"}
+    assert model_from_config({"model_type": "llava", "text_config": part}, name="x").layers == 80
+    with pytest.raises(ConfigError) as caught:
+        model_from_config({"model_type": "strange", "text_config": part}, name="x")
+    assert caught.value.mistakes[0].path == "text_config.model_type"
+
+
+def test_a_mistake_of_a_text_part_has_its_place() -> None:
+    part = {"model_type": "qwen3", **QWEN3_TEXT, "hidden_size": "wide"}
+    with pytest.raises(ConfigError) as caught:
+        model_from_config({"model_type": "qwen3_vl", "text_config": part}, name="x")
+    assert caught.value.mistakes[0].path == "text_config.hidden_size"
+
+
+def test_kimi_k2_has_the_architecture_of_deepseek_v3() -> None:
+    tree = {**CONFIGS["deepseek-v3"], "model_type": "kimi_k2", "num_attention_heads": 64, "num_key_value_heads": 64}
+    tree |= {"n_routed_experts": 384, "first_k_dense_replace": 1, "num_nextn_predict_layers": 0, "vocab_size": 163840}
+    tree |= {"rope_scaling": None, "max_position_embeddings": 4096}
+    assert model_from_config(tree, name="kimi-k2") == model("kimi-k2")
+
+
+@pytest.mark.parametrize("suggestion", [*ALIASES, *ARCHITECTURES])
+def test_a_suggested_architecture_is_read(suggestion: str) -> None:
+    """A suggestion leads to a model, or to other mistakes than the one before."""
+    with pytest.raises(ConfigError) as caught:
+        model_from_config({"model_type": f"{suggestion}x"}, name="x")
+    fix = caught.value.mistakes[0].fix
+    assert fix is not None
+    with pytest.raises(ConfigError) as next_one:
+        model_from_config({"model_type": fix}, name="x")
+    assert all("wanted an architecture" not in one.text for one in next_one.value.mistakes)
+
+
+def test_a_hybrid_may_name_its_layers() -> None:
+    tree = dict(CONFIGS["nemotron-3-super"])
+    pattern = tree.pop("hybrid_override_pattern")
+    letters = {"M": "mamba", "E": "moe", "*": "attention", "-": "mlp"}
+    found = model_from_config({**tree, "layers_block_type": [letters[one] for one in pattern]}, name="x")
+    assert found == model_from_config({**tree, "hybrid_override_pattern": pattern}, name="x")
+    with pytest.raises(ConfigError) as caught:
+        model_from_config({**tree, "layers_block_type": ["mamba", "attenton"]}, name="x")
+    assert caught.value.mistakes[0].fix == "attention"
+
+
+def test_lists_of_layers_have_two_names() -> None:
+    tree = CONFIGS["qwen3-next-80b-a3b"]
+    kinds = (["linear_attention"] * 3 + ["attention"]) * 12
+    found = model_from_config({**tree, "layers_block_type": kinds}, name="x")
+    assert found == model_from_config(tree, name="x")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.file_forms import refuse_foreign
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
 from weftwork.rdma.peer.script import PeerScript
@@ -72,7 +73,9 @@ def read_script(path: Path) -> PeerScript:
     ConfigError : the file cannot be read, or has mistakes; with all of them, each with its line
     """
     try:
-        text = read_plain(path, MAX_BYTES + 1).decode("utf-8-sig")
+        raw = read_plain(path, MAX_BYTES + 1)
+        refuse_foreign(str(path), raw, "script")
+        text = raw.decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(str(path), [Mistake(path="file", text=f"cannot be read: {error.strerror}")]) from error
     except UnicodeDecodeError as error:

@@ -39,6 +39,7 @@ from weftwork.spec.scenario.kinds import (
     WrongValueError,
     either,
 )
+from weftwork.spec.scenario.model_names import nearest_model
 from weftwork.spec.scenario.policies import PRESETS, ParameterCheck, ParameterValue, PolicyChoice
 from weftwork.spec.scenario.python_tree import NO_LINE
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
@@ -351,12 +352,13 @@ class Reader:
         return value
 
     def _name_or_file(self, kind: NameOrFile, text: str, path: str, *, is_in_file: bool) -> str:
-        if kind.endings and (text.endswith(kind.endings) or "/" in text):
-            return self._file(text, path, is_in_file=is_in_file)
         known = list(self.known.get(kind.catalogue, ()))
+        if kind.endings and (text.endswith(kind.endings) or "/" in text):
+            fix = nearest_model(text, known) if kind.catalogue == "model" and not text.endswith(kind.endings) else None
+            return self._file(text, path, is_in_file=is_in_file, fix=fix)
         if known and text not in {*known, *self.known.get(f"absent {kind.catalogue}", ())}:
             file = f", or a file that ends in {either(kind.endings)}" if kind.endings else ""
-            self.wrong(path, f"found '{text}', wanted {_list_of(known)}{file}", nearest(text, known))
+            self.wrong(path, f"found '{text}', wanted {_list_of(known)}{file}", _nearest_of(kind, text, known))
         return text
 
     def _conditions(
@@ -389,7 +391,7 @@ class Reader:
             self.places.lines[f"{path}.{index}"] = item.line
         return tuple(self.section(item, f"{path}.{index}", kind.model) for index, item in enumerate(node.items))
 
-    def _file(self, text: str, path: str, *, is_in_file: bool) -> str:
+    def _file(self, text: str, path: str, *, is_in_file: bool, fix: str | None = None) -> str:
         """Find a user's file.
 
         Paths start at the scenario's folder, or with ``--set`` at the working directory.
@@ -401,7 +403,7 @@ class Reader:
         except (OSError, ValueError):  # a name too long, or that the file system cannot hold
             is_there = False
         if not is_there:
-            self.wrong(path, f"found '{text}', but there is no such file, seen from {seen_from}")
+            self.wrong(path, f"found '{text}', but there is no such file, seen from {seen_from}", fix)
             return text
         return str(full)
 
@@ -539,6 +541,10 @@ def _around(path: str) -> Iterator[str]:
     while path:
         yield path
         path = path.rpartition(".")[0]
+
+
+def _nearest_of(kind: NameOrFile, text: str, known: list[str]) -> str | None:
+    return nearest_model(text, known) if kind.catalogue == "model" else nearest(text, known)
 
 
 def _list_of(names: list[str]) -> str:

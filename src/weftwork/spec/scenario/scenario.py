@@ -18,6 +18,7 @@ from pydantic import BaseModel, PrivateAttr
 
 from weftwork.base.above import Shown
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.file_forms import refuse_folder, refuse_foreign
 from weftwork.base.fix import Fix
 from weftwork.base.plain_file import read_plain
 from weftwork.base.user_code import UserCode
@@ -257,11 +258,13 @@ def load(  # noqa: PLR0913 - all but the first two by name
     Source: the design's example; YAML 1.2.
     """
     source = str(path)
+    refuse_folder(path, "scenario")
     try:
         raw = read_plain(path, MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a path"
         raise ConfigError(source, [Mistake(path="file", text=f"cannot be read: {reason}")]) from error
+    refuse_foreign(source, raw, "scenario")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

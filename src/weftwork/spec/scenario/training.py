@@ -36,6 +36,7 @@ from weftwork.spec.training import (
     Parallelism,
     PipelineSchedule,
     Precision,
+    Recompute,
     RecomputeModule,
     Software,
 )
@@ -266,10 +267,20 @@ class TrainingSection(Record):
     )
     recompute: str = row(
         "recompute",
-        Choice(options=("none", "selective", "full")),
+        Choice(options=get_args(Recompute)),
         default="none",
-        text="Activations that a backward pass recomputes instead of keeping them: some modules, or whole layers.",
-        source="Korthikanti et al., arXiv:2205.05198, section 5",
+        text="Activations that a backward pass recomputes instead of keeping them: some modules, all but the results "
+        "of attention and of every second matrix product (operations), or whole layers.",
+        source="Korthikanti et al., arXiv:2205.05198, section 5; operations: pytorch/torchtitan, "
+        "torchtitan/distributed/activation_checkpoint.py, selective_ac_option op",
+    )
+    recompute_every: int | None = row(
+        "recompute_every",
+        Whole(low=1, high=100_000, unit="layers"),
+        default=1,
+        only=("recompute", ("selective", "operations", "full")),
+        text="One of so many layers is recomputed, the others keep their activations.",
+        source="pytorch/torchtitan, torchtitan/distributed/activation_checkpoint.py, selective_ac_option as a number",
     )
     recompute_modules: tuple[str, ...] | None = row(
         "recompute_modules",
@@ -465,6 +476,7 @@ class TrainingSection(Record):
                 "has_prefetch": self.prefetches(self.zero),
                 "recompute": self.recompute,
                 "recompute_modules": self.recompute_modules or ("core_attn",),
+                "recompute_every": self.recompute_every or 1,
                 "precision": self.precision,
                 "module_precision": self.precision_by_module.modules,
                 "bf16_first_layers": self.bf16_first_layers,

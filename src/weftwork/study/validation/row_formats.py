@@ -9,10 +9,11 @@ Leaves out: how a row becomes a case (`weftwork.study.validation.own_rows`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from weftwork.data.measured import measured, measured_names
 from weftwork.hardware.catalogue import SERVERS
+from weftwork.spec.training import Recompute
 from weftwork.study.validation.published_cases import BRIDGE_NODES, BRIDGE_PRECISIONS, sc21
 from weftwork.study.validation.recipes import MODELS as BRIDGE_MODELS
 from weftwork.study.validation.row_columns import GPUS, Format, number, whole, word
@@ -120,7 +121,7 @@ _ITERATIONS: Final = (
     whole("expert", "Ranks over which experts are spread; without it 1.", optional=True),
     whole("virtual_stages", "Virtual stages on each stage; without it 1.", optional=True),
     word("zero", "ZeRO stage; without it 1.", ("0", "1", "2", "3"), optional=True),
-    word("recompute", "Recomputation of activations; without it none.", ("none", "selective", "full"), optional=True),
+    word("recompute", "Recomputation of activations; without it none.", get_args(Recompute), optional=True),
     word(
         "precision",
         "Number format of matrix products; without it bf16.",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.file_forms import refuse_folder, refuse_foreign
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
@@ -78,11 +79,13 @@ def read_text(path: Path, *, option: str = "file") -> str:
     ------
     ConfigError : it cannot be read, is too large or is no text
     """
+    refuse_folder(path, "measurements", path=option)
     try:
         raw = read_plain(path, MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a path"
         raise ConfigError(str(path), [Mistake(path=option, text=f"cannot be read: {reason}")]) from error
+    refuse_foreign(str(path), raw, "measurements", path=option)
     if len(raw) > MOST_BYTES:
         text = f"found more than {MOST_BYTES >> 20} MiB, wanted a table of measurements"
         raise ConfigError(str(path), [Mistake(path=option, text=text)])

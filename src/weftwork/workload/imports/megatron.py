@@ -10,27 +10,27 @@ Leaves out: the fabric, of which arguments say nothing but the number of GPUs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
-from weftwork.base.plain_file import read_plain
-from weftwork.spec.scenario.yaml_tree import MAX_BYTES
 from weftwork.spec.training import Model
 from weftwork.workload.imports.argument_reader import ArgumentReader
 from weftwork.workload.imports.megatron_arguments import READ
 from weftwork.workload.imports.megatron_keys import KeyValue, ScenarioKeys, value_text
 from weftwork.workload.imports.megatron_model import MODEL_ARGUMENTS, ModelFound, find_model
 from weftwork.workload.imports.megatron_modules import read_bf16_layers, read_layout, read_recomputation, read_software
-from weftwork.workload.imports.megatron_words import Launch, launch_in_script, launch_in_yaml
+from weftwork.workload.imports.megatron_words import Launch, launch_in_script
 from weftwork.workload.imports.shell import without_value
 
+if TYPE_CHECKING:
+    from weftwork.workload.imports.relative import Translation
+
 __all__ = [
-    "DATA_OVERLAP", "EXPERT_OVERLAP", "TENSOR_OVERLAP", "MegatronImport", "read_megatron", "read_megatron_file",
+    "DATA_OVERLAP", "EXPERT_OVERLAP", "TENSOR_OVERLAP", "MegatronImport", "read_launch", "read_megatron",
 ]  # fmt: skip
 
 # Shares that hide where a switch is on: those that the scorecard declares for Megatron-Bridge's recipes
@@ -43,7 +43,6 @@ _SHARDING: Final = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_pa
 _FSDP: Final = ("--use-megatron-fsdp", "--use-custom-fsdp")
 _EIGHT_BITS: Final = {"delayed": "fp8", "tensorwise": "fp8", "blockwise": "fp8", "mxfp8": "mxfp8"}
 _ENDS: Final = ("--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split")
-_YAML: Final = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +60,7 @@ class MegatronImport:
     assumed : key, and the value that it has without an argument, with the reason
     ignored : argument, and why it says nothing to a scenario
     unknown : argument that Megatron-LM does not have, and the nearest one that it has
+    program : for which the job was written, Megatron-LM or one of its relatives
     """
 
     keys: Mapping[str, KeyValue]
@@ -72,38 +72,7 @@ class MegatronImport:
     assumed: Mapping[str, str]
     ignored: Mapping[str, str]
     unknown: Mapping[str, str | None]
-
-
-def read_megatron_file(
-    path: Path, *, gpus: int | None = None, variables: Mapping[str, str] | None = None
-) -> MegatronImport:
-    """Read a shell script that starts Megatron-LM, or a YAML file.
-
-    Parameters
-    ----------
-    path : ``.yaml`` and ``.yml`` are YAML, anything else a script
-    gpus : in place of what the launcher says
-    variables : values that a script takes from its environment
-
-    Raises
-    ------
-    ConfigError : with every mistake and its line
-    """
-    source = str(path)
-    try:
-        raw = read_plain(path, MAX_BYTES + 1)
-        text = raw.decode("utf-8-sig") if len(raw) <= MAX_BYTES else ""
-    except OSError as error:
-        raise _refused(source, f"cannot be read: {error.strerror or 'not a path'}") from error
-    except ValueError as error:
-        raise _refused(source, "is no text in UTF-8, wanted a shell script or a YAML file") from error
-    if len(raw) > MAX_BYTES:
-        raise _refused(source, f"longer than {MAX_BYTES:,} bytes; a script that starts a job is never that long")
-    if path.suffix in _YAML:
-        launch, mistakes = launch_in_yaml(text)
-    else:
-        launch, mistakes = launch_in_script(text.replace("\0", ""), READ, variables)
-    return _imported(launch, mistakes, source=source, name=path.stem, gpus=gpus, is_whole=True)
+    program: str = "Megatron-LM"
 
 
 def read_megatron(
@@ -140,19 +109,43 @@ def read_megatron(
     mistakes = [
         Mistake(path=one.path if one.path != "file" else source, text=one.text, fix=one.fix) for one in mistakes
     ]
-    return _imported(launch, mistakes, source=source, name=name, gpus=gpus, is_whole=is_whole)
+    return read_launch(launch, mistakes, source=source, name=name, gpus=gpus, is_whole=is_whole)
 
 
-def _imported(
-    launch: Launch, mistakes: list[Mistake], *, source: str, name: str, gpus: int | None, is_whole: bool
+def read_launch(
+    launch: Launch,
+    mistakes: list[Mistake],
+    *,
+    source: str,
+    name: str,
+    gpus: int | None,
+    is_whole: bool = True,
+    translation: Translation | None = None,
 ) -> MegatronImport:
+    """Read a launch command.
+
+    Parameters
+    ----------
+    launch : arguments of Megatron-LM
+    mistakes : of the text that holds them
+    source, name, gpus, is_whole : as of `read_megatron`
+    translation : of a relative's job into these arguments; messages are in the words of the job
+
+    Raises
+    ------
+    ConfigError : with every mistake
+    """
     if mistakes and not launch.given:
         raise ConfigError(source, mistakes)
     reader = ArgumentReader(launch=launch, is_whole=is_whole)
     keys = _ScenarioKeys(reader=reader, gpus=gpus or launch.gpus)
     keys.servers(launch, is_given=gpus is not None)
     tensor = keys.degrees()
-    found = find_model(reader, name=name, tensor=tensor)
+    named = None if translation is None else translation.model
+    if named is not None:
+        found: ModelFound | None = ModelFound(model=named, config=None, assumed={})
+    else:
+        found = find_model(reader, name=name, tensor=tensor)
     if found is not None:
         keys.model(found)
     layers = found.model.layers if found is not None else reader.whole("--num-layers")
@@ -163,8 +156,11 @@ def _imported(
     keys.overlap()
     read_software(keys)
     if mistakes or reader.mistakes:
-        raise ConfigError(source, _once([*mistakes, *reader.mistakes]))
-    return MegatronImport(
+        found_here = reader.mistakes
+        if translation is not None:
+            found_here = _worded_mistakes(found_here, translation, {one.path for one in mistakes})
+        raise ConfigError(source, _once([*mistakes, *found_here]))
+    imported = MegatronImport(
         keys=MappingProxyType(keys.values),
         model=None if found is None else found.model,
         config=None if found is None else found.config,
@@ -175,6 +171,62 @@ def _imported(
         ignored=MappingProxyType(reader.ignored),
         unknown=MappingProxyType(reader.unknown),
     )
+    return imported if translation is None else _in_words_of_the_job(imported, translation)
+
+
+def _worded_mistakes(mistakes: list[Mistake], translation: Translation, judged: set[str]) -> list[Mistake]:
+    """Mistakes in arguments of Megatron-LM, as mistakes in settings of the job.
+
+    A setting that was judged already is not missed as well, nor is what the job has no setting for.
+    """
+    worded = [
+        replace(one, path=translation.names.get(one.path, one.path), text=translation.worded(one.text))
+        for one in mistakes
+    ]
+    known = set(translation.names.values())
+    return [one for one in worded if one.path not in judged and (not judged or one.path in known)]
+
+
+def _in_words_of_the_job(imported: MegatronImport, translation: Translation) -> MegatronImport:
+    """The import with what the settings of a relative's job say, in their names."""
+    keys, assumed = dict(imported.keys), dict(imported.assumed)
+    read: dict[str, str] = {}
+    for argument, text in imported.read.items():
+        reason = translation.defaults.get(argument)
+        if reason is not None:
+            assumed |= _assumed(text, reason)
+            continue
+        name, worded = translation.names.get(argument, argument), translation.worded(text)
+        read[name] = f"{read[name]}; {worded}" if name in read and worded not in read[name] else worded
+    for name, text in translation.read.items():
+        read[name] = f"{read[name]}; {text}" if name in read else text
+    places = {
+        key: (translation.names.get(argument, argument), line) for key, (argument, line) in imported.places.items()
+    }
+    for key, (value, setting, text) in translation.keys.items():
+        keys[key] = value
+        assumed.pop(key, None)
+        if setting is not None:
+            places[key] = (setting.name, setting.line)
+        else:
+            places.pop(key, None)
+            assumed[key] = f"{value_text(value)}: {text}" if text else value_text(value)
+    return replace(
+        imported,
+        program=translation.title,
+        keys=MappingProxyType(keys),
+        read=MappingProxyType(read),
+        places=MappingProxyType(places),
+        assumed=MappingProxyType({key: translation.worded(text) for key, text in assumed.items()}),
+        ignored=MappingProxyType({**translation.ignored, **imported.ignored}),
+        unknown=MappingProxyType({**translation.unknown, **imported.unknown}),
+    )
+
+
+def _assumed(text: str, reason: str) -> dict[str, str]:
+    """Keys that an assumed argument became, with the reason."""
+    parts = [part.partition(": ") for part in text.split("; ")]
+    return {key: f"{value}: {reason}" for key, is_key, value in parts if is_key and key != "nothing"}
 
 
 _NOTHING: Final = "nothing: another argument decides"
@@ -400,7 +452,3 @@ def _once(mistakes: list[Mistake]) -> list[Mistake]:
     An argument that is read twice has its mistake once.
     """
     return list(dict.fromkeys(mistakes))
-
-
-def _refused(source: str, text: str) -> ConfigError:
-    return ConfigError(source, [Mistake(path="file", text=text)])

@@ -10,6 +10,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
+from weftwork.workload.imports.reasons import CHANGES_BOTH, CHANGES_TIME, reasons_by_argument
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -82,7 +84,6 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-_CHANGES: Final = "changes time, and a scenario has no key for it: "
 _GROUPS: Final[Mapping[str, str]] = {
     "where data and words come from; says nothing about time": """
         --data-path --split --train-data-path --valid-data-path --test-data-path --data-args-path
@@ -183,34 +184,34 @@ _GROUPS: Final[Mapping[str, str]] = {
         --use-checkpoint-args --use-mp-args-from-checkpoint-args
     """,
     "the batch is that of the end of training": "--rampup-batch-size --decrease-batch-size-if-needed",
-    f"{_CHANGES}layers are given to stages evenly": """
+    f"{CHANGES_BOTH}layers are given to stages evenly": """
         --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --standalone-embedding-stage
     """,
-    f"{_CHANGES}every layer is computed again under recompute: full": """
+    f"{CHANGES_BOTH}every layer is computed again under recompute: full": """
         --recompute-method --recompute-num-layers --distribute-saved-activations --moe-layer-recompute
     """,
-    f"{_CHANGES}the state of the optimizer is Adam's in FP32, on the GPU": """
+    f"{CHANGES_BOTH}the state of the optimizer is Adam's in FP32, on the GPU": """
         --optimizer --optimizer-cpu-offload --optimizer-offload-fraction --use-precision-aware-optimizer
         --main-grads-dtype --main-params-dtype --exp-avg-dtype --exp-avg-sq-dtype --cpu-offloading-num-layers
     """,
-    f"{_CHANGES}context ranks pass keys and values on in a ring": """
+    f"{CHANGES_TIME}context ranks pass keys and values on in a ring": """
         --cp-comm-type --hierarchical-context-parallel-sizes
     """,
-    f"{_CHANGES}groups of micro batches are as many as there are stages": """
+    f"{CHANGES_TIME}groups of micro batches are as many as there are stages": """
         --microbatch-group-size-per-virtual-pipeline-stage
     """,
-    f"{_CHANGES}weights are gathered in BF16": """
+    f"{CHANGES_BOTH}weights are gathered in BF16": """
         --fp8-param-gather --fp4-param-gather --reuse-grad-buf-for-mxfp8-param-ag
     """,
-    f"{_CHANGES}sums of layers are in BF16": "--fp32-residual-connection",
-    f"{_CHANGES}data parallel ranks are one group": """
+    f"{CHANGES_BOTH}sums of layers are in BF16": "--fp32-residual-connection",
+    f"{CHANGES_TIME}data parallel ranks are one group": """
         --num-distributed-optimizer-instances --enable-full-sharding-in-hsdp
     """,
-    f"{_CHANGES}NCCL does collectives with its own kernels": """
+    f"{CHANGES_TIME}NCCL does collectives with its own kernels": """
         --use-sharp --sharp-enabled-group --use-ring-exchange-p2p --pipeline-model-parallel-comm-backend
         --no-scatter-gather-tensors-in-pipeline --ddp-reduce-scatter-with-fp32-accumulation
     """,
-    f"{_CHANGES}nothing pauses an iteration": """
+    f"{CHANGES_TIME}nothing pauses an iteration": """
         --manual-gc --manual-gc-interval --no-manual-gc-eval --empty-unused-memory-level --train-sync-interval
     """,
 }
@@ -229,6 +230,4 @@ ANYWAY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 
-IGNORED: Final[Mapping[str, str]] = MappingProxyType(
-    {argument: reason for reason, arguments in _GROUPS.items() for argument in arguments.split()}
-)
+IGNORED: Final[Mapping[str, str]] = MappingProxyType(reasons_by_argument(_GROUPS))

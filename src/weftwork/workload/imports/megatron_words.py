@@ -84,6 +84,8 @@ class Launch:
     ignored : what else the script says, and why it is passed over
     deciding : variable of the script without a value, the variable whose value would set it, and the line of that
     line : of the command
+    program : what a script starts, such as ``pretrain_gpt.py``
+    words : all words behind the program
     """
 
     given: tuple[Given, ...]
@@ -95,6 +97,8 @@ class Launch:
     ignored: Mapping[str, str] = field(default_factory=dict)
     deciding: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     line: int | None = None
+    program: str = ""
+    words: tuple[ShellWord, ...] = ()
 
     @property
     def gpus(self) -> int | None:
@@ -172,7 +176,7 @@ def _launch(start: Start, script: ShellScript) -> Launch:
     return Launch(
         given=tuple(given), nodes=named.get("nodes"), gpus_per_node=named.get("each"), total=named.get("total"),
         strays=tuple(strays), assumed=assumed, ignored=ignored, deciding=script.passed_over,
-        line=start.behind[0].line,
+        line=start.behind[0].line, program=start.program.rpartition("/")[2], words=tuple(start.behind),
     )  # fmt: skip
 
 

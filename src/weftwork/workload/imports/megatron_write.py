@@ -47,6 +47,7 @@ _NO_ARGUMENT: Final[Mapping[str, tuple[object, str]]] = MappingProxyType(
         "memory_bytes": (None, "Megatron-LM takes all memory"),
         "loading_ps": (0, "a time is no argument"),
         "first_gpu": (0, "the launcher chooses the servers"),
+        "recompute_every": (1, "Megatron-LM counts the layers of a stage that it computes again"),
     }
 )
 
@@ -88,6 +89,8 @@ def write_megatron(section: TrainingSection, model: Model, *, path: str = "train
     for key, (usual, reason) in _NO_ARGUMENT.items():
         if getattr(section, key) not in {usual, None}:
             left_out[f"{path}.{key.removesuffix('_bytes').removesuffix('_ps')}"] = reason
+    if section.recompute == "operations":
+        left_out[f"{path}.recompute"] = "Megatron-LM computes modules again, not operations"
     for name, precision in section.precision_by_module.modules:
         if precision is not None:
             left_out[f"{path}.precision_by_module.{name}"] = "numbers of single modules are in a file of their own"

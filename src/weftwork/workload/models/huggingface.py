@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.file_forms import refuse_folder, refuse_foreign
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
 from weftwork.spec.training import DeltaNet, LatentAttention, Model, StateSpace
 from weftwork.workload.models.catalogue import model as catalogue_model
+from weftwork.workload.models.text_part import ALIASES, FOREIGN, TextPart, text_part
 
 __all__ = ["ARCHITECTURES", "PREDICTION_PATTERN", "model_from_config", "model_of", "read_config"]
 
@@ -29,6 +31,11 @@ _MOST_BYTES: Final = 2**20  # chosen: a configuration has a few kilobytes
 _MOST: Final = 2**40  # chosen: no shape is larger
 _LONGEST_NAME: Final = 60  # chosen: a title still fits a line
 _MOST_LAYERS: Final = 100_000  # chosen: as above
+# Lists of the kinds of layers: configuration_utils.py, and what models had before it
+_LAYER_LISTS: Final = ("layer_types", "layers_block_type")
+_FULL: Final = "full_attention"
+# Letters of a layer of a hybrid: models/nemotron_h/configuration_nemotron_h.py, layers_block_type
+_BLOCKS: Final = {"mamba": "M", "moe": "E", "attention": "*", "mlp": "-"}
 # What files of Gemma 3 leave out: huggingface/transformers, src/transformers/models/gemma3/configuration_gemma3.py.
 _GEMMA3: Final = {
     "vocab_size": 262_208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
@@ -61,8 +68,10 @@ def read_config(file: Path) -> Model:
     ------
     ConfigError : the file cannot be read, is no JSON object, or lacks or contradicts what its architecture needs
     """
+    refuse_folder(file, "model")
     try:
         raw = read_plain(file, _MOST_BYTES + 1)
+        refuse_foreign(str(file), raw, "model")
         tree = json.loads(raw.decode("utf-8-sig")) if len(raw) <= _MOST_BYTES else None
     except OSError as error:
         raise _refused(file, f"cannot be read: {error.strerror or 'not a path'}") from error
@@ -105,20 +114,30 @@ def model_from_config(tree: Mapping[str, Any], *, name: str, source: str = "conf
     >>> model_from_config({"model_type": "llama", "vocab_size": 1000, **shape}, name="tiny").head_dim
     16
     """
-    kind = tree.get("model_type")
-    if not isinstance(kind, str) or kind not in ARCHITECTURES:
-        found = f"found '{kind}'" if isinstance(kind, str) and kind.isprintable() else "missing, or no text"
-        text = f"{found}, wanted an architecture that Weftwork knows: {', '.join(ARCHITECTURES)}"
-        fix = nearest(kind, ARCHITECTURES) if isinstance(kind, str) else None
-        if isinstance(tree.get("text_config"), dict):
-            text = f"{found}, a model of more than text; wanted its text_config alone, in a file of its own"
-            fix = None
-        raise ConfigError(source, [Mistake(path="model_type", text=text, fix=fix)])
-    keys = _Keys(tree=tree)
-    values = ARCHITECTURES[kind](keys)
+    part = text_part(tree)
+    kind = part.tree.get("model_type")
+    known = ALIASES.get(kind, kind) if isinstance(kind, str) else None
+    if known not in ARCHITECTURES:
+        raise ConfigError(source, [_unknown_kind(part, kind)])
+    keys = _Keys(tree=part.tree)
+    values = ARCHITECTURES[known](keys)
     if keys.mistakes:
-        raise ConfigError(source, keys.mistakes)
-    return Model(name=name, **values)
+        raise ConfigError(source, [replace(one, path=part.path(one.path)) for one in keys.mistakes])
+    has_more = bool(part.place) or isinstance(tree.get("vision_config"), dict)
+    return Model(name=f"{name}, its text part alone" if has_more else name, **values)
+
+
+def _unknown_kind(part: TextPart, kind: object) -> Mistake:
+    """Mistake about an architecture that is not known."""
+    path = part.path("model_type")
+    if not isinstance(kind, str) or not kind.isprintable():
+        text = f"missing, or no text, wanted an architecture that Weftwork knows: {', '.join(ARCHITECTURES)}"
+        return Mistake(path=path, text=text)
+    if kind in FOREIGN:
+        text = f"found '{kind}', a model with features that Weftwork does not know: {FOREIGN[kind]}"
+        return Mistake(path=path, text=text)
+    text = f"found '{kind[:_LONGEST_NAME]}', wanted an architecture that Weftwork knows: {', '.join(ARCHITECTURES)}"
+    return Mistake(path=path, text=text, fix=nearest(kind, [*ARCHITECTURES, *ALIASES]))
 
 
 @dataclass(kw_only=True)
@@ -262,11 +281,12 @@ def _gemma3(keys: _Keys) -> dict[str, Any]:
 
 def _layer_types(keys: _Keys, layers: int) -> list[str]:
     """Kinds of layers, if the file lists them."""
-    kinds = keys.texts("layer_types")
+    name = next((name for name in _LAYER_LISTS if keys.tree.get(name)), _LAYER_LISTS[0])
+    kinds = keys.texts(name)
     if kinds and len(kinds) != layers:
         text = f"names {plural(len(kinds), 'layer')}, wanted {layers}, as num_hidden_layers says"
-        keys.mistakes.append(Mistake(path="layer_types", text=text))
-    return kinds
+        keys.mistakes.append(Mistake(path=name, text=text))
+    return [_FULL if kind == "attention" else kind for kind in kinds]
 
 
 def _mixtral(keys: _Keys) -> dict[str, Any]:
@@ -377,7 +397,9 @@ def _gpt_oss(keys: _Keys) -> dict[str, Any]:
 def _nemotron(keys: _Keys) -> dict[str, Any]:
     body = _body(keys, is_gated=False, is_tied=False)
     pattern = keys.tree.get("hybrid_override_pattern")
-    if not isinstance(pattern, str) or set(pattern) - set("ME*-") or len(pattern) != body["layers"]:
+    if pattern is None and keys.tree.get("layers_block_type"):
+        pattern = _pattern_of_blocks(keys, body["layers"])
+    elif not isinstance(pattern, str) or set(pattern) - set("ME*-") or len(pattern) != body["layers"]:
         text = f"wanted a letter of M, E, * and - for each of the {plural(body['layers'], 'layer')}"
         keys.mistakes.append(Mistake(path="hybrid_override_pattern", text=text))
         pattern = ""
@@ -399,7 +421,10 @@ def _nemotron(keys: _Keys) -> dict[str, Any]:
     if "E" not in pattern:
         return found
     predictions = keys.whole("num_nextn_predict_layers", default=0, low=0)
-    inside = keys.tree.get("mtp_hybrid_override_pattern", PREDICTION_PATTERN)
+    blocks = keys.tree.get("mtp_layers_block_type")
+    words = blocks if isinstance(blocks, list) else []
+    usual = "".join(_BLOCKS.get(word, "?") if isinstance(word, str) else "?" for word in words) or PREDICTION_PATTERN
+    inside = keys.tree.get("mtp_hybrid_override_pattern", usual)
     if predictions and inside != PREDICTION_PATTERN:
         text = (
             f"found {inside!r}, wanted {PREDICTION_PATTERN!r}: a module of attention and experts, the only known kind"
@@ -416,6 +441,19 @@ def _nemotron(keys: _Keys) -> dict[str, Any]:
         "expert_hidden": keys.whole("moe_latent_size", default=0, low=0),
         "expert_layers": pattern.count("E"),
     }
+
+
+def _pattern_of_blocks(keys: _Keys, layers: int) -> str:
+    """Letters of a hybrid's layers, from their names."""
+    words = keys.texts("layers_block_type")
+    wrong = next((word for word in words if word not in _BLOCKS), None)
+    if wrong is not None:
+        text = f"found '{wrong[:_LONGEST_NAME]}', wanted {', '.join(_BLOCKS)}"
+        keys.mistakes.append(Mistake(path="layers_block_type", text=text, fix=nearest(wrong, _BLOCKS)))
+    elif words and len(words) != layers:
+        text = f"names {plural(len(words), 'layer')}, wanted {layers}, as num_hidden_layers says"
+        keys.mistakes.append(Mistake(path="layers_block_type", text=text))
+    return "".join(_BLOCKS.get(word, "") for word in words)
 
 
 def _refused(file: Path, text: str) -> ConfigError:

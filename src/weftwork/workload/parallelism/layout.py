@@ -20,11 +20,11 @@ from typing import Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
-from weftwork.spec.training import Model, Parallelism, Precision
+from weftwork.spec.training import Model, Parallelism, Precision, Recompute
 from weftwork.workload.models.size import LayerKind, layer_kinds, prediction_kind
 from weftwork.workload.parallelism.layout_text import layout_mistakes, layout_parts
 
-__all__ = ["Unit", "alike_stages", "counted_units", "held_units", "virtual_stages_of"]
+__all__ = ["Unit", "alike_stages", "counted_units", "held_units", "recomputation", "virtual_stages_of"]
 
 KEPT: Final = 1_024  # chosen: a search asks for as many cuts of one model at the most, each many times
 
@@ -40,11 +40,25 @@ class Unit:
     part : which piece
     layer : for a layer and for a prediction module
     precision : of all its matrix products, where it is not the plan's
+    recompute : what a backward pass computes again of a layer, where it is not the plan's
     """
 
     part: Part
     layer: LayerKind | None = None
     precision: Precision | None = None
+    recompute: Recompute | None = None
+
+
+def recomputation(unit: Unit, plan: Parallelism) -> Recompute:
+    """What a backward pass computes again of a unit.
+
+    Examples
+    --------
+    >>> plan = Parallelism(recompute="full")
+    >>> recomputation(Unit(part="layer"), plan), recomputation(Unit(part="layer", recompute="none"), plan)
+    ('full', 'none')
+    """
+    return plan.recompute if unit.recompute is None else unit.recompute
 
 
 def virtual_stages_of(model: Model, plan: Parallelism) -> tuple[tuple[tuple[Unit, ...], ...], ...]:
@@ -108,6 +122,7 @@ class _Cut:
     bf16_first_layers: int
     bf16_last_layers: int
     prediction_precision: Precision | None
+    recompute_every: int
 
     @classmethod
     def of(cls, model: Model, plan: Parallelism) -> _Cut:
@@ -122,6 +137,7 @@ class _Cut:
             bf16_first_layers=plan.bf16_first_layers,
             bf16_last_layers=plan.bf16_last_layers,
             prediction_precision=plan.module_precision.prediction,
+            recompute_every=plan.recompute_every if plan.recompute != "none" else 1,
         )
 
     @property
@@ -130,7 +146,12 @@ class _Cut:
         kinds = layer_kinds(self.model)
         outer = range(self.bf16_first_layers, self.model.layers - self.bf16_last_layers)
         layers = (
-            Unit(part="layer", layer=kind, precision=None if place in outer else "bf16")
+            Unit(
+                part="layer",
+                layer=kind,
+                precision=None if place in outer else "bf16",
+                recompute=None if (place + 1) % self.recompute_every == 0 else "none",
+            )
             for place, kind in enumerate(kinds)
         )
         layer = prediction_kind(self.model)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from weftwork.spec.training import Model, Parallelism, RecomputeModule
+from weftwork.spec.training import Model, Parallelism, Recompute, RecomputeModule
 from weftwork.workload.models.size import (
     LayerKind,
     attention_parameters,
@@ -31,7 +31,7 @@ from weftwork.workload.models.size import (
     state_space_parameters,
 )
 from weftwork.workload.parallelism.groups import groups
-from weftwork.workload.parallelism.layout import Unit, alike_stages, counted_units, held_units
+from weftwork.workload.parallelism.layout import Unit, alike_stages, counted_units, held_units, recomputation
 
 __all__ = [
     "RESERVED_BYTES", "WEIGHT_BYTES", "Memory", "activation_bytes", "adam_bytes", "fullest_stage", "stage_memory",
@@ -368,22 +368,42 @@ class _GpuShare:
             return 4 * self.plan.own_tokens * hidden  # inputs of the last norm and of the product
         joined = 8 * self.plan.own_tokens * hidden  # two inputs, joined, and their norm
         extra = joined if unit.part == "prediction" else 0.0
-        if self.plan.recompute == "full":
+        how = recomputation(unit, self.plan)
+        if how == "full":
             inside = self._layer_bytes(_layer(unit)) if has_inside else 2 * self.plan.own_tokens * hidden
             return inside + extra
-        return self._layer_bytes(_layer(unit), self._again) + extra
+        if how == "operations":
+            return self._operation_bytes() + extra
+        return self._layer_bytes(_layer(unit), self._again(how)) + extra
 
     def recomputed_bytes(self, unit: Unit) -> float:
         """Extra bytes while a unit is recomputed."""
         if unit.layer is None:
             return 0.0
-        kept = 0.0 if self.plan.recompute == "full" else self._layer_bytes(unit.layer, self._again)
+        how = recomputation(unit, self.plan)
+        if how == "operations":
+            return max(self._layer_bytes(unit.layer) - self._operation_bytes(), 0.0)
+        kept = 0.0 if how == "full" else self._layer_bytes(unit.layer, self._again(how))
         return self._layer_bytes(unit.layer) - kept
 
-    @property
-    def _again(self) -> frozenset[RecomputeModule]:
+    def _again(self, how: Recompute) -> frozenset[RecomputeModule]:
         """Parts of a layer that are recomputed one by one."""
-        return frozenset(self.plan.recompute_modules if self.plan.recompute == "selective" else ())
+        return frozenset(self.plan.recompute_modules if how == "selective" else ())
+
+    def _operation_bytes(self) -> float:
+        """Bytes of a dense layer that keeps results of attention and of every second product.
+
+        They are its input, queries, values and the result of attention, the first product of the MLP and, where a gate
+        makes it the third, the last one. With tensor ranks that last one is kept before it is summed, and both sums too
+        (pytorch/torchtitan, torchtitan/distributed/activation_checkpoint.py: mm, attention and reduce-scatter).
+        """
+        model, plan = self.model, self.plan
+        stream = 2 * plan.own_tokens * model.hidden
+        of_heads = 2 * plan.tokens * model.head_dim * (2 * model.heads + model.key_value_heads) / plan.tensor
+        inside = 2 * plan.tokens * model.ffn / plan.tensor
+        last = 2 * plan.tokens * model.hidden if model.is_gated else 0
+        sums = 2 * stream if plan.tensor > 1 else 0
+        return stream + of_heads + inside + last + sums
 
     def logit_bytes(self) -> float:
         """Bytes of one micro batch's logits and their softmax.

@@ -28,7 +28,7 @@ __all__ = ["PlanLimits", "Refusal", "misfits", "nearest_plan", "reasons", "refus
 
 MOST_PLANS: Final = 1_500  # chosen: at most a second or two
 _NO_PLAN: Final = "no plan near this one fits; take more GPUs or a smaller model"
-_RECOMPUTE: Final = ("none", "selective", "full")
+_MORE_RECOMPUTED: Final = {"none": "selective", "selective": "full", "operations": "full"}
 _KEYS: Final = {
     "is_sequence_parallel": "sequence_parallel",
     "module_precision": "precision_by_module",
@@ -312,6 +312,12 @@ def _modules(model: Model, plan: Parallelism) -> Iterator[Refusal]:
         for module in plan.recompute_modules:
             if module not in there:
                 yield Refusal(key="recompute_modules", text=f"found {module}, {wanted.format(', '.join(there))}")
+    is_plain = all(kind.mixer in {"attention", "window"} and kind.mlp == "dense" for kind in kinds)
+    if plan.recompute == "operations" and (not is_plain or model.latent_attention or model.prediction_layers):
+        text = (
+            f"found operations, wanted none, selective or full: '{model.name}' has more than attention and dense MLPs"
+        )
+        yield Refusal(key="recompute", text=text)
     has = [name for name, is_there in cast.items() if is_there]
     for name, precision in plan.module_precision:
         if precision is not None and name not in has:
@@ -414,8 +420,8 @@ def _steps(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[flo
             yield from ((1.0 + abs(log2(batch / plan.global_batch)), batch) for batch in _batches(plan))
         case "micro_batch" if plan.micro_batch > 1:
             yield _STEPS[key], _divisors(plan.micro_batch)[-2]
-        case "recompute" if plan.recompute != "full":
-            yield _STEPS[key], _RECOMPUTE[_RECOMPUTE.index(plan.recompute) + 1]
+        case "recompute" if plan.recompute in _MORE_RECOMPUTED:
+            yield _STEPS[key], _MORE_RECOMPUTED[plan.recompute]
         case "zero" if plan.zero == 3 and plan.has_mirror:
             yield _STEPS[key], 2
         case "zero" if plan.zero < 3:

@@ -128,6 +128,7 @@ def _alike(plan: Parallelism, calls: Communication) -> tuple[object, ...]:
         plan.is_sequence_parallel,
         plan.recompute,
         plan.recompute_modules,
+        plan.recompute_every,
         plan.precision,
         plan.module_precision,
         plan.gradient_bytes,  # which gradients of weights are added to

@@ -120,6 +120,7 @@ class Half:
     memory_backward_s: float = 0.0
     weights_s: float = 0.0  # of matmul_backward_s: products that give gradients of weights
     again_s: tuple[tuple[RecomputeModule, float], ...] = ()  # of modules, which a backward pass may compute again
+    operations_s: float = 0.0  # of all but attention itself and every second product, which may be computed again
 
     @property
     def forward_s(self) -> float:
@@ -391,7 +392,10 @@ class _Shapes:
         again: list[tuple[RecomputeModule, float]] = [("core_attn", core[0])]
         if up:
             again.append(("mla_up_proj", sum(map(self._forward_s, up))))
-        return self._half(matrices, moved, moved_backward, (2, 2), core=core, again=again)
+        second_s = 0.0
+        if latent is None:  # of queries, keys, values and result the second and the fourth
+            second_s = self._forward_s(matrices[0]) * key * keys / matrices[0].columns + self._forward_s(matrices[1])
+        return self._half(matrices, moved, moved_backward, (2, 2), core=core, again=again, second_s=second_s)
 
     def _core(self, kind: LayerKind, heads: float, key: int, value: int) -> tuple[float, float]:
         """Attention proper, forward and backward."""
@@ -474,7 +478,9 @@ class _Shapes:
             _Product(plan.tokens, model.hidden, width, cast=plan.tokens * width),
         ]
         moved = ACTIVATION_BYTES[model.is_gated] * plan.tokens * width
-        half = self._half(matrices, moved, ACTIVATION_BACKWARD * moved, (2, 3))
+        # the second product of three is half of the first one here, which has gate and input; of two it is the last
+        second_s = self._forward_s(matrices[0]) / 2 if model.is_gated else self._forward_s(matrices[1])
+        half = self._half(matrices, moved, ACTIVATION_BACKWARD * moved, (2, 3), second_s=second_s)
         return _recomputable(half, "mlp")
 
     @property
@@ -528,6 +534,7 @@ class _Shapes:
         *,
         core: tuple[float, float] = (0.0, 0.0),
         again: Sequence[tuple[RecomputeModule, float]] = (),
+        second_s: float = 0.0,
     ) -> Half:
         """Add norm and residual add to the kernels of half a layer."""
         kernels, model = self.kernels, self.model
@@ -536,15 +543,17 @@ class _Shapes:
         forward = (NORM_BYTES + ADD_BYTES[model.has_dropout]) * stream + moved + cast_bytes
         backward = (NORM_BACKWARD_BYTES + ADD_BACKWARD_BYTES) * stream + moved_backward + 1.5 * cast_bytes
         weights_s = 0.0 if self.plan.has_lora else sum(map(self._weights_s, matrices))
+        memory_s = kernels.memory_s(forward, operations[0])
         return Half(
             matmul_s=sum(map(self._forward_s, matrices)),
             core_s=core[0],
-            memory_s=kernels.memory_s(forward, operations[0]),
+            memory_s=memory_s,
             matmul_backward_s=sum(map(self._inputs_s, matrices)) + weights_s,
             core_backward_s=core[1],
             memory_backward_s=kernels.memory_s(backward, operations[1]),
             weights_s=weights_s,
             again_s=(*again, ("layernorm", kernels.memory_s(NORM_BYTES * stream, 1))),
+            operations_s=memory_s + second_s,
         )
 
     def _forward_s(self, product: _Product) -> float:

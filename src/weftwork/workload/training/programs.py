@@ -37,7 +37,7 @@ from weftwork.spec.job import (
     Program,
 )  # fmt: skip
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
-from weftwork.workload.parallelism.layout import Unit, counted_units, held_units, virtual_stages_of
+from weftwork.workload.parallelism.layout import Unit, counted_units, held_units, recomputation, virtual_stages_of
 from weftwork.workload.training.communication import (
     LABELS,
     VALUE_BYTES,
@@ -401,9 +401,12 @@ class Stage:
 
     def _exchange_stream(self) -> tuple[Operation, ...]:
         body = tuple(self.units.hidden_exchange)
-        units = sum(many for unit, many in self.held.items() if self.units.exchanges(unit))
-        passes_each = 3 if self.plan.recompute == "full" else 2
-        count = units * passes_each * self._batches_each
+        passes = sum(
+            many * (3 if recomputation(unit, self.plan) == "full" else 2)
+            for unit, many in self.held.items()
+            if self.units.exchanges(unit)
+        )
+        count = passes * self._batches_each
         return (Loop(count=count, body=body),) if body and count else ()
 
     # parameters and gradients

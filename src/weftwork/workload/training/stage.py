@@ -23,7 +23,7 @@ from typing import Final, Literal
 from weftwork.base.clock import whole_ps
 from weftwork.spec.job import Await, Compute, Notify, Operation, Wait
 from weftwork.spec.training import Model, Parallelism
-from weftwork.workload.parallelism.layout import Unit
+from weftwork.workload.parallelism.layout import Unit, recomputation
 from weftwork.workload.training.communication import Communication, TimedCollective, label
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.layers import Half, UnitWork, unit_work
@@ -87,12 +87,12 @@ class UnitOperations:
         has_weights : whether gradients of weights belong to it, or follow later (`weights`)
         """
         work = self.work[unit]
-        plan = self.plan
         found: list[Operation] = []
         if unit.part in {"layer", "prediction"}:
-            if plan.recompute == "full":
+            how = recomputation(unit, self.plan)
+            if how == "full":
                 found += self._forward(unit, "recompute", without_head=True)
-            elif plan.recompute == "selective":
+            elif how != "none":
                 found += self._again(unit, work)
         found += self._go(unit)
         halves = [(name, half if has_weights else _without_weights(half)) for name, half in reversed(work.halves)]
@@ -133,12 +133,12 @@ class UnitOperations:
         return [*found, *(self._launch(unit, "forward") if about == "compute" else ())]
 
     def _again(self, unit: Unit, work: UnitWork) -> list[Operation]:
-        """Selective recomputation.
+        """Recomputation of a part of a unit.
 
         A mixture of experts exchanges its tokens once more.
         """
-        modules, exchanges = self.plan.recompute_modules, self._has_experts_again(unit)
-        again_s = sum(half.recomputed_s(modules) for name, half in work.halves if not (exchanges and name == "mlp"))
+        exchanges = self._has_experts_again(unit)
+        again_s = sum(self._half_again_s(unit, half) for name, half in work.halves if not (exchanges and name == "mlp"))
         again_ps = duration_ps(again_s)
         found: list[Operation] = [Compute(duration_ps=again_ps, label=label("recompute"))] if again_ps else []
         if exchanges:
@@ -152,7 +152,14 @@ class UnitOperations:
 
     def _has_experts_again(self, unit: Unit) -> bool:
         is_mixture = unit.layer is not None and unit.layer.mlp == "experts"
-        return is_mixture and self.plan.recompute == "selective" and "moe" in self.plan.recompute_modules
+        is_selective = recomputation(unit, self.plan) == "selective"
+        return is_mixture and is_selective and "moe" in self.plan.recompute_modules
+
+    def _half_again_s(self, unit: Unit, half: Half) -> float:
+        """Recomputation time of a part of half a layer."""
+        if recomputation(unit, self.plan) == "operations":
+            return half.operations_s
+        return half.recomputed_s(self.plan.recompute_modules)
 
     def _half(
         self,
@@ -268,13 +275,14 @@ class UnitOperations:
             return 0.0, 0.0
         again_s = self._again_s(unit)
         cpu_ps = [time_s * 1e12 for time_s in (launched[0], launched[1])]
-        if self.plan.recompute == "full":
+        how = recomputation(unit, self.plan)
+        if how in {"full", "operations"}:  # every operation is launched again, also one whose result is at hand
             cpu_ps[1] += cpu_ps[0]
         busy_ps = (
             duration_ps(work.forward_s) + self._exposed_in_pass_ps(unit, backward=False),
             duration_ps(work.backward_s + again_s)
             + self._exposed_in_pass_ps(unit, backward=True)
-            + (self._exposed_in_pass_ps(unit, backward=False) if self.plan.recompute == "full" else 0.0),
+            + (self._exposed_in_pass_ps(unit, backward=False) if how == "full" else 0.0),
         )
         if unit.layer is not None and unit.layer.mlp == "experts":
             return max(0.0, cpu_ps[0] - busy_ps[0]), max(0.0, cpu_ps[1] - busy_ps[1])
@@ -283,11 +291,13 @@ class UnitOperations:
 
     def _again_s(self, unit: Unit) -> float:
         """Recomputation time of a backward pass."""
-        work = self.work[unit]
-        if self.plan.recompute == "full":
+        work, how = self.work[unit], recomputation(unit, self.plan)
+        if how == "full":
             return work.forward_s
-        if self.plan.recompute == "none":
+        if how == "none":
             return 0.0
+        if how == "operations":
+            return sum(half.operations_s for _, half in work.halves)
         return work.again_s(self.plan.recompute_modules)
 
     def _exposed_in_pass_ps(self, unit: Unit, *, backward: bool) -> float:

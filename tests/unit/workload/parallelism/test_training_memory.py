@@ -274,3 +274,35 @@ def test_each_token_that_is_predicted_beside_keeps_a_softmax() -> None:
         fullest_stage(found.model_copy(update={"prediction_layers": layers}), plan).logits_bytes for layers in (1, 0)
     )
     assert (none, one) == (6 * 4096 * found.vocabulary, 10 * 4096 * found.vocabulary)
+
+
+def test_operations_keep_attention_and_every_second_product() -> None:
+    """Of a token: input, queries, values and result of attention, first and last product of a gated MLP."""
+    dense, plan = model("llama-3-8b"), Parallelism(sequence=4096, recompute="operations")
+    hidden, keys = dense.hidden, dense.key_value_heads * dense.head_dim
+    assert activation_bytes(dense, plan, DENSE) / 4096 == 2 * (hidden + 2 * hidden + keys + dense.ffn + hidden)
+    split = plan.model_copy(update={"tensor": 2})
+    own = hidden + (2 * hidden + keys + dense.ffn) / 2 * 2 + 2 * hidden + 2 * hidden  # of half of the tokens
+    assert activation_bytes(dense, split, DENSE) / 2048 == 2 * own
+    plain = dense.model_copy(update={"is_gated": False})
+    assert activation_bytes(plain, plan, DENSE) / 4096 == 2 * (hidden + 2 * hidden + keys + dense.ffn)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith(("llama", "gpt-3", "qwen3-8b"))])
+def test_operations_lie_between_none_and_full(name: str) -> None:
+    plan = Parallelism(sequence=2048, global_batch=8, pipeline=2)
+    none, operations, full = (
+        fullest_stage(model(name), plan.model_copy(update={"recompute": how})) for how in ("none", "operations", "full")
+    )
+    assert full.activations_bytes < operations.activations_bytes < none.activations_bytes
+    assert none.recomputed_bytes == 0 < operations.recomputed_bytes < full.recomputed_bytes
+
+
+def test_one_of_so_many_layers_is_computed_again() -> None:
+    dense, plan = model("llama-3-8b"), Parallelism(sequence=2048, global_batch=8, recompute="full")
+    none = fullest_stage(dense, plan.model_copy(update={"recompute": "none"})).activations_bytes
+    full = fullest_stage(dense, plan).activations_bytes
+    half = fullest_stage(dense, plan.model_copy(update={"recompute_every": 2})).activations_bytes
+    assert half == pytest.approx((none + full) / 2)
+    nobody = fullest_stage(dense, plan.model_copy(update={"recompute_every": 33}))
+    assert (nobody.activations_bytes, nobody.recomputed_bytes) == (none, 0)

@@ -27,6 +27,7 @@ from weftwork.workload.training.layers import Half, UnitWork, unit_work
 ATTENTION = LayerKind(mixer="attention", mlp="none")
 MLP = LayerKind(mixer="none", mlp="dense")
 EXPERTS = LayerKind(mixer="none", mlp="experts")
+DENSE_LAYER = LayerKind(mixer="attention", mlp="dense")
 STATE_SPACE = LayerKind(mixer="state-space", mlp="none")
 DELTA_NET = LayerKind(mixer="delta", mlp="none")
 TOKENS, OWN = 1_632, 816
@@ -473,3 +474,15 @@ def test_flops_of_a_token_of_a_hybrid() -> None:
     met = 3 * (40_704 + 15_360) + 64_512 + 2 * 101_376 + 159_744
     scans = 3 * 7 * 160 * 24
     assert model_flops_per_token(HYBRID, 544) == 6 * met + 12 * 280 * 272 + 3 * scans
+
+
+def test_operations_computed_again_are_all_but_attention_and_every_second_product() -> None:
+    """Of queries, keys, values and result the keys and the result; of gate, input and last product the input."""
+    flops, moved = work(DENSE, DENSE_LAYER, ONE_FLOP_A_PS), work(DENSE, DENSE_LAYER, ONE_BYTE_A_PS)
+    (_, mixer), (_, mlp) = flops.halves
+    keys = product(TOKENS, 196, 96) * 28 / 196
+    assert ps(mixer.operations_s - mixer.memory_s) == near(keys + product(TOKENS, 96, 140))
+    assert ps(mlp.operations_s - mlp.memory_s) == near(product(TOKENS, 352, 96) / 2)
+    plain = half(DENSE.model_copy(update={"is_gated": False}), MLP, ONE_FLOP_A_PS)
+    assert ps(plain.operations_s - plain.memory_s) == near(product(TOKENS, 96, 176))
+    assert all(one.operations_s >= one.memory_s > 0 for _, one in moved.halves)

@@ -1,0 +1,1 @@
+"""Relatives of Megatron-LM whose jobs can be imported: each file is a program."""

@@ -214,6 +214,7 @@ class Parallelism(Record):
     has_quantised_weights: bool = False  # weights are kept in the fewer bits of their products, and not in BF16
     moment_bytes: Literal[2, 4] = 4  # of each of Adam's two moments
     gradient_bytes: int = Field(default=4, gt=0)  # FP32, as Megatron-LM sums them
+    has_gradient_copy: bool = False  # in BF16 beside their sum in FP32 (BF16_Optimizer of DeepSpeed)
     has_lora: bool = False
     has_balanced_ends: bool = False  # embedding and loss head count as layers when layers are given to stages
     layout: str = ""  # units of every part of the pipeline, by hand: NVIDIA/Megatron-LM, pipeline-model-parallel-layout

@@ -48,7 +48,8 @@ def _of(plan: Parallelism) -> str:
     return "; ".join([
         f"overlap {_overlap(plan)}",
         *([schedule] if plan.pipeline > 1 else []),
-        f"{_SUMS.get(plan.gradient_bytes, f'{plan.gradient_bytes}-byte')} gradients",
+        f"{_SUMS.get(plan.gradient_bytes, f'{plan.gradient_bytes}-byte')} gradients"
+        f"{' and a copy in BF16' if plan.has_gradient_copy else ''}",
         _ZERO[plan.zero],
     ])  # fmt: skip
 

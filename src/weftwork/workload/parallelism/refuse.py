@@ -21,7 +21,7 @@ from weftwork.spec.training import Gpu, Model, ModulePrecision, Parallelism, Rec
 from weftwork.workload.models.size import layer_kinds, parameters
 from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import virtual_stages_of
-from weftwork.workload.parallelism.memory import RESERVED_BYTES, WEIGHT_BYTES, adam_bytes, fullest_stage
+from weftwork.workload.parallelism.memory import RESERVED_BYTES, WEIGHT_BYTES, Memory, adam_bytes, fullest_stage, gradient_bytes
 
 __all__ = ["PlanLimits", "Refusal", "misfits", "nearest_plan", "reasons", "refuse", "settings"]
 
@@ -156,6 +156,7 @@ def misfits(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
         *_batch(plan),
         *_sequence(plan),
         *_precision(given.gpu, plan),
+        *_gradients(plan),
         *_modules(given.model, plan),
     ]
 
@@ -285,6 +286,12 @@ def _precision(gpu: Gpu | None, plan: Parallelism) -> Iterator[Refusal]:
             yield Refusal(key=key, text=text)
 
 
+def _gradients(plan: Parallelism) -> Iterator[Refusal]:
+    if plan.has_gradient_copy and plan.zero > 1:
+        text = f"found {plan.zero}, wanted 0 or 1: the optimizer that keeps gradients as bf16+fp32 does not shard them"
+        yield Refusal(key="zero", text=text)
+
+
 def _modules(model: Model, plan: Parallelism) -> Iterator[Refusal]:
     """Named modules that the model does not have."""
     kinds = layer_kinds(model)
@@ -370,7 +377,7 @@ def _is_too_large(given: PlanLimits, plan: Parallelism) -> bool:
     The state is weights, gradients and Adam's state.
     """
     counted = parameters(given.model)
-    size = WEIGHT_BYTES + (0 if plan.has_lora else plan.gradient_bytes + adam_bytes(plan))
+    size = WEIGHT_BYTES + (0 if plan.has_lora else gradient_bytes(plan) + adam_bytes(plan))
     each = size * (counted.total + counted.prediction) / given.gpus + RESERVED_BYTES
     return given.limit_bytes is not None and each > given.limit_bytes
 
@@ -415,6 +422,8 @@ def _steps(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[flo
             yield _STEPS[key], _divisors(plan.micro_batch)[-2]
         case "recompute" if plan.recompute != "full":
             yield _STEPS[key], _RECOMPUTE[_RECOMPUTE.index(plan.recompute) + 1]
+        case "zero" if plan.has_gradient_copy:
+            yield _STEPS[key], 1
         case "zero" if plan.zero == 3 and plan.has_mirror:
             yield _STEPS[key], 2
         case "zero" if plan.zero < 3:

@@ -21,7 +21,13 @@ from weftwork.spec.training import Gpu, Model, ModulePrecision, Parallelism, Rec
 from weftwork.workload.models.size import layer_kinds, parameters
 from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import virtual_stages_of
-from weftwork.workload.parallelism.memory import RESERVED_BYTES, WEIGHT_BYTES, Memory, adam_bytes, fullest_stage, gradient_bytes
+from weftwork.workload.parallelism.memory import (
+    RESERVED_BYTES,
+    WEIGHT_BYTES,
+    adam_bytes,
+    fullest_stage,
+    gradient_bytes,
+)
 
 __all__ = ["PlanLimits", "Refusal", "misfits", "nearest_plan", "reasons", "refuse", "settings"]
 
@@ -422,12 +428,8 @@ def _steps(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[flo
             yield _STEPS[key], _divisors(plan.micro_batch)[-2]
         case "recompute" if plan.recompute != "full":
             yield _STEPS[key], _RECOMPUTE[_RECOMPUTE.index(plan.recompute) + 1]
-        case "zero" if plan.has_gradient_copy:
-            yield _STEPS[key], 1
-        case "zero" if plan.zero == 3 and plan.has_mirror:
-            yield _STEPS[key], 2
-        case "zero" if plan.zero < 3:
-            yield _STEPS[key], plan.zero + 1
+        case "zero":
+            yield _STEPS[key], _next_zero(plan)
         case "precision":
             yield from ((1.0, "fp8"), (2.0, "bf16"))
         case "schedule":
@@ -439,6 +441,12 @@ def _steps(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[flo
     old = getattr(plan, key)
     if values:
         yield from ((abs(log2(new / old)), new) for new in _beside(old, values))
+
+
+def _next_zero(plan: Parallelism) -> int:
+    """The next degree of sharding; the last one that the plan admits stays."""
+    most = 1 if plan.has_gradient_copy else 2 if plan.has_mirror else 3
+    return min(plan.zero + 1, most)
 
 
 def _batches(plan: Parallelism) -> tuple[int, int]:

@@ -183,6 +183,13 @@ def _plan(  # noqa: PLR0913 - the options, all by name
         int | None, typer.Option("-j", "--jobs", min=1, help="Parallel processes; all cores by default.")
     ] = None,
     settings: Settings = None,
+    headroom: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of a GPU's memory that plans leave free, such as 5% or 0; 10% by default.",
+        ),
+    ] = None,
     confirms: Annotated[
         bool, typer.Option("--confirm", help="Also run the best plan packet by packet, as much of it as fits.")
     ] = False,
@@ -211,6 +218,7 @@ def _plan(  # noqa: PLR0913 - the options, all by name
         user_code=not no_user_code,
         as_json=as_json,
         confirms=confirms,
+        headroom=headroom,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.study.plan.megatron import megatron_of
+from weftwork.study.validation.nearest_peaks import near_words, peaks_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,6 +100,8 @@ def search_document(found: Search) -> dict[str, Any]:
         "fixed": list(found.fixed),
         "counted": found.counted,
         "pruned": dict(found.pruned),
+        "gpu_bytes": found.gpu_bytes,
+        "headroom": found.headroom,
         "limit_bytes": found.limit_bytes,
         "run": len(found.best),
         "not_run_within_margin": found.unsure,
@@ -140,6 +143,8 @@ def _ranked(one: Ranked, best: Ranked) -> dict[str, Any]:
         "limited_by": one.limited_by,
         **{name: one.numbers[name].value for name in numbers if name in one.numbers},
     }
+    found["near_peaks"] = peaks_document(one.near_peaks)
+    found["near_words"] = near_words(one.near_peaks)
     if one is best:
         return found
     kind, more_ps = loss(one, best)

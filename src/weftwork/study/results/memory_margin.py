@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
-from weftwork.spec.training import HEADROOM
-from weftwork.study.validation.nearest_peaks import PeakQuestion, near_peaks, near_words
+from weftwork.study.validation.nearest_peaks import PeakQuestion, fit_words, likely_bytes, near_peaks, near_words
 
 if TYPE_CHECKING:
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.prepare.training import TrainingJob
 
-__all__ = ["memory_caveats", "memory_limit_bytes", "memory_share", "peaks_question"]
+__all__ = ["memory_caveats", "memory_limit_bytes", "memory_numbers", "peaks_question"]
 
 
 def memory_limit_bytes(job: TrainingJob) -> int:
@@ -25,11 +24,6 @@ def memory_limit_bytes(job: TrainingJob) -> int:
     A scenario may permit more than a GPU has (``training.memory``), which makes no GPU larger.
     """
     return min(job.gpu.memory_bytes, job.section.memory_bytes or job.gpu.memory_bytes)
-
-
-def memory_share(job: TrainingJob) -> float:
-    """Predicted memory of the fullest GPU over the memory that it may use."""
-    return job.memory.total_bytes / memory_limit_bytes(job)
 
 
 def peaks_question(job: TrainingJob) -> PeakQuestion:
@@ -43,6 +37,18 @@ def peaks_question(job: TrainingJob) -> PeakQuestion:
     )
 
 
+def memory_numbers(job: TrainingJob) -> dict[str, float | None]:
+    """Columns of the table `jobs` about memory."""
+    total_bytes = job.memory.total_bytes
+    return {
+        "memory_bytes": total_bytes,
+        "memory_share": total_bytes / memory_limit_bytes(job),
+        "memory_likely_share": None
+        if (likely := likely_bytes(total_bytes, near_peaks(peaks_question(job)))) is None
+        else likely / memory_limit_bytes(job),
+    }
+
+
 def memory_caveats(prepared: Prepared) -> dict[str, Caveat]:
     """Memory of each training job and how well the nearest measured rows were predicted, by ``job.memory_bytes``."""
     return caveats_by_subject(
@@ -51,12 +57,10 @@ def memory_caveats(prepared: Prepared) -> dict[str, Caveat]:
 
 
 def _text(job: TrainingJob) -> str:
-    limit_bytes, share = memory_limit_bytes(job), memory_share(job)
-    text = (
-        f"up to {job.memory.total_bytes / 1e9:.3g} GB of memory, {100 * share:.0f} % of the {limit_bytes / 1e9:.3g} GB"
-        f" of a GPU; "
-        f"{near_words(near_peaks(peaks_question(job)))}"
+    total_bytes, limit_bytes = job.memory.total_bytes, memory_limit_bytes(job)
+    share = f"{100 * total_bytes / limit_bytes:.0f} %"
+    peaks = near_peaks(peaks_question(job))
+    return (
+        f"up to {total_bytes / 1e9:.3g} GB of memory, {share} of its {limit_bytes / 1e9:.3g} GB; "
+        f"{near_words(peaks)}{fit_words(total_bytes, limit_bytes, peaks)}"
     )
-    if share > 1:
-        return f"{text}, and it does not fit unless the prediction is too high"
-    return f"{text}, so that it may not fit" if share > 1 - HEADROOM else text

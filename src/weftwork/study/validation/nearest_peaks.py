@@ -17,6 +17,7 @@ from math import log2
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
+from weftwork.spec.training import HEADROOM
 from weftwork.study.validation.peak_memory import PeakRow, counted_bytes, peak_rows
 from weftwork.workload.models.size import parameters
 
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
 
     from weftwork.spec.training import Model, Parallelism
 
-__all__ = ["NEAR", "NearPeak", "PeakQuestion", "near_peaks", "near_words", "peaks_document"]
+__all__ = [
+    "NEAR",
+    "NearPeak",
+    "PeakQuestion",
+    "fit_words",
+    "likely_bytes",
+    "near_peaks",
+    "near_words",
+    "peaks_document",
+]
 
 NEAR: Final = 4.0  # chosen: two doublings and two choices; medians of errors differ by 3 % up to there, see the tests
 MOST: Final = 3  # chosen: rows that a sentence still holds
@@ -75,6 +85,15 @@ def near_peaks(asked: PeakQuestion) -> tuple[NearPeak, ...]:
     return tuple(sorted(found, key=lambda one: (one.distance, one.row.name, one.row.peak_bytes))[:MOST])
 
 
+def likely_bytes(predicted_bytes: int, peaks: Sequence[NearPeak]) -> int | None:
+    """Memory of a plan if it is predicted as low as the lowest of the nearest measured rows; never less than predicted.
+
+    None if none of them tells: an allocator reserves more than it needs, and a job that ran out of memory has no peak.
+    """
+    errors = [one.error for one in peaks if one.row.quantity in {"allocated", "used"}]
+    return round(predicted_bytes / (1 + min(0.0, *errors))) if errors else None
+
+
 def near_words(peaks: Sequence[NearPeak]) -> str:
     """Signed errors of the nearest measured rows in words.
 
@@ -98,6 +117,16 @@ def near_words(peaks: Sequence[NearPeak]) -> str:
         who = plural(len(ended), "measured job")
         said.append(f"{who} near it ran out of memory where {counts} GB were predicted")
     return ", and ".join(said)
+
+
+def fit_words(predicted_bytes: int, limit_bytes: int, peaks: Sequence[NearPeak]) -> str:
+    """Why a plan may not fit, to stand behind `near_words`; empty if nothing says so."""
+    likely = likely_bytes(predicted_bytes, peaks)
+    if predicted_bytes > limit_bytes:
+        return ", and it does not fit unless the prediction is too high"
+    if likely is not None and likely > limit_bytes:
+        return f", so that it may take {likely / 1e9:.3g} GB and not fit"
+    return ", so that it may not fit" if predicted_bytes > (1 - HEADROOM) * limit_bytes else ""
 
 
 def peaks_document(peaks: Sequence[NearPeak]) -> list[dict[str, object]]:

@@ -24,12 +24,13 @@ from weftwork.workload.parallelism.layout import virtual_stages_of
 from weftwork.workload.parallelism.memory import (
     RESERVED_BYTES,
     WEIGHT_BYTES,
+    Memory,
     adam_bytes,
     fullest_stage,
     gradient_bytes,
 )
 
-__all__ = ["PlanLimits", "Refusal", "misfits", "nearest_plan", "reasons", "refuse", "settings"]
+__all__ = ["PlanLimits", "Refusal", "exceeding_part", "misfits", "nearest_plan", "reasons", "refuse", "settings"]
 
 MOST_PLANS: Final = 1_500  # chosen: at most a second or two
 _NO_PLAN: Final = "no plan near this one fits; take more GPUs or a smaller model"
@@ -345,8 +346,20 @@ def _memory(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
     if needed.total_bytes <= limit:
         return []
     where = f"GPUs of stage {needed.stage}" if plan.pipeline > 1 else "a GPU"
-    text = f"{where} would need {needed.total_bytes / 1e9:.1f} of {limit / 1e9:.1f} GB: {needed.text}"
+    text = (
+        f"{where} would need {needed.total_bytes / 1e9:.1f} of {limit / 1e9:.1f} GB: {needed.text}; "
+        f"{exceeding_part(needed, limit)}"
+    )
     return [Refusal(key="memory", text=text)]
+
+
+def exceeding_part(memory: Memory, limit_bytes: int) -> str:
+    """The part of the memory that exceeds a limit, in words."""
+    if memory.weights_bytes + memory.quantised_bytes + memory.reserved_bytes > limit_bytes:
+        return "weights alone exceed it"
+    if memory.states_bytes + memory.reserved_bytes > limit_bytes:
+        return "weights, gradients and optimizer alone exceed it"
+    return "activations do not fit beside weights, gradients and optimizer"
 
 
 # The nearest plan
@@ -355,10 +368,12 @@ def _memory(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
 def nearest_plan(given: PlanLimits, plan: Parallelism) -> Parallelism | None:
     """The feasible plan nearest to the one asked for, or None.
 
+    Where memory alone is in the way the global batch stays: it decides what is learnt.
     None means that none of the first `MOST_PLANS` plans is feasible.
     """
     if _is_too_large(given, plan):
         return None
+    keeps_batch = not misfits(given, plan)
     order = count()
     start = _on_all_gpus(given, plan)
     heap = [(0.0, next(order), start)]
@@ -371,6 +386,8 @@ def nearest_plan(given: PlanLimits, plan: Parallelism) -> Parallelism | None:
         if not why:
             return found
         for more, other in _neighbours(given, found, why[0].key):
+            if keeps_batch and other.global_batch != plan.global_batch:
+                continue
             if _identity(other) not in seen:
                 seen.add(_identity(other))
                 heapq.heappush(heap, (cost + more, next(order), other))

@@ -15,7 +15,6 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.plain_file import read_plain
 from weftwork.report.words import amount
-from weftwork.spec.training import HEADROOM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,10 +107,7 @@ def plan_verdict(document: Mapping[str, Any]) -> list[str]:
 
 
 def memory_words(document: Mapping[str, Any]) -> str:
-    """The memory that all plans leave free, and how well plans near the best one were predicted.
-
-    Beyond `HEADROOM` it is a warning.
-    """
+    """The memory that all plans leave free, and how well plans near the best one were predicted."""
     best = document["best"][0]
     share, headroom = best["memory_bytes"] / document["gpu_bytes"], document["headroom"]
     free = (
@@ -119,8 +115,7 @@ def memory_words(document: Mapping[str, Any]) -> str:
         if headroom
         else "No memory is left free on purpose (--headroom 0 %)"
     )
-    said = f"{free}; the best is predicted to use {amount(share, 'share')}, and {best['near_words']}"
-    return f"{said}, so that it may not fit." if share > 1 - HEADROOM else f"{said}."
+    return f"{free}; the best is predicted to use {amount(share, 'share')}, and {best['near_words']}."
 
 
 def own_plan(document: Mapping[str, Any]) -> list[str]:

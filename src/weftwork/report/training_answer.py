@@ -108,14 +108,15 @@ def is_approximation(caveat: Caveat, *, is_alone: bool = True) -> bool:
 
 
 def memory_warnings(run: Run) -> list[str]:
-    """Jobs whose predicted memory leaves less than `HEADROOM` of a GPU free.
+    """Jobs whose predicted memory leaves less than `HEADROOM` of a GPU free, or is too much with its likely error.
 
     Each comes with the errors of the nearest measured rows.
     """
     said = []
     for place, (job, text) in enumerate(_memory_texts(run).items()):
-        share = run.value(f"{job}.memory_share" if place else "memory_share")
-        if share is not None and share > 1 - HEADROOM:
+        lead = f"{job}." if place else ""
+        share, likely = (run.value(f"{lead}{name}") for name in ("memory_share", "memory_likely_share"))
+        if (share or 0) > 1 - HEADROOM or (likely or 0) > 1:
             said.append(f"{job}: {text}" if place else text)
     return said
 

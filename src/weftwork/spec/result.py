@@ -231,6 +231,13 @@ _JOBS = (
     _column(
         "memory_share", "float64", "share", "memory_bytes over the memory of a GPU that may be used.", optional=True
     ),
+    _column(
+        "memory_likely_share",
+        "float64",
+        "share",
+        "The same if memory is predicted as low as for the nearest measured rows.",
+        optional=True,
+    ),
 )
 _WHAT_IF = (
     _column("job", "string", "name", "Training job."),

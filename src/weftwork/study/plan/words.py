@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.study.plan.megatron import megatron_of
-from weftwork.study.validation.nearest_peaks import near_words, peaks_document
+from weftwork.study.validation.nearest_peaks import fit_words, near_words, peaks_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,7 +107,7 @@ def search_document(found: Search) -> dict[str, Any]:
         "not_run_within_margin": found.unsure,
         "closed_form_s": round(found.closed_s, 3),
         "flow_s": round(found.flow_s, 3),
-        "best": [_ranked(one, best) for one in found.best],
+        "best": [_ranked(one, best, found.gpu_bytes) for one in found.best],
         "own": _own(found),
         "megatron": None
         if arguments is None
@@ -132,7 +132,7 @@ def _own(found: Search) -> dict[str, Any] | None:
     return {"plan": None, "mistakes": mistakes} if mistakes else None
 
 
-def _ranked(one: Ranked, best: Ranked) -> dict[str, Any]:
+def _ranked(one: Ranked, best: Ranked, gpu_bytes: int) -> dict[str, Any]:
     numbers = ("iteration_low_ps", "iteration_high_ps", "tokens_per_s", "mfu", "memory_bytes", "exposed_share", *KINDS)
     found = {
         "plan": kept_words(one),
@@ -144,7 +144,7 @@ def _ranked(one: Ranked, best: Ranked) -> dict[str, Any]:
         **{name: one.numbers[name].value for name in numbers if name in one.numbers},
     }
     found["near_peaks"] = peaks_document(one.near_peaks)
-    found["near_words"] = near_words(one.near_peaks)
+    found["near_words"] = near_words(one.near_peaks) + fit_words(one.candidate.memory_bytes, gpu_bytes, one.near_peaks)
     if one is best:
         return found
     kind, more_ps = loss(one, best)

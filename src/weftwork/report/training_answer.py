@@ -31,6 +31,7 @@ __all__ = [
     "is_approximation",
     "is_bound",
     "jobs_of",
+    "may_not_fit",
     "memory_sentence",
     "memory_warnings",
     "training_sentences",
@@ -114,11 +115,23 @@ def memory_warnings(run: Run) -> list[str]:
     """
     said = []
     for place, (job, text) in enumerate(_memory_texts(run).items()):
-        lead = f"{job}." if place else ""
-        share, likely = (run.value(f"{lead}{name}") for name in ("memory_share", "memory_likely_share"))
-        if (share or 0) > 1 - HEADROOM or (likely or 0) > 1:
+        if may_not_fit(run.summary, f"{job}." if place else ""):
             said.append(f"{job}: {text}" if place else text)
     return said
+
+
+def may_not_fit(numbers: Mapping[str, Mapping[str, Any]], lead: str = "") -> bool:
+    """Whether predicted memory leaves less than `HEADROOM` of a GPU free, or is too much with its likely error.
+
+    Parameters
+    ----------
+    numbers : of a summary; those of older versions and of other workloads do not tell
+    lead : of the names of a job's numbers
+    """
+    share, likely = (
+        float(numbers.get(f"{lead}{name}", {}).get("value") or 0) for name in ("memory_share", "memory_likely_share")
+    )
+    return share > 1 - HEADROOM or likely > 1
 
 
 def memory_sentence(run: Run) -> str:

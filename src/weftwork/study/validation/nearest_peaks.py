@@ -37,7 +37,7 @@ __all__ = [
     "peaks_document",
 ]
 
-NEAR: Final = 4.0  # chosen: two doublings and two choices; medians of errors differ by 3 % up to there, see the tests
+NEAR: Final = 4.0  # chosen: errors of two measured rows differ by 3 % up to there, and by 5 % and more beyond (medians)
 MOST: Final = 3  # chosen: rows that a sentence still holds
 _FAMILIES: Final = {"megatron-2021": "Megatron-LM", "megatron-deepspeed": "Megatron-DeepSpeed"}
 _BRIDGE: Final = "megatron-bridge"  # Megatron-LM under recipes
@@ -80,7 +80,7 @@ def near_peaks(asked: PeakQuestion) -> tuple[NearPeak, ...]:
 
     Empty if no row is near.
     """
-    found = [NearPeak(row=row, distance=_distance(asked, row)) for row in _rows() if _is_comparable(asked, row)]
+    found = [NearPeak(row=row, distance=distance(asked, row)) for row in _rows() if is_comparable(asked, row)]
     found = [one for one in found if one.distance <= NEAR]
     return tuple(sorted(found, key=lambda one: (one.distance, one.row.name, one.row.peak_bytes))[:MOST])
 
@@ -161,7 +161,7 @@ def _rows() -> tuple[PeakRow, ...]:
     return peak_rows()
 
 
-def _is_comparable(asked: PeakQuestion, row: PeakRow) -> bool:
+def is_comparable(asked: PeakQuestion, row: PeakRow) -> bool:
     """Whether memory is made of the same parts."""
     plan, other = asked.plan, row.plan
     keeps_scores = asked.has_flash_attention == row.has_flash_attention or plan.recompute == "full"
@@ -174,7 +174,7 @@ def _is_comparable(asked: PeakQuestion, row: PeakRow) -> bool:
     )
 
 
-def _distance(asked: PeakQuestion, row: PeakRow) -> float:
+def distance(asked: PeakQuestion, row: PeakRow) -> float:
     """Doublings and other choices between a plan and a comparable row."""
     plan, other = asked.plan, row.plan
     ours, theirs = parameters(asked.model).total, parameters(row.model).total

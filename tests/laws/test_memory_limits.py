@@ -25,7 +25,7 @@ shares = st.floats(0, 0.95).map(lambda share: round(share, 3))
 @st.composite
 def spaces(draw: st.DrawFn) -> Space:
     """A small search: few GPUs, so that a case takes milliseconds."""
-    name, gpus = draw(st.sampled_from(MODELS)), draw(st.sampled_from([4, 8, 16]))
+    name, gpus = draw(st.sampled_from(MODELS)), draw(st.sampled_from([4, 8]))
     fixed = draw(st.sets(st.sampled_from(["tensor", "pipeline", "zero", "recompute", "micro_batch"])))
     keys: dict[str, Any] = {
         "model": name, "global_batch": draw(st.sampled_from([8, 16, 64])),
@@ -42,6 +42,7 @@ def spaces(draw: st.DrawFn) -> Space:
     text = ", ".join(f"{key}: {value}" for key, value in keys.items())
     section = loads(f"{{schema: 3, fabric: {{radix: 4}}, training: {{{text}}}}}").training
     assert section is not None
+    fixed |= {"context", "expert_tensor", "virtual_stages", "balanced_ends", "order"}  # for speed
     return Space(
         section=section, model=model(name), gpu=gpu("a100"), gpus=gpus, domain_gpus=8, has_flash_attention=True,
         fixed=frozenset(fixed),
@@ -55,7 +56,7 @@ def listed(space: Space, headroom: float) -> tuple[Space, list[PossiblePlan]]:
 
 
 @given(space=spaces(), headroom=shares)
-@settings(max_examples=case_count(plain=15, deep=150))
+@settings(max_examples=case_count(plain=8, deep=100))
 def test_no_plan_that_is_listed_needs_more_than_the_headroom_leaves(space: Space, headroom: float) -> None:
     space, plans = listed(space, headroom)
     memory_bytes = space.section.memory_bytes or 0
@@ -68,7 +69,7 @@ def test_no_plan_that_is_listed_needs_more_than_the_headroom_leaves(space: Space
 
 
 @given(space=spaces(), one=shares, other=shares)
-@settings(max_examples=case_count(plain=15, deep=150))
+@settings(max_examples=case_count(plain=8, deep=100))
 def test_more_headroom_takes_plans_away_and_brings_none_but_smaller_ones(
     space: Space, one: float, other: float
 ) -> None:

@@ -134,7 +134,7 @@ def _own(found: Search) -> dict[str, Any] | None:
 
 def _ranked(one: Ranked, best: Ranked, gpu_bytes: int) -> dict[str, Any]:
     numbers = ("iteration_low_ps", "iteration_high_ps", "tokens_per_s", "mfu", "memory_bytes", "exposed_share", *KINDS)
-    found = {
+    found: dict[str, Any] = {
         "plan": kept_words(one),
         "short": short_words(one.candidate.keys),
         "keys": dict(one.candidate.keys),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
 from typer.core import TyperGroup
@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from weftwork.cli import completed
 from weftwork.cli.commands_fabric import cost_command, design_command
 from weftwork.cli.commands_measured import calibrate_command, validate_command
+from weftwork.cli.commands_plan import plan_command
 from weftwork.cli.commands_rdma import rdma
 from weftwork.cli.commands_reference import explain_command, list_command, new_command, schema_command
 from weftwork.cli.commands_runs import runs
@@ -150,69 +151,7 @@ def _run(  # noqa: PLR0913 - the options, all by name
     )
 
 
-@app.command("plan", epilog=TRUST)
-def _plan(  # noqa: PLR0913 - the options, all by name
-    *,
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="Scenario; missing keys of training are searched.", show_default=False),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Without FILE: model of the catalogue, or a config.json.", autocompletion=completed.models),
-    ] = None,
-    node: Annotated[
-        str | None,
-        typer.Option(help="Without FILE: server of the catalogue, such as dgx-h100.", autocompletion=completed.nodes),
-    ] = None,
-    gpus: Annotated[int | None, typer.Option(help="Without FILE: number of GPUs.")] = None,
-    global_batch: Annotated[
-        int | None, typer.Option(help="Without FILE: sequences of an iteration; 4 Mi tokens by default.")
-    ] = None,
-    sequence: Annotated[int | None, typer.Option(help="Without FILE: tokens of a sequence; 8,192 by default.")] = None,
-    megatron: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ARGUMENTS",
-            help="Without FILE: arguments of Megatron-LM; their plan is compared with the best.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Folder to write; runs/plan-<name>-<time> by default.")
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("-j", "--jobs", min=1, help="Parallel processes; all cores by default.")
-    ] = None,
-    settings: Settings = None,
-    confirms: Annotated[
-        bool, typer.Option("--confirm", help="Also run the best plan packet by packet, as much of it as fits.")
-    ] = False,
-    no_user_code: NoUserCode = False,
-    as_json: Json = False,
-) -> None:
-    """Find the fastest parallel plans for a model on so many GPUs."""
-    from weftwork.cli.plan import plan
-    from weftwork.cli.plan_question import question, refuse_options
-
-    options: dict[str, Any] = {
-        "model": model,
-        "node": node,
-        "gpus": gpus,
-        "global_batch": global_batch,
-        "sequence": sequence,
-        "megatron": megatron,
-    }
-    if file is not None:
-        refuse_options(options)
-    plan(
-        file or question(**options),
-        out=out,
-        jobs=jobs,
-        settings=settings,
-        user_code=not no_user_code,
-        as_json=as_json,
-        confirms=confirms,
-    )
+app.command("plan", epilog=TRUST)(plan_command)
 
 
 @app.command("sweep", epilog=TRUST)

@@ -21,7 +21,7 @@ from weftwork.cli.imported import import_document, print_import
 from weftwork.cli.plan_confirmed import print_confirmation
 from weftwork.cli.plan_question import Question
 from weftwork.cli.progress import CountLine, ProgressLine
-from weftwork.cli.settings import overrides
+from weftwork.cli.settings import overrides, parse_share
 from weftwork.report.page_plan import plan_page
 from weftwork.report.plan_words import (
     PLAN_FILE,
@@ -35,6 +35,7 @@ from weftwork.report.plan_words import (
 )
 from weftwork.report.words import amount
 from weftwork.spec.scenario.written import dump
+from weftwork.spec.training import HEADROOM
 from weftwork.store.runs import fresh_folder, new_folder, refuse_existing, write_files
 from weftwork.study.plan.best import MOST, sweep_of_best
 from weftwork.study.plan.confirm import confirm
@@ -76,6 +77,7 @@ def plan(
     user_code: bool,
     as_json: bool,
     confirms: bool = False,
+    headroom: str | None = None,
 ) -> None:
     """Search for plans, print the best, and write the best as a scenario.
 
@@ -88,6 +90,7 @@ def plan(
     user_code : False refuses every Python file of the user's own that the scenario names
     as_json : one JSON object instead of words
     confirms : whether the best plan runs packet by packet too
+    headroom : share of a GPU's memory that every plan leaves free; `HEADROOM` by default
 
     Raises
     ------
@@ -97,8 +100,9 @@ def plan(
     question = asked if isinstance(asked, Question) else None
     folder = out or new_folder(question.name if question is not None else f"plan-{Path(str(asked)).stem}")
     refuse_existing(folder)
+    left_free = HEADROOM if headroom is None else parse_share(headroom, "--headroom")
     with CountLine(_KINDS) as told:
-        how = _How(given=given, jobs=jobs, user_code=user_code, told=told)
+        how = _How(given=given, jobs=jobs, user_code=user_code, headroom=left_free, told=told)
         if isinstance(asked, Path):
             found = _found(asked, how, fixed=_set_by(given) | _set_in(asked))
         else:
@@ -155,11 +159,12 @@ def _with_model(found: Search, model: str) -> Search:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _How:
-    """The settings of a search: ``--set``, processes, user code and progress."""
+    """The settings of a search: ``--set``, processes, user code, memory left free and progress."""
 
     given: dict[str, str]
     jobs: int | None
     user_code: bool
+    headroom: float
     told: CountLine
 
 
@@ -177,7 +182,7 @@ def _answered(asked: Question, how: _How) -> Search:
 
 def _found(file: Path, how: _How, *, fixed: frozenset[str], has_own: bool = False) -> Search:
     scenario = read_scenario(file, how.given, user_code=how.user_code)
-    return search(scenario, fixed=fixed, workers=how.jobs, has_own=has_own, progress=how.told)
+    return search(scenario, fixed=fixed, workers=how.jobs, has_own=has_own, headroom=how.headroom, progress=how.told)
 
 
 def _set_by(given: dict[str, str]) -> frozenset[str]:

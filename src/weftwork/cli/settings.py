@@ -1,15 +1,18 @@
-"""``--set KEY=VALUE``: keys of a scenario from the command line."""
+"""Values of options: ``--set KEY=VALUE``, keys of a scenario from the command line, and shares."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError, Mistake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["overrides"]
+__all__ = ["overrides", "parse_share"]
+
+_SHARE: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(?P<percent>%?)")
 
 
 def overrides(settings: Sequence[str] | None) -> dict[str, str]:
@@ -33,3 +36,25 @@ def overrides(settings: Sequence[str] | None) -> dict[str, str]:
     if mistakes:
         raise ConfigError("command line", mistakes)
     return {key.strip(): value for key, _, value in parts}
+
+
+def parse_share(text: str, option: str) -> float:
+    """Read a share from 0 to below 1, as a number or in percent.
+
+    Raises
+    ------
+    ConfigError : it is none
+
+    Examples
+    --------
+    >>> parse_share("10%", "--headroom"), parse_share("0.05", "--headroom"), parse_share("0", "--headroom")
+    (0.1, 0.05, 0.0)
+    """
+    match = _SHARE.fullmatch(text.strip())
+    share = None if match is None else float(match["number"]) / (100 if match["percent"] else 1)
+    if share is None or not 0 <= share < 1:
+        is_percent = match is not None and not match["percent"] and 1 <= float(match["number"]) < 100
+        wanted = "wanted a share from 0 to below 1, such as 0.05 or 5%"
+        fix = f"{text.strip()}%" if is_percent else None
+        raise ConfigError("command line", [Mistake(path=option, text=f"found '{text}', {wanted}", fix=fix)])
+    return share

@@ -16,7 +16,15 @@ from weftwork.report.answer_tables import answer_tables
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import drops_by_reason
 from weftwork.report.three_lines import LABELS, three_lines
-from weftwork.report.training_answer import goodput_sentence, is_bound, jobs_of, training_sentences, what_if_of
+from weftwork.report.training_answer import (
+    goodput_sentence,
+    is_bound,
+    jobs_of,
+    memory_sentence,
+    memory_warnings,
+    training_sentences,
+    what_if_of,
+)
 from weftwork.report.waiting import waiting_lines
 from weftwork.report.words import FIGURE_KINDS, amount, assumed_lines, breaking, caveat_lines, sentence, unbroken
 from weftwork.spec.verdicts import verdict_text
@@ -249,6 +257,8 @@ def print_answer(run: Run, console: Console, *, is_verbose: bool = True, has_sou
     for label_, text in zip(LABELS, three_lines(run), strict=True):
         if text:
             _print_labelled(console, label_, text, "bold")
+    for text in memory_warnings(run):
+        _print_labelled(console, "memory", text, "bold")
     if is_verbose:
         _print_behind(run, console)
     console.print()
@@ -269,7 +279,8 @@ def _print_behind(run: Run, console: Console) -> None:
             console.print()
         _print_text(console, line)
     tables = answer_tables(run, console, finished=finished(run))
-    said = [text for text in (_bounds(run), *_sentences(run)) if text]
+    above = {memory_sentence(run)} if memory_warnings(run) else set()
+    said = [text for text in (_bounds(run), *_sentences(run)) if text and text not in above]
     if said and not is_training(run):
         console.print()
         _print_paragraph(console, said)

@@ -114,7 +114,9 @@ def _about(document: Mapping[str, Any]) -> list[str]:
         lines.append(f"The candidates replace these keys of the file: {keys}.")
     if document["plan"]:
         keys = ", ".join(f"{key} {value}" for key, value in document["plan"].items() if value not in (1, None, False))
-        lines.append(f"The plan is the best one of a search on a non-blocking fabric: {keys}.")
+        headroom = document.get("headroom")  # folders of older versions have none: their search left nothing free
+        free = f", which leaves {amount(headroom, 'share')} of a GPU's memory free" if headroom else ""
+        lines.append(f"The plan is the best one of a search on a non-blocking fabric{free}: {keys}.")
     return lines
 
 

@@ -32,7 +32,7 @@ _BEST: Final = 10  # rows and bars, as the terminal has them
 _ROUNDING_PS: Final = 1_000  # each kind is a mean over ranks, rounded
 _OTHER: Final = "other"  # what the kinds of a document leave of an iteration
 _REASONS: Final = {  # by the key that stood in the way; others are told by their key
-    "memory": "needs more memory than a GPU has",
+    "memory": "needs more memory than a GPU has, less the headroom",
     "global_batch": "its micro batches do not divide the batch",
     "tensor": "its tensor ranks do not divide the model",
     "virtual_stages": "its virtual stages do not divide the layers",
@@ -93,7 +93,7 @@ def _answer(document: Mapping[str, Any]) -> PageSection:
         Tile(
             name="memory of the fullest GPU",
             value=amount(best["memory_bytes"], "B"),
-            note=f"of {amount(document['limit_bytes'], 'B')}",
+            note=f"of {amount(document['gpu_bytes'], 'B')}",
         ),
         Tile(name="exposed communication", value=amount(best["exposed_share"], "share")),
         Tile(name="plans counted", value=f"{document['counted']:,}", note=ran),
@@ -121,7 +121,7 @@ def _front(document: Mapping[str, Any]) -> PageSection:
         cloud=cloud,
         front=front,
         best=best,
-        limit=(document["limit_bytes"], f"the GPU has {amount(document['limit_bytes'], 'B')}"),
+        limit=(document["limit_bytes"], _limit_words(document)),
     )
     slower = sum(one.y > highest_shown(front, best) for one in cloud)
     note = (
@@ -149,6 +149,12 @@ def _front(document: Mapping[str, Any]) -> PageSection:
         lead="No plan is both faster and smaller than a plan on the line. Memory is the memory of the fullest GPU.",
         content=figure("", chart, note=note) + shorter,
     )
+
+
+def _limit_words(document: Mapping[str, Any]) -> str:
+    """What the line of the limit means."""
+    has = f"the GPU has {amount(document['gpu_bytes'], 'B')}"
+    return f"{has}, less {amount(document['headroom'], 'share')}" if document["headroom"] else has
 
 
 def _time(document: Mapping[str, Any]) -> PageSection:
@@ -286,10 +292,25 @@ def _confirmed(document: Mapping[str, Any]) -> list[PageSection]:
     return [] if found is None else [confirmation_section(found)]
 
 
+def _headroom_words(document: Mapping[str, Any]) -> str:
+    """The memory that plans leave free, with the plans near the best one that others measured."""
+    said = (
+        f"{amount(document['headroom'], 'share')} of a GPU's {amount(document['gpu_bytes'], 'B')}: no plan needs more "
+        f"than {amount(document['limit_bytes'], 'B')}"
+    )
+    rows = [
+        f"{one['row']}: {amount(one['predicted_bytes'], 'B')} predicted, "
+        f"{'more than ' if one['quantity'] == 'exceeded' else ''}{amount(one['measured_bytes'], 'B')} {one['quantity']}"
+        for one in document["best"][0]["near_peaks"]
+    ]
+    return f"{said}; nearest to the best plan, {'; '.join(rows)}" if rows else f"{said}; no measured row is near"
+
+
 def _assumed(document: Mapping[str, Any], folder: str, scenario: str) -> PageSection:
     fixed = ", ".join(f"training.{key}" for key in document["fixed"])
     facts = [
         ("given, not searched", fixed or "no key of the plan"),
+        ("headroom", _headroom_words(document)),
         *(item for item in _ASSUMED.items() if item[0] not in document["fixed"]),
         ("folder", folder),
         ("Weftwork", VERSION),

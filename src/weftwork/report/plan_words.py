@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "PLAN_FILE", "SCENARIO_FILE", "argument_lines", "front_rows", "left_out", "megatron_notes", "open_plan",
-    "own_plan", "plan_verdict",
+    "PLAN_FILE", "SCENARIO_FILE", "argument_lines", "front_rows", "left_out", "megatron_notes", "memory_words",
+    "open_plan", "own_plan", "plan_verdict",
 ]  # fmt: skip
 
 PLAN_FILE: Final = "plan.json"
 SCENARIO_FILE: Final = "scenario.yaml"
 _MOST_BYTES: Final = 100_000_000  # chosen: a document with 2,000 dots has 0.4 MB
 _NEEDED: Final = frozenset({
-    "name", "about", "kinds", "gpus", "fixed", "counted", "pruned", "limit_bytes", "run", "not_run_within_margin",
-    "closed_form_s", "flow_s", "best", "own", "megatron", "front", "cloud",
+    "name", "about", "kinds", "gpus", "fixed", "counted", "pruned", "gpu_bytes", "headroom", "limit_bytes", "run",
+    "not_run_within_margin", "closed_form_s", "flow_s", "best", "own", "megatron", "front", "cloud",
 })  # fmt: skip
 _OF_PLANS: Final = {
     "best": frozenset({
         "plan", "short", "keys", "iteration_ps", "closed_form_ps", "limited_by", "tokens_per_s", "mfu", "memory_bytes",
-        "exposed_share",
+        "exposed_share", "near_peaks", "near_words",
     }),
     "front": frozenset({"short", "closed_form_ps", "memory_bytes"}),
     "cloud": frozenset({"short", "closed_form_ps", "memory_bytes"}),
@@ -89,9 +89,9 @@ def plan_verdict(document: Mapping[str, Any]) -> list[str]:
     gives = (
         f"An iteration takes {amount(best['iteration_ps'], 'ps')}, most of it {best['limited_by']}:"
         f" {best['tokens_per_s']:,.0f} tokens/s, MFU {amount(best['mfu'], 'share')},"
-        f" {amount(best['memory_bytes'], 'B')} of the {amount(document['limit_bytes'], 'B')} of a GPU."
+        f" {amount(best['memory_bytes'], 'B')} of the {amount(document['gpu_bytes'], 'B')} of a GPU."
     )
-    said = [f"Best plan: {best['plan']}", gives]
+    said = [f"Best plan: {best['plan']}", gives, memory_words(document)]
     if best.get("iteration_low_ps") is not None:
         ends = (amount(best[f"iteration_{end}_ps"], "ps") for end in ("low", "high"))
         said.append(f"By the calibration it takes {' to '.join(ends)} (5 to 95 % of its draws; {_DRAWS}).")
@@ -104,6 +104,18 @@ def plan_verdict(document: Mapping[str, Any]) -> list[str]:
             f" {other['loses_by']}."
         )
     return said
+
+
+def memory_words(document: Mapping[str, Any]) -> str:
+    """The memory that all plans leave free, and how well plans near the best one were predicted."""
+    best = document["best"][0]
+    share, headroom = best["memory_bytes"] / document["gpu_bytes"], document["headroom"]
+    free = (
+        f"Every plan leaves {amount(headroom, 'share')} of a GPU's memory free (--headroom)"
+        if headroom
+        else "No memory is left free on purpose (--headroom 0 %)"
+    )
+    return f"{free}; the best is predicted to use {amount(share, 'share')}, and {best['near_words']}."
 
 
 def own_plan(document: Mapping[str, Any]) -> list[str]:
@@ -161,7 +173,8 @@ def megatron_notes(document: Mapping[str, Any]) -> list[str]:
 def left_out(document: Mapping[str, Any]) -> list[str]:
     """Numbers of counted, run and infeasible plans, in sentences."""
     pruned, fixed = document["pruned"], document["fixed"]
-    reasons = ", ".join(f"{count:,} for {key}" for key, count in pruned.items())
+    limit = f" beyond {amount(document['limit_bytes'], 'B')}"
+    reasons = ", ".join(f"{count:,} for {key}{limit if key == 'memory' else ''}" for key, count in pruned.items())
     left = f"; {sum(pruned.values()):,} are infeasible: {reasons}" if reasons else ""
     kept = f" {plural(len(fixed), 'key')} stayed as given: {', '.join(fixed)}." if fixed else ""
     counted = (

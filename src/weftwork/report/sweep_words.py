@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
+from weftwork.report.training_answer import may_not_fit
 from weftwork.report.words import amount, change, label, sentence
 from weftwork.spec.sweep import SAME
 from weftwork.spec.verdicts import verdict_text
@@ -90,7 +91,7 @@ def sweep_verdict(result: SweepResult) -> list[str]:
     said = [text for verdict in result.verdicts for text in _verdict(result, verdict)]
     if result.seeds == 1 and any(verdict.second is not None for verdict in result.verdicts):
         said.append("With one seed the noise is unknown; --seeds 5 measures it.")
-    return [*said, *_effects(result), *_failures(result)]
+    return [*said, *_memory(result), *_effects(result), *_failures(result)]
 
 
 def _verdict(result: SweepResult, verdict: SweepVerdict) -> list[str]:
@@ -176,6 +177,21 @@ def _effects(result: SweepResult) -> list[str]:
         f" {amount(high[0], unit)} ({high[1]}), {amount(first.share, 'share')} of the variance between points."
     )
     return [told]
+
+
+def _memory(result: SweepResult) -> list[str]:
+    """Points whose training may not fit into the memory of a GPU, the best ones by name."""
+    full = [row for row in result.rows if may_not_fit(row.numbers)]
+    if not full:
+        return []
+    best = {verdict.best for verdict in result.verdicts}
+    named = [
+        f"{point_words(result, row)} ({amount(row.numbers['memory_share']['value'], 'share')} of it)"
+        for row in full
+        if row.place in best
+    ]
+    who = f", among them the best, {', '.join(named)}" if named else ""
+    return [f"{sentence(plural(len(full), 'point'))} may not fit into the memory of a GPU{who}; each run says why."]
 
 
 def _failures(result: SweepResult) -> list[str]:

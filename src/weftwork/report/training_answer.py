@@ -15,6 +15,7 @@ from weftwork.base.grammar import plural
 from weftwork.report.network_flows import network_flows
 from weftwork.report.tables import busiest_groups
 from weftwork.report.words import amount, change, sentence
+from weftwork.spec.training import HEADROOM
 from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ __all__ = [
     "is_approximation",
     "is_bound",
     "jobs_of",
+    "may_not_fit",
+    "memory_sentence",
+    "memory_warnings",
     "training_sentences",
     "what_if_change",
     "what_if_of",
@@ -66,6 +70,7 @@ _GOODPUT: Final = {  # numbers of `weftwork.workload.reliability`, and what thos
     "checkpoint_share": "checkpoints",
     "no_spare_share": "waiting for a spare server",
 }
+_OF_MEMORY: Final = ".memory_bytes"  # subjects behind the name of a job
 _OF_ENGINE: Final = "engine."  # subjects that tell how it was run; notes tell them
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told in a sentence
 _EQUAL: Final = 0.0005  # a difference that rounds to 0.0 %
@@ -84,12 +89,71 @@ def what_if_of(run: Run, job: str) -> list[dict[str, Any]]:
 
 def approximations(run: Run) -> list[str]:
     """The approximations that the engine declares, each as a sentence."""
-    return [f"Approximate: {caveat.subject}: {caveat.text}" for caveat in run.caveats if is_approximation(caveat)]
+    is_alone = len(_memory_texts(run)) == 1
+    return [
+        f"Approximate: {caveat.subject}: {caveat.text}"
+        for caveat in run.caveats
+        if is_approximation(caveat, is_alone=is_alone)
+    ]
 
 
-def is_approximation(caveat: Caveat) -> bool:
-    """Whether the answer has a sentence on an approximation."""
-    return caveat.kind == "approximate" and not caveat.subject.startswith(_OF_ENGINE)
+def is_approximation(caveat: Caveat, *, is_alone: bool = True) -> bool:
+    """Whether the answer has a sentence on an approximation that begins with its subject.
+
+    The memory of a job that is alone has its own sentence.
+    """
+    return (
+        caveat.kind == "approximate"
+        and not caveat.subject.startswith(_OF_ENGINE)
+        and not (caveat.subject.endswith(_OF_MEMORY) and is_alone)
+    )
+
+
+def memory_warnings(run: Run) -> list[str]:
+    """Jobs whose predicted memory leaves less than `HEADROOM` of a GPU free, or is too much with its likely error.
+
+    Each comes with the errors of the nearest measured rows.
+    """
+    said = []
+    for place, (job, text) in enumerate(_memory_texts(run).items()):
+        if may_not_fit(run.summary, f"{job}." if place else ""):
+            said.append(f"{job}: {text}" if place else text)
+    return said
+
+
+def may_not_fit(numbers: Mapping[str, Mapping[str, Any]], lead: str = "") -> bool:
+    """Whether predicted memory leaves less than `HEADROOM` of a GPU free, or is too much with its likely error.
+
+    Parameters
+    ----------
+    numbers : of a summary; those of older versions and of other workloads do not tell
+    lead : of the names of a job's numbers
+    """
+    share, likely = (
+        float(numbers.get(f"{lead}{name}", {}).get("value") or 0) for name in ("memory_share", "memory_likely_share")
+    )
+    return share > 1 - HEADROOM or likely > 1
+
+
+def memory_sentence(run: Run) -> str:
+    """The memory of the only job, with the errors of the nearest measured rows.
+
+    Empty for several jobs, whose memory is among the approximations.
+    """
+    jobs = jobs_of(run)
+    if len(jobs) != 1 or not jobs[0]["memory_bytes"]:
+        return ""
+    text = _memory_texts(run).get(jobs[0]["job"], f"up to {amount(jobs[0]['memory_bytes'], 'B')} of memory")
+    return f"A GPU needs {text}."
+
+
+def _memory_texts(run: Run) -> dict[str, str]:
+    """What is known of the memory of each job, in the order of the jobs; nothing in folders of older versions."""
+    return {
+        caveat.subject.removesuffix(_OF_MEMORY): caveat.text
+        for caveat in run.caveats
+        if caveat.subject.endswith(_OF_MEMORY)
+    }
 
 
 def is_bound(case: Mapping[str, Any]) -> bool:
@@ -112,7 +176,7 @@ def training_sentences(run: Run) -> list[str]:
     if not run.seeds:
         jobs = jobs_of(run)
         behind = [_unfinished(job, is_alone=len(jobs) == 1) for job in jobs]
-        behind += [_memory(jobs[0])] if len(jobs) == 1 else []
+        behind += [memory_sentence(run)]
         said = [*behind, _hottest(run), *said, *approximations(run)]
     return [text for text in said if text]
 
@@ -121,12 +185,6 @@ def _unfinished(job: Mapping[str, Any], *, is_alone: bool) -> str:
     if job["iteration_ps"] is not None:
         return ""
     return "No iteration was finished." if is_alone else f"{sentence(job['job'])} finished no iteration."
-
-
-def _memory(job: Mapping[str, Any]) -> str:
-    if not job["memory_bytes"]:
-        return ""
-    return f"A GPU needs up to {amount(job['memory_bytes'], 'B')} of memory."
 
 
 def few_flows_sentence(run: Run) -> str:

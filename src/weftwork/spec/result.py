@@ -228,6 +228,16 @@ _JOBS = (
     _column("exposed_share", "float64", "share", "exposed_ps / iteration_ps.", optional=True),
     _column("bubble_share", "float64", "share", "bubble_ps / iteration_ps.", optional=True),
     _column("memory_bytes", "int64", "B", "Memory of the GPU that needs most."),
+    _column(
+        "memory_share", "float64", "share", "memory_bytes over the memory of a GPU that may be used.", optional=True
+    ),
+    _column(
+        "memory_likely_share",
+        "float64",
+        "share",
+        "The same if memory is predicted as low as for the nearest measured rows.",
+        optional=True,
+    ),
 )
 _WHAT_IF = (
     _column("job", "string", "name", "Training job."),

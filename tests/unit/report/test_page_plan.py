@@ -29,7 +29,11 @@ def test_the_page_says_who_wins_why_the_next_loses_and_what_was_left_out() -> No
     assert "takes 6 ms (6 %) longer: 10 ms more of bubble." in text
     assert "2 DP4 <mb1> 106 ms 104 ms -1.89 % 9,434 50 % 50 GB 20 % computing bubble, 10 ms" in text
     assert "40 plans counted by closed forms, 3 run on the flow engine (0.5 s and 0.2 s); 10 are infeasible" in text
-    assert "needs more memory than a GPU has 7" in text
+    assert "needs more memory than a GPU has, less the headroom 7" in text
+    assert "7 for memory beyond 72 GB" in text
+    assert "Every plan leaves 10 % of a GPU's memory free (--headroom); the best is predicted to use 75 %" in text
+    assert "headroom 10 % of a GPU's 80 GB: no plan needs more than 72 GB; no measured row is near" in text
+    assert "the GPU has 80 GB, less 10 %" in text
     assert "training.context does not suit the model, the batch or the GPUs 3" in text
     assert "given, not searched training.zero" in text
     assert "weftwork sweep 'runs/a plan'/best.yaml" in text

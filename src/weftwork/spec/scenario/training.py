@@ -340,10 +340,11 @@ class TrainingSection(Record):
     )
     gradients: str = row(
         "gradients",
-        Choice(options=("bf16", "fp32")),
+        Choice(options=("bf16", "fp32", "bf16+fp32")),
         default="fp32",
-        text="Numbers in which gradients are summed and sent.",
-        source=f"{_MEGATRON}: FP32 under --bf16 unless --grad-reduce-in-bf16",
+        text="Numbers in which gradients are summed and sent; bf16+fp32 keeps a copy in BF16 beside the sum in FP32.",
+        source=f"{_MEGATRON}: FP32 under --bf16 unless --grad-reduce-in-bf16; bigscience-workshop/bigscience,"
+        " train/tr11-176B-ml/README.md: BF16_Optimizer of DeepSpeed, whose sum in FP32 comes on top and is not sharded",
     )
     phase: str = row(
         "phase",
@@ -486,6 +487,7 @@ class TrainingSection(Record):
                 "has_quantised_weights": self.quantised_weights,
                 "moment_bytes": 2 if self.moments == "bf16" else 4,
                 "gradient_bytes": 2 if self.gradients == "bf16" else 4,
+                "has_gradient_copy": self.gradients == "bf16+fp32",
                 "has_lora": self.phase == "fine-tuning-lora",
                 "has_balanced_ends": self.balanced_ends,
                 "order": self.order,

@@ -30,6 +30,7 @@ from weftwork.hardware import catalogue
 from weftwork.hardware.prices import price_book
 from weftwork.spec.scenario.written import dump
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES, plain_value, read_tree, write_tree
+from weftwork.spec.training import HEADROOM
 from weftwork.store.runs import Run
 from weftwork.store.sweeps import RUNS, sweep_folder
 from weftwork.study.design.built import Built, FabricAsked, build, overrides_of
@@ -396,7 +397,7 @@ def _planned(scenario: Scenario, folder: Path, told: Told) -> dict[str, Any]:
     file = folder / _PLAN_FILE
     if file.is_file():
         return dict(yaml.safe_load(file.read_text(encoding="utf-8")))
-    found = search(scenario, progress=lambda _what, done, of: told("planning", done, of))
+    found = search(scenario, headroom=HEADROOM, progress=lambda _what, done, of: told("planning", done, of))
     keys = {key: value for key, value in found.best[0].candidate.keys.items() if value is not None}
     file.write_text(write_tree(keys), encoding="utf-8")
     return keys

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from weftwork.base.version import VERSION
+from weftwork.spec.training import HEADROOM
 
 if TYPE_CHECKING:
     from weftwork.hardware.price_rows import Range
@@ -42,6 +43,7 @@ def design_document(found: Design) -> dict[str, Any]:
         "number": found.number,
         "by": "closed forms" if found.question.closed_only else "flow engine",
         "plan": dict(found.plan),
+        "headroom": HEADROOM if found.plan else None,  # of the search for it
         "chosen_anew": list(found.chosen_anew),
         "counted": found.counted,
         "pruned": [

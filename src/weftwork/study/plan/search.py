@@ -16,20 +16,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, EngineError, Mistake
 from weftwork.base.grammar import plural
+from weftwork.spec.training import HEADROOM
 from weftwork.study.plan.order import Counted, PlanOrder
 from weftwork.study.plan.space import SEARCHED, PossiblePlan, Space, candidates, parts
 from weftwork.study.pool.pool import workers_for
 from weftwork.study.pool.side_by_side import worker_processes
 from weftwork.study.prepare.prepare import located, prepare
 from weftwork.study.prepare.training import training_setting
+from weftwork.study.results.memory_margin import peaks_question
 from weftwork.study.results.results import results
 from weftwork.study.run.execute import execute
+from weftwork.study.validation.nearest_peaks import near_peaks
 from weftwork.topology.build import fabric_of_section
+from weftwork.workload.parallelism.mending import mended_by
 from weftwork.workload.training.closed_form import IterationTime
 
 if TYPE_CHECKING:
@@ -37,10 +42,12 @@ if TYPE_CHECKING:
     from weftwork.spec.result import Quantity
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.scenario.training import TrainingSection
-    from weftwork.spec.training import Model
+    from weftwork.spec.training import Model, Parallelism
     from weftwork.study.plan.space import Degrees
     from weftwork.study.pool.side_by_side import Workers
     from weftwork.study.prepare.training import TrainingSetting
+    from weftwork.study.validation.nearest_peaks import NearPeak
+    from weftwork.workload.parallelism.memory import Memory
 
     Told = Callable[[str, int, int], None]
 
@@ -67,6 +74,7 @@ class Ranked:
     limited_by : of the run's answer: what most of the time goes to
     words : the plan as people write it
     about : what ran, in words, with what the run assumes
+    near_peaks : measured peaks of memory nearest to the plan
     """
 
     candidate: PossiblePlan
@@ -76,6 +84,7 @@ class Ranked:
     limited_by: str
     words: str
     about: Mapping[str, str]
+    near_peaks: tuple[NearPeak, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +101,9 @@ class Search:
     unsure : plans whose closed form is within the margin of the best and which the engine has not run
     front : by closed forms: plans that no plan beats in time and in memory, the fastest first
     cloud : by closed forms: counted plans at even steps of their order by time, at most `MOST_CLOUD`
-    limit_bytes : memory of a GPU that a plan may use
+    gpu_bytes : memory of a GPU: what the scenario permits, by default all that it has
+    headroom : share of it that all plans leave free
+    limit_bytes : memory that a plan may use, the rest of it
     closed_s, flow_s : of wall time
     model : that trains
     own : the plan that the user has, where it was asked for and can be; it is among ``best``
@@ -107,6 +118,8 @@ class Search:
     unsure: int
     front: tuple[Counted, ...]
     cloud: tuple[Counted, ...]
+    gpu_bytes: int
+    headroom: float
     limit_bytes: int
     closed_s: float
     flow_s: float
@@ -149,6 +162,7 @@ def search(
     fixed: frozenset[str] = frozenset(),
     workers: int | None = None,
     has_own: bool = False,
+    headroom: float = HEADROOM,
     progress: Told | None = None,
 ) -> Search:
     """Search for the fastest plans.
@@ -160,6 +174,7 @@ def search(
     workers : processes that count and run side by side; by default as many as there are cores and memory holds. What
         is found does not depend on it
     has_own : whether the section holds a plan that the user has, which the best are compared with; it runs too
+    headroom : share of the memory of a GPU that a plan has to leave free, from 0 to below 1
     progress : called with what is done (``counting``: ways to spread the GPUs; ``running``: plans), how much of it,
         and of how many
 
@@ -183,6 +198,7 @@ def search(
         domain_gpus=setting.cluster.domain_gpus,
         has_flash_attention=setting.software.has_flash_attention,
         fixed=fixed & frozenset(SEARCHED),
+        headroom=headroom,
     )
     begin_s = time.perf_counter()
     spread = parts(space)
@@ -196,7 +212,7 @@ def search(
         best, unsure, at_once = _run_best(scenario, order, processes, told)
         if "placement" not in fixed:
             best += _placed(scenario, fabric, best[:PLACED], processes, at_once, told)
-    own, mistakes = _own(scenario, setting, best) if has_own else (None, ())
+    own, mistakes = _own(scenario, setting, space, best) if has_own else (None, ())
     if own is not None and own not in best:
         best.append(own)
     return Search(
@@ -208,7 +224,9 @@ def search(
         unsure=unsure,
         front=tuple(order.front()),
         cloud=tuple(counted[:: -(-len(counted) // MOST_CLOUD)]),
-        limit_bytes=section.memory_bytes or setting.gpu.memory_bytes,
+        gpu_bytes=space.gpu_bytes,
+        headroom=headroom,
+        limit_bytes=space.limit_bytes,
         closed_s=counted_s - begin_s,
         flow_s=time.perf_counter() - counted_s,
         model=setting.model,
@@ -225,14 +243,39 @@ def _section(scenario: Scenario) -> TrainingSection:
 
 
 def _no_plan(space: Space) -> ConfigError:
-    """Why no plan is feasible, the most frequent reason first."""
+    """Why no plan is feasible, the most frequent reason first, and what can mend it."""
     told = ", ".join(f"{count:,} for {key}" for key, count in space.pruned.most_common()) or "there was no plan to try"
     text = f"no plan for {plural(space.gpus, 'GPU')} is feasible; plans failed: {told}"
-    if "memory" in space.pruned:
-        text += "; take more GPUs, or less of training.global_batch or training.sequence"
+    if space.smallest is not None:
+        text += f"; {_smallest_words(space, *space.smallest)}"
     if space.fixed:
         text += f"; these keys are fixed by the scenario: {', '.join(sorted(space.fixed))}"
     return ConfigError("training", [Mistake(path="training", text=text)])
+
+
+def _over_headroom(memory: Memory, space: Space) -> Mistake:
+    """Why a plan that fits a GPU is not compared."""
+    text = (
+        f"needs {memory.total_bytes / 1e9:.1f} of {space.gpu_bytes / 1e9:.1f} GB, wanted at most"
+        f" {space.limit_bytes / 1e9:.1f} GB, which a headroom of {100 * space.headroom:g} % leaves;"
+        " --headroom 0 compares it"
+    )
+    return Mistake(path="training.memory", text=text)
+
+
+def _smallest_words(space: Space, plan: Parallelism, memory: Memory) -> str:
+    """The plan that needs least of those that need too much, and what can mend it."""
+    degrees = ", ".join(f"{key} {getattr(plan, key)}" for key in ("tensor", "context", "pipeline", "data", "zero"))
+    needs = (
+        f"the least memory of these is {memory.total_bytes / 1e9:.1f} GB ({degrees}, recompute {plan.recompute}: "
+        f"{memory.text}), wanted at most {space.limit_bytes / 1e9:.1f} GB"
+    )
+    if space.headroom:
+        needs += f": {space.gpu_bytes / 1e9:.1f} GB less a headroom of {100 * space.headroom:g} %"
+    if memory.total_bytes <= space.gpu_bytes:
+        least = floor(100 * (1 - memory.total_bytes / space.gpu_bytes))
+        needs += f" (it fits with --headroom {least}%)"
+    return f"{needs}; {mended_by(space.limits, plan, memory, fixed=space.fixed)}"
 
 
 def _distinct(counted: list[Counted]) -> list[Counted]:
@@ -268,9 +311,11 @@ def _count(
     asked = [_Part(space=space, setting=setting, spread=part) for part in spread]
     ways, done = sum(len(part) for part in spread), 0
     found: list[Counted] = []
-    for part, (counted, pruned) in zip(spread, processes.answers(_counted_part, asked), strict=True):
+    for part, (counted, pruned, smallest) in zip(spread, processes.answers(_counted_part, asked), strict=True):
         found += counted
         space.pruned.update(pruned)
+        if smallest is not None:
+            space.too_large(*smallest)
         done += len(part)
         told("counting", done, ways)
     return found
@@ -285,13 +330,11 @@ class _Part:
     spread: list[Degrees]
 
 
-def _counted_part(part: _Part) -> tuple[list[Counted], Counter[str]]:
-    space = replace(part.space, pruned=Counter())
+def _counted_part(part: _Part) -> tuple[list[Counted], Counter[str], tuple[Parallelism, Memory] | None]:
+    space = replace(part.space, pruned=Counter(), smallest=None)
     closed = part.setting.closed_forms()
-    return (
-        [Counted(candidate=one, time=closed.iteration(one.plan)) for one in candidates(space, part.spread)],
-        space.pruned,
-    )
+    counted = [Counted(candidate=one, time=closed.iteration(one.plan)) for one in candidates(space, part.spread)]
+    return counted, space.pruned, space.smallest
 
 
 def _run_best(scenario: Scenario, order: PlanOrder, processes: Workers, told: Told) -> tuple[list[Ranked], int, int]:
@@ -360,7 +403,7 @@ def _placed(  # their plans take as much memory as those that ran before
 
 
 def _own(
-    scenario: Scenario, setting: TrainingSetting, best: Sequence[Ranked]
+    scenario: Scenario, setting: TrainingSetting, space: Space, best: Sequence[Ranked]
 ) -> tuple[Ranked | None, tuple[Mistake, ...]]:
     """Run the plan of the scenario itself, unless it is among the best.
 
@@ -372,6 +415,8 @@ def _own(
         (job,) = prepare(with_plan(scenario, keys)).jobs
     except ConfigError as error:
         return None, error.mistakes
+    if job.memory.total_bytes > space.limit_bytes:
+        return None, (_over_headroom(job.memory, space),)
     keys["data"] = job.plan.data
     for ranked in best:
         if ranked.candidate.keys == keys:
@@ -396,4 +441,5 @@ def _run(asked: tuple[Scenario, Counted]) -> Ranked:
         limited_by=found.answer.limited_by.name,
         words=prepared.jobs[0].words,
         about=found.about,
+        near_peaks=near_peaks(peaks_question(prepared.jobs[0])),
     )

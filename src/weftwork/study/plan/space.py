@@ -15,14 +15,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import floor
 from typing import Any, Final
 
 from weftwork.spec.scenario.training import TrainingSection
-from weftwork.spec.training import Gpu, Model, Parallelism
-from weftwork.workload.parallelism.memory import fullest_stage
+from weftwork.spec.training import HEADROOM, Gpu, Model, Parallelism
+from weftwork.workload.parallelism.memory import Memory, fullest_stage
 from weftwork.workload.parallelism.refuse import PlanLimits, misfits
 
-__all__ = ["SEARCHED", "Degrees", "PossiblePlan", "Space", "candidates", "parts"]
+__all__ = ["SEARCHED", "Degrees", "PossiblePlan", "Space", "candidates", "most_bytes", "parts"]
 
 Degrees = Mapping[str, int]
 
@@ -65,6 +67,8 @@ class Space:
     domain_gpus : of an NVLink domain
     has_flash_attention : of the software
     fixed : keys of ``training`` that the user has given
+    headroom : share of the memory of a GPU that a plan leaves free
+    smallest : of the plans that need too much memory the plan that needs least, and its memory
     pruned : how many plans were left out, by the key that stood in the way; ``memory`` is a key
     """
 
@@ -75,11 +79,50 @@ class Space:
     domain_gpus: int
     has_flash_attention: bool
     fixed: frozenset[str]
+    headroom: float = HEADROOM
+    smallest: tuple[Parallelism, Memory] | None = None
     pruned: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def gpu_bytes(self) -> int:
+        """Memory of a GPU: what the scenario permits, by default all that it has."""
+        return self.section.memory_bytes or self.gpu.memory_bytes
+
+    @property
+    def limit_bytes(self) -> int:
+        """Memory that a plan may use."""
+        return most_bytes(self.gpu_bytes, self.headroom)
+
+    @property
+    def limits(self) -> PlanLimits:
+        """What a plan is judged by."""
+        return PlanLimits(
+            model=self.model,
+            gpus=self.gpus,
+            gpu=self.gpu,
+            memory_bytes=self.limit_bytes,
+            has_flash_attention=self.has_flash_attention,
+        )
+
+    def too_large(self, plan: Parallelism, memory: Memory) -> None:
+        """Note a plan that needs too much memory."""
+        if self.smallest is None or memory.total_bytes < self.smallest[1].total_bytes:
+            self.smallest = plan, memory
 
     def choices(self, key: str, values: Sequence[Any]) -> Sequence[Any]:
         """Values of a key; a fixed key has only the user's."""
         return (getattr(self.section, key),) if key in self.fixed else values
+
+
+def most_bytes(gpu_bytes: int, headroom: float) -> int:
+    """Memory that a plan may use, with a share of a GPU's left free.
+
+    Examples
+    --------
+    >>> most_bytes(80_000_000_000, 0.1), most_bytes(80_000_000_000, 0.0)
+    (72000000000, 80000000000)
+    """
+    return floor(gpu_bytes * (1 - Fraction(str(headroom))))
 
 
 def parts(space: Space) -> list[list[Degrees]]:
@@ -153,13 +196,7 @@ def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
     """The feasible plan with the least recomputation, for each way to shard."""
     base = space.section.model_copy(update=dict(keys))
     plan = base.parallelism(space.model)
-    given = PlanLimits(
-        model=space.model,
-        gpus=space.gpus,
-        gpu=space.gpu,
-        memory_bytes=space.section.memory_bytes,
-        has_flash_attention=space.has_flash_attention,
-    )
+    given = space.limits
     why = misfits(given, plan)
     if why:
         space.pruned[why[0].key] += 1
@@ -167,11 +204,15 @@ def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
     sharded = ""  # recomputation with which ZeRO 1 fits
     placement = space.section.placement
     for zero in space.choices("zero", [0, 1, 2, 3] if keys["data"] * keys["context"] > 1 else [0]):
+        if zero > 1 and (why := misfits(given, plan.model_copy(update={"zero": zero}))):
+            space.pruned[why[0].key] += 1
+            continue
         for recompute in space.choices("recompute", RECOMPUTE):
             kept = {"zero": zero, "recompute": recompute, "has_prefetch": base.prefetches(zero)}
             chosen = plan.model_copy(update=kept)
             memory = fullest_stage(space.model, chosen, has_flash_attention=space.has_flash_attention)
-            if memory.total_bytes > (given.limit_bytes or 0):
+            if memory.total_bytes > space.limit_bytes:
+                space.too_large(chosen, memory)
                 continue
             if zero == 2 and recompute == sharded and "zero" not in space.fixed:
                 break  # ZeRO 1 takes no longer

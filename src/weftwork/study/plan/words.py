@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.study.plan.megatron import megatron_of
+from weftwork.study.validation.nearest_peaks import fit_words, near_words, peaks_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,12 +100,14 @@ def search_document(found: Search) -> dict[str, Any]:
         "fixed": list(found.fixed),
         "counted": found.counted,
         "pruned": dict(found.pruned),
+        "gpu_bytes": found.gpu_bytes,
+        "headroom": found.headroom,
         "limit_bytes": found.limit_bytes,
         "run": len(found.best),
         "not_run_within_margin": found.unsure,
         "closed_form_s": round(found.closed_s, 3),
         "flow_s": round(found.flow_s, 3),
-        "best": [_ranked(one, best) for one in found.best],
+        "best": [_ranked(one, best, found.gpu_bytes) for one in found.best],
         "own": _own(found),
         "megatron": None
         if arguments is None
@@ -129,9 +132,9 @@ def _own(found: Search) -> dict[str, Any] | None:
     return {"plan": None, "mistakes": mistakes} if mistakes else None
 
 
-def _ranked(one: Ranked, best: Ranked) -> dict[str, Any]:
+def _ranked(one: Ranked, best: Ranked, gpu_bytes: int) -> dict[str, Any]:
     numbers = ("iteration_low_ps", "iteration_high_ps", "tokens_per_s", "mfu", "memory_bytes", "exposed_share", *KINDS)
-    found = {
+    found: dict[str, Any] = {
         "plan": kept_words(one),
         "short": short_words(one.candidate.keys),
         "keys": dict(one.candidate.keys),
@@ -140,6 +143,8 @@ def _ranked(one: Ranked, best: Ranked) -> dict[str, Any]:
         "limited_by": one.limited_by,
         **{name: one.numbers[name].value for name in numbers if name in one.numbers},
     }
+    found["near_peaks"] = peaks_document(one.near_peaks)
+    found["near_words"] = near_words(one.near_peaks) + fit_words(one.candidate.memory_bytes, gpu_bytes, one.near_peaks)
     if one is best:
         return found
     kind, more_ps = loss(one, best)

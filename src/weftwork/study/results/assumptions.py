@@ -45,10 +45,11 @@ def _of(plan: Parallelism) -> str:
     schedule = _SCHEDULES[plan.schedule]
     if plan.virtual_stages > 1:
         schedule = f"interleaved {schedule}"
+    copy = " and a copy in BF16" if plan.has_gradient_copy else ""
     return "; ".join([
         f"overlap {_overlap(plan)}",
         *([schedule] if plan.pipeline > 1 else []),
-        f"{_SUMS.get(plan.gradient_bytes, f'{plan.gradient_bytes}-byte')} gradients",
+        f"{_SUMS.get(plan.gradient_bytes, f'{plan.gradient_bytes}-byte')} gradients{copy}",
         _ZERO[plan.zero],
     ])  # fmt: skip
 

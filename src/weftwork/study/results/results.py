@@ -15,6 +15,7 @@ from weftwork.spec.result import TABLES
 from weftwork.study.answer.answer import answer_of
 from weftwork.study.results.calibrated_interval import calibrated_summary
 from weftwork.study.results.ending import status
+from weftwork.study.results.memory_margin import memory_caveats
 from weftwork.study.results.record import about, message_rows, summarise, table
 from weftwork.study.results.training_tables import bracket_caveats, job_times, training_rows, training_summary
 from weftwork.study.results.unmeasured_rate import unmeasured_summary
@@ -78,11 +79,16 @@ def results(prepared: Prepared, execution: Execution) -> Results:
         status=status(prepared, execution),
         digest=outcome.digest(),
         about=about(prepared),
-        caveats=prepared.fabric.caveats | outcome.caveats | bracket_caveats(prepared, execution) | _refused(execution),
+        caveats=prepared.fabric.caveats | outcome.caveats | _caveats(prepared, execution),
         summary=summary,
         tables=tables,
         answer=answer_of(prepared, execution, summary=summary, tables=tables),
     )
+
+
+def _caveats(prepared: Prepared, execution: Execution) -> dict[str, Caveat]:
+    """What is known when a run has ended, or follows from its jobs."""
+    return bracket_caveats(prepared, execution) | memory_caveats(prepared) | _refused(execution)
 
 
 def _refused(execution: Execution) -> dict[str, Caveat]:

@@ -20,6 +20,7 @@ from weftwork.study.answer.measure import taken_ps
 from weftwork.study.prepare.training import gpu_numbers
 from weftwork.study.results.ending import are_iterations_done, job_of_rank
 from weftwork.study.results.goodput import over_weeks
+from weftwork.study.results.memory_margin import memory_numbers
 from weftwork.study.results.record import words
 from weftwork.study.results.training_time import COMMUNICATION, COMPUTATION, SPENT, job_time, segments_of, with_tails
 from weftwork.workload.training.programs import PASSES
@@ -131,7 +132,8 @@ def training_summary(
     for place, (job, row) in enumerate(zip(prepared.jobs, tables["jobs"].to_pylist(), strict=True)):
         lead = f"{job.name}." if place else ""
         for name in ("iteration_ps", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "model_flops", "compute_ps",
-                     "exposed_ps", "bubble_ps", "exposed_share", "bubble_share", "memory_bytes"):  # fmt: skip
+                     "exposed_ps", "bubble_ps", "exposed_share", "bubble_share", "memory_bytes",
+                     "memory_share", "memory_likely_share"):  # fmt: skip
             column = next(c for c in TABLES["jobs"] if c.name == name)
             found[f"{lead}{name}"] = Quantity(value=row[name], unit=column.unit, text=column.text)
         time = None if spent is None else spent[1][place]
@@ -341,7 +343,7 @@ def _job_row(job: TrainingJob, time: JobTime | None, iteration_ps: int | None) -
         "iteration_ps": iteration_ps,
         "tokens": tokens,
         "model_flops": job.model_flops,
-        "memory_bytes": job.memory.total_bytes,
+        **memory_numbers(job),
         **dict.fromkeys(("tokens_per_s", "tokens_per_s_per_gpu", "mfu", "compute_ps", "exposed_ps", "bubble_ps",
                          "exposed_share", "bubble_share")),
     }  # fmt: skip

@@ -128,7 +128,7 @@ _ITERATIONS: Final = (
         ("bf16", "fp8", "mxfp8", "nvfp4"),
         optional=True,
     ),
-    word("gradients", "Number format of gradients; without it fp32.", ("bf16", "fp32"), optional=True),
+    word("gradients", "Number format of gradients; without it fp32.", ("bf16", "fp32", "bf16+fp32"), optional=True),
     word("sequence_parallel", "Sequence parallelism; without it true.", ("true", "false"), optional=True),
     _software("plain"),
 )

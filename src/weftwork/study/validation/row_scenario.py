@@ -164,7 +164,7 @@ def _plan(plan: Parallelism) -> dict[str, Any]:
     by_module = plan.module_precision.model_dump(exclude_none=True)
     if by_module:
         found["precision_by_module"] = by_module
-    found["gradients"] = _NUMBERS[plan.gradient_bytes]
+    found["gradients"] = "bf16+fp32" if plan.has_gradient_copy else _NUMBERS[plan.gradient_bytes]
     if plan.moment_bytes != usual.moment_bytes:
         found["moments"] = _NUMBERS[plan.moment_bytes]
     return {**found, "overlap": plan.overlap.model_dump()}

@@ -91,6 +91,8 @@ def write_megatron(section: TrainingSection, model: Model, *, path: str = "train
             left_out[f"{path}.{key.removesuffix('_bytes').removesuffix('_ps')}"] = reason
     if section.recompute == "operations":
         left_out[f"{path}.recompute"] = "Megatron-LM computes modules again, not operations"
+    if section.gradients == "bf16+fp32":
+        left_out[f"{path}.gradients"] = "the copy in BF16 is DeepSpeed's; Megatron-LM keeps the sum in FP32 alone"
     for name, precision in section.precision_by_module.modules:
         if precision is not None:
             left_out[f"{path}.precision_by_module.{name}"] = "numbers of single modules are in a file of their own"

@@ -34,7 +34,8 @@ from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import Unit, alike_stages, counted_units, held_units, recomputation
 
 __all__ = [
-    "RESERVED_BYTES", "WEIGHT_BYTES", "Memory", "activation_bytes", "adam_bytes", "fullest_stage", "stage_memory",
+    "RESERVED_BYTES", "WEIGHT_BYTES", "Memory", "activation_bytes", "adam_bytes", "fullest_stage", "gradient_bytes",
+    "stage_memory",
 ]  # fmt: skip
 
 WEIGHT_BYTES: Final = 2  # BF16, also where products are in fewer bits
@@ -43,6 +44,8 @@ MASTER_BYTES: Final = 4  # a copy in FP32 beside Adam's two moments: arXiv:1910.
 QUANTISED_BYTES: Final = {"bf16": 0.0, "fp8": 2.0, "mxfp8": 2 * 33 / 32, "nvfp4": 2 * 9 / 16}
 # What is kept of an input of a matrix product for the gradient of the weight.
 INPUT_BYTES: Final = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 33 / 32, "nvfp4": 9 / 16}
+# BF16, beside the sum in FP32: bigscience-workshop/bigscience, train/tr11-176B-ml/README.md, "Deepspeed config"
+GRADIENT_COPY_BYTES: Final = 2
 _TURNING_LAYERS: Final = 2  # of offloaded ones: one is computed while the other one is on its way
 LORA_RANK: Final = 32  # chosen: the default of recipes
 LOGIT_BYTES: Final = 6  # a logit in BF16 and its softmax in FP32
@@ -80,6 +83,11 @@ class Memory:
         """Bytes by name of the item, without empty items."""
         found = {field.name: int(getattr(self, field.name)) for field in fields(self) if field.name != "stage"}
         return {name.removesuffix("_bytes"): size for name, size in found.items() if size}
+
+    @property
+    def states_bytes(self) -> int:
+        """Bytes of weights, gradients and optimizer, which no batch and no recomputation changes."""
+        return self.weights_bytes + self.quantised_bytes + self.gradients_bytes + self.optimizer_bytes
 
     @property
     def text(self) -> str:
@@ -138,9 +146,9 @@ def _stage_memory(shape: _GpuShare, stages: Sequence[int]) -> Memory:
     kept_bytes = _kept_weight_bytes(plan)
     adapters = sum(many * shape.adapter_parameters(unit) for unit, many in units.items())
     trained = adapters if plan.has_lora else 0.0
-    states = {"gradients": round(plan.gradient_bytes * trained), "optimizer": round(adam_bytes(plan) * trained)}
+    states = {"gradients": round(gradient_bytes(plan) * trained), "optimizer": round(adam_bytes(plan) * trained)}
     if not plan.has_lora:
-        states["gradients"] = sharded(plan.gradient_bytes, plan.zero >= 2)
+        states["gradients"] = sharded(gradient_bytes(plan), plan.zero >= 2)
         states["optimizer"] = sharded(adam_bytes(plan), plan.zero >= 1)
     if plan.has_mirror and plan.zero >= 1:  # the mirror updates the other half
         own_dense = sum(many * shape.dense_parameters(unit) for unit, many in virtual_stages[0].items())
@@ -170,6 +178,11 @@ def _stage_memory(shape: _GpuShare, stages: Sequence[int]) -> Memory:
 def adam_bytes(plan: Parallelism) -> int:
     """Bytes of a parameter's FP32 copy and Adam's two moments."""
     return MASTER_BYTES + 2 * plan.moment_bytes
+
+
+def gradient_bytes(plan: Parallelism) -> int:
+    """Bytes of a parameter's gradient, with its copy in BF16 if the plan keeps one."""
+    return plan.gradient_bytes + (GRADIENT_COPY_BYTES if plan.has_gradient_copy else 0)
 
 
 def _kept_weight_bytes(plan: Parallelism) -> float:

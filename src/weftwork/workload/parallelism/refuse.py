@@ -22,9 +22,16 @@ from weftwork.spec.training import Gpu, Model, ModulePrecision, Parallelism, Rec
 from weftwork.workload.models.size import layer_kinds, parameters
 from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import virtual_stages_of
-from weftwork.workload.parallelism.memory import RESERVED_BYTES, WEIGHT_BYTES, adam_bytes, fullest_stage
+from weftwork.workload.parallelism.memory import (
+    RESERVED_BYTES,
+    WEIGHT_BYTES,
+    Memory,
+    adam_bytes,
+    fullest_stage,
+    gradient_bytes,
+)
 
-__all__ = ["PlanLimits", "Refusal", "misfits", "nearest_plan", "reasons", "refuse", "settings"]
+__all__ = ["PlanLimits", "Refusal", "exceeding_part", "misfits", "nearest_plan", "reasons", "refuse", "settings"]
 
 MOST_PLANS: Final = 1_500  # chosen: at most a second or two
 _NO_PLAN: Final = "no plan near this one fits; take more GPUs or a smaller model"
@@ -157,6 +164,7 @@ def misfits(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
         *_batch(plan),
         *_sequence(plan),
         *_precision(given.gpu, plan),
+        *_gradients(plan),
         *_modules(given.model, plan),
     ]
 
@@ -286,6 +294,12 @@ def _precision(gpu: Gpu | None, plan: Parallelism) -> Iterator[Refusal]:
             yield Refusal(key=key, text=text)
 
 
+def _gradients(plan: Parallelism) -> Iterator[Refusal]:
+    if plan.has_gradient_copy and plan.zero > 1:
+        text = f"found {plan.zero}, wanted 0 or 1: the optimizer that keeps gradients as bf16+fp32 does not shard them"
+        yield Refusal(key="zero", text=text)
+
+
 def _modules(model: Model, plan: Parallelism) -> Iterator[Refusal]:
     """Named modules that the model does not have."""
     kinds = layer_kinds(model)
@@ -339,8 +353,20 @@ def _memory(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
     if needed.total_bytes <= limit:
         return []
     where = f"GPUs of stage {needed.stage}" if plan.pipeline > 1 else "a GPU"
-    text = f"{where} would need {needed.total_bytes / 1e9:.1f} of {limit / 1e9:.1f} GB: {needed.text}"
+    text = (
+        f"{where} would need {needed.total_bytes / 1e9:.1f} of {limit / 1e9:.1f} GB: {needed.text}; "
+        f"{exceeding_part(needed, limit)}"
+    )
     return [Refusal(key="memory", text=text)]
+
+
+def exceeding_part(memory: Memory, limit_bytes: int) -> str:
+    """The part of the memory that exceeds a limit, in words."""
+    if memory.weights_bytes + memory.quantised_bytes + memory.reserved_bytes > limit_bytes:
+        return "weights alone exceed it"
+    if memory.states_bytes + memory.reserved_bytes > limit_bytes:
+        return "weights, gradients and optimizer alone exceed it"
+    return "activations do not fit beside weights, gradients and optimizer"
 
 
 # The nearest plan
@@ -349,10 +375,12 @@ def _memory(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
 def nearest_plan(given: PlanLimits, plan: Parallelism) -> Parallelism | None:
     """The feasible plan nearest to the one asked for, or None.
 
+    Where memory alone is in the way the global batch stays: it decides what is learnt.
     None means that none of the first `MOST_PLANS` plans is feasible.
     """
     if _is_too_large(given, plan):
         return None
+    keeps_batch = not misfits(given, plan)
     order = count()
     start = _on_all_gpus(given, plan)
     heap = [(0.0, next(order), start)]
@@ -365,6 +393,8 @@ def nearest_plan(given: PlanLimits, plan: Parallelism) -> Parallelism | None:
         if not why:
             return found
         for more, other in _neighbours(given, found, why[0].key):
+            if keeps_batch and other.global_batch != plan.global_batch:
+                continue
             if _identity(other) not in seen:
                 seen.add(_identity(other))
                 heapq.heappush(heap, (cost + more, next(order), other))
@@ -377,7 +407,7 @@ def _is_too_large(given: PlanLimits, plan: Parallelism) -> bool:
     The state is weights, gradients and Adam's state.
     """
     counted = parameters(given.model)
-    size = WEIGHT_BYTES + (0 if plan.has_lora else plan.gradient_bytes + adam_bytes(plan))
+    size = WEIGHT_BYTES + (0 if plan.has_lora else gradient_bytes(plan) + adam_bytes(plan))
     each = size * (counted.total + counted.prediction) / given.gpus + RESERVED_BYTES
     return given.limit_bytes is not None and each > given.limit_bytes
 
@@ -422,10 +452,8 @@ def _steps(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[flo
             yield _STEPS[key], _divisors(plan.micro_batch)[-2]
         case "recompute" if plan.recompute in _MORE_RECOMPUTED:
             yield _STEPS[key], _MORE_RECOMPUTED[plan.recompute]
-        case "zero" if plan.zero == 3 and plan.has_mirror:
-            yield _STEPS[key], 2
-        case "zero" if plan.zero < 3:
-            yield _STEPS[key], plan.zero + 1
+        case "zero" if _next_zero(plan) != plan.zero:
+            yield _STEPS[key], _next_zero(plan)
         case "precision":
             yield from ((1.0, "fp8"), (2.0, "bf16"))
         case "schedule":
@@ -437,6 +465,12 @@ def _steps(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[flo
     old = getattr(plan, key)
     if values:
         yield from ((abs(log2(new / old)), new) for new in _beside(old, values))
+
+
+def _next_zero(plan: Parallelism) -> int:
+    """The next degree of sharding; the last one that the plan admits stays."""
+    most = 1 if plan.has_gradient_copy else 2 if plan.has_mirror else 3
+    return min(plan.zero + 1, most)
 
 
 def _batches(plan: Parallelism) -> tuple[int, int]:

@@ -206,7 +206,7 @@ def test_who_is_to_blame(trained: Trained, where: str) -> None:
 def test_what_stands_behind_the_lines(trained: Trained) -> None:
     for text in (" ".join(trained.terminal.split()), prose(section(trained.page, "answer"))):
         if len(trained.jobs) == 1:
-            (memory,) = told(text, "A GPU needs up to {} of memory.")
+            (memory,) = told(text, "A GPU needs up to {} of memory,")
             assert is_shown(memory, trained.jobs[0]["memory_bytes"])
     if len(trained.jobs) > 1:
         named = ", ".join(f"{job['job']} ({job['model']} on {job['gpus']} GPUs)" for job in trained.jobs)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from weftwork.hardware.catalogue import gpu
-from weftwork.spec.training import Parallelism
+from weftwork.spec.training import HEADROOM, Parallelism
 from weftwork.study.validation.peak_memory import PeakRow, counted_bytes, peak_rows
 from weftwork.workload.models.catalogue import model
 from weftwork.workload.parallelism.refuse import refuse
@@ -24,11 +26,12 @@ SOURCES = {
     "megatron-pr-482": (4, 0.075, -0.084, 0.0),
     "megatron-tests": (7, 0.0125, -0.064, 0.0),
     "torchtitan": (11, 0.29, -0.43, 0.0),
+    "bloom": (42, 0.155, -0.21, 0.03),
 }
 
 
 def of(source: str) -> list[PeakRow]:
-    return [row for row in ROWS if row.source == source]
+    return [row for row in ROWS if row.source == source and not row.has_exceeded]
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -46,7 +49,7 @@ def test_every_source_is_listed() -> None:
 
 
 def test_the_median_of_all_measured_peaks_is_within_a_tenth() -> None:
-    assert np.median([abs(row.error) for row in ROWS]) <= WANTED
+    assert np.median([abs(row.error) for row in ROWS if not row.has_exceeded]) <= WANTED
 
 
 @pytest.mark.parametrize("source", ["zero-bubble", "megatron-pr-482", "megatron-tests"])
@@ -69,6 +72,26 @@ def test_more_micro_batches_and_split_backward_passes_need_more_as_measured() ->
     ]
     kept = sum(counted_bytes(one) > counted_bytes(other) for one, other in pairs)
     assert kept / len(pairs) >= 0.97
+
+
+def test_jobs_that_ran_out_of_memory_are_beyond_the_headroom() -> None:
+    """All but one: BLOOM's 206 billion parameters, whose neighbour of 203 billion ran with 67 of 80 GB."""
+    ended = [row for row in ROWS if row.has_exceeded]
+    within = [row.name for row in ended if counted_bytes(row) <= (1 - HEADROOM) * row.gpu_bytes]
+    assert len(ended) == 6
+    assert within == ["bloom, Rebalancing layers: bloom-82x14336-128, 1f1b, TP 4 PP 12 DP 8 micro batch 2"]
+
+
+def test_gradients_in_two_formats_explain_the_peaks_of_deepspeed_in_bf16() -> None:
+    """With the copy the rows in BF16 err as those in FP16 do; without it by 12 % more."""
+    rows = [row for row in of("bloom") if "Rebalancing" in row.name]
+    others = [row.error for row in of("bloom") if "Rebalancing" not in row.name]
+    alone = [
+        counted_bytes(replace(row, plan=row.plan.model_copy(update={"has_gradient_copy": False}))) / row.peak_bytes - 1
+        for row in rows
+    ]
+    assert abs(np.median([row.error for row in rows]) - np.median(others)) < 0.02
+    assert np.median(alone) < np.median(others) - 0.1
 
 
 @pytest.mark.parametrize("data", [64, 128])

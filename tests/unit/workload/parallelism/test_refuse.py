@@ -94,9 +94,35 @@ def test_memory_that_does_not_fit_is_told_item_by_item() -> None:
     ((path, text),), near = refused("llama-3-70b", 128, plan, gpu=gpu("h100"))
     assert path == "training.memory"
     assert "of 85.5 GB: weights 36.3, gradients 72.7, optimizer" in text
+    assert text.endswith("; weights, gradients and optimizer alone exceed it")
     mended = Parallelism.model_validate(changed(plan, near))
     refuse(model("llama-3-70b"), mended, gpus=128, gpu=gpu("h100"))
     refuse(model("llama-3-70b"), Parallelism.model_validate(plan), gpus=128, gpu=gpu("h100"), memory_bytes=10**12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"tensor": 1, "pipeline": 1, "data": 128, "zero": 0}, "weights alone exceed it"),
+        ({"tensor": 1, "data": 32}, "weights, gradients and optimizer alone exceed it"),
+        ({"micro_batch": 8, "global_batch": 1024}, "activations do not fit beside weights, gradients and optimizer"),
+    ],
+)
+def test_the_part_that_exceeds_is_named_and_the_batch_never_mends_it(changes: dict[str, object], part: str) -> None:
+    plan: dict[str, object] = {**LLAMA, **changes, "global_batch": changes.get("global_batch", 128)}
+    ((path, text),), near = refused("llama-3-70b", 128, plan, gpu=gpu("h100"))
+    assert path == "training.memory"
+    assert text.endswith(f"; {part}")
+    assert near is not None
+    assert "global_batch" not in near
+    refuse(model("llama-3-70b"), Parallelism.model_validate(changed(plan, near)), gpus=128, gpu=gpu("h100"))
+
+
+def test_an_optimizer_that_does_not_shard_gradients_refuses_more_sharding() -> None:
+    plan: dict[str, object] = {**LLAMA, "has_gradient_copy": True, "zero": 3}
+    ((path, text),), near = refused("llama-3-70b", 128, plan, gpu=gpu("h100"))
+    assert (path, text[:23]) == ("training.zero", "found 3, wanted 0 or 1:")
+    assert near == "--set training.zero=1"
 
 
 @pytest.mark.parametrize(

@@ -246,6 +246,5 @@ def refuse_folder(folder: Path, reader: Reader, *, path: str = "file") -> None:
     if not is_folder:
         return
     what = f"the folder of a run: `weftwork report {folder}` reads it" if is_run else "a folder"
-    raise ConfigError(
-        str(folder), [Mistake(path=path, text=f"cannot be read: it is {what}; wanted {ACCEPTED[reader].wanted}")]
-    )
+    text = f"cannot be read: it is {what}; wanted {ACCEPTED[reader].wanted}"
+    raise ConfigError(str(folder), [Mistake(path=path, text=text)])

@@ -165,7 +165,9 @@ class SettingReader:
     repeated: list[Given] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        read = {target.lstrip("!"): name for name, target in reversed(self.relative.read.items()) if "--" in target}
+        read = {
+            target.lstrip("!"): name for name, target in reversed(tuple(self.relative.read.items())) if "--" in target
+        }
         self.names = {**read, **self.relative.names}
         for one in self.job.settings:
             self._place(one)

@@ -117,7 +117,7 @@ def model_from_config(tree: Mapping[str, Any], *, name: str, source: str = "conf
     part = text_part(tree)
     kind = part.tree.get("model_type")
     known = ALIASES.get(kind, kind) if isinstance(kind, str) else None
-    if known not in ARCHITECTURES:
+    if known is None or known not in ARCHITECTURES:
         raise ConfigError(source, [_unknown_kind(part, kind)])
     keys = _Keys(tree=part.tree)
     values = ARCHITECTURES[known](keys)

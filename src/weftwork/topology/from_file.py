@@ -192,9 +192,7 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
             missing_fields(record, row, gaps, f"{path}.{number}")
     assumed = gaps.caveat(source)
     if is_derived and (doubt := doubt_of_tiers(fabric)):
-        text = (
-            f"'{source}' leaves out tiers; hops to the nearest host hold instead, but {doubt}; give each switch a tier"
-        )
+        text = f"'{source}' leaves out tiers; hops to the nearest host hold instead, but {doubt}; write all tiers"
         assumed[TIER_SUBJECT] = Caveat(subject=TIER_SUBJECT, kind="assumed", text=text)
     return replace(fabric, caveats={**fabric.caveats, **assumed})
 

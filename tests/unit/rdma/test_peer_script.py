@@ -33,7 +33,7 @@ def test_all_mistakes_are_told_at_once_with_lines_and_fixes() -> None:
         "  - {says: It works., see: statuses, are: [SUCESS]}\n"
     )
     found = mistakes(body)
-    assert [(path, line, fix) for path, line, _, fix in found] == [
+    assert [(path, line, fix and str(fix)) for path, line, _, fix in found] == [
         ("end.siz", 5, "size"),
         ("end.does", 5, "write"),
         ("rules.0.packet", 7, "request"),

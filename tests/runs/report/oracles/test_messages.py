@@ -1,6 +1,6 @@
 """What a page and an answer say of messages, computed again from the tables of the run.
 
-Three runs: one that pauses and marks, one that drops, one that was stopped with messages under way.
+Three runs: one pauses and marks, one drops, one was stopped with messages under way.
 """
 
 from __future__ import annotations

@@ -164,8 +164,7 @@ def test_who_is_to_blame(run: Run, facts: Facts, page: str, terminal: str, where
     marked = [one.text for one in section(page, "answer").all("b", kind="culprit")]
     assert marked == ([] if culprit.kind == "unknown" else [culprit.name])
     if not facts.done.all():
-        (at,) = told(line, "engine.until cut the run at {}, before its end")
-        assert is_shown(at, run.value("simulated_ps"))
+        assert is_shown(told(line, "engine.until cut the run at {}, before its end")[0], run.value("simulated_ps"))
         return
     cost, share = told(line, ": {}, {}")[:2] if culprit.how == "simulated" else told(line, ": {}, {} of the time of")
     if culprit.how == "recorded":

@@ -108,9 +108,8 @@ def near_words(peaks: Sequence[NearPeak]) -> str:
     ended = [one for one in peaks if one.row.has_exceeded]
     said = []
     if finished:
-        who = (
-            "the nearest measured row was" if len(finished) == 1 else f"the {len(finished)} nearest measured rows were"
-        )
+        several = plural(len(finished), "nearest measured row was", "nearest measured rows were")
+        who = f"the {several.removeprefix('1 ')}"
         said.append(f"{who} predicted {_range([one.error for one in finished])}")
     if ended:
         counts = " and ".join(f"{counted_bytes(one.row) / 1e9:.1f}" for one in ended)

@@ -124,8 +124,20 @@ def fit_words(predicted_bytes: int, limit_bytes: int, peaks: Sequence[NearPeak])
     if predicted_bytes > limit_bytes:
         return ", and it does not fit unless the prediction is too high"
     if likely is not None and likely > limit_bytes:
-        return f", so that it may take {likely / 1e9:.3g} GB and not fit"
+        return f", so that it may take {gb_text(likely)} and not fit"
     return ", so that it may not fit" if predicted_bytes > (1 - HEADROOM) * limit_bytes else ""
+
+
+def gb_text(size_bytes: float) -> str:
+    """Bytes in GB, with three digits, or all of a larger number.
+
+    Examples
+    --------
+    >>> gb_text(73_910_000_000), gb_text(8_950_400_000_000)
+    ('73.9 GB', '8,950 GB')
+    """
+    size = size_bytes / 1e9
+    return f"{size:,.0f} GB" if size >= 999.5 else f"{size:.3g} GB"
 
 
 def peaks_document(peaks: Sequence[NearPeak]) -> list[dict[str, object]]:

@@ -30,7 +30,10 @@ __all__ = [
     "NEAR",
     "NearPeak",
     "PeakQuestion",
+    "distance",
     "fit_words",
+    "gb_text",
+    "is_comparable",
     "likely_bytes",
     "near_peaks",
     "near_words",
@@ -80,9 +83,9 @@ def near_peaks(asked: PeakQuestion) -> tuple[NearPeak, ...]:
 
     Empty if no row is near.
     """
-    found = [NearPeak(row=row, distance=distance(asked, row)) for row in _rows() if is_comparable(asked, row)]
-    found = [one for one in found if one.distance <= NEAR]
-    return tuple(sorted(found, key=lambda one: (one.distance, one.row.name, one.row.peak_bytes))[:MOST])
+    comparable = [NearPeak(row=row, distance=distance(asked, row)) for row in _rows() if is_comparable(asked, row)]
+    near = [one for one in comparable if one.distance <= NEAR]
+    return tuple(sorted(near, key=lambda one: (one.distance, one.row.name, one.row.peak_bytes))[:MOST])
 
 
 def likely_bytes(predicted_bytes: int, peaks: Sequence[NearPeak]) -> int | None:

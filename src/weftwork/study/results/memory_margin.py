@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
-from weftwork.study.validation.nearest_peaks import PeakQuestion, fit_words, likely_bytes, near_peaks, near_words
+from weftwork.study.validation.nearest_peaks import (
+    PeakQuestion,
+    fit_words,
+    gb_text,
+    likely_bytes,
+    near_peaks,
+    near_words,
+)
 
 if TYPE_CHECKING:
     from weftwork.study.prepare.prepared import Prepared
@@ -58,9 +65,9 @@ def memory_caveats(prepared: Prepared) -> dict[str, Caveat]:
 
 def _text(job: TrainingJob) -> str:
     total_bytes, limit_bytes = job.memory.total_bytes, memory_limit_bytes(job)
-    share = f"{100 * total_bytes / limit_bytes:.0f} %"
+    share = f"{100 * total_bytes / limit_bytes:,.0f} %"
     peaks = near_peaks(peaks_question(job))
     return (
-        f"up to {total_bytes / 1e9:.3g} GB of memory, {share} of its {limit_bytes / 1e9:.3g} GB; "
+        f"up to {gb_text(total_bytes)} of memory, {share} of its {gb_text(limit_bytes)}; "
         f"{near_words(peaks)}{fit_words(total_bytes, limit_bytes, peaks)}"
     )

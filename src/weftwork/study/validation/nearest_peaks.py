@@ -30,7 +30,10 @@ __all__ = [
     "NEAR",
     "NearPeak",
     "PeakQuestion",
+    "distance",
     "fit_words",
+    "gb_text",
+    "is_comparable",
     "likely_bytes",
     "near_peaks",
     "near_words",
@@ -80,9 +83,9 @@ def near_peaks(asked: PeakQuestion) -> tuple[NearPeak, ...]:
 
     Empty if no row is near.
     """
-    found = [NearPeak(row=row, distance=distance(asked, row)) for row in _rows() if is_comparable(asked, row)]
-    found = [one for one in found if one.distance <= NEAR]
-    return tuple(sorted(found, key=lambda one: (one.distance, one.row.name, one.row.peak_bytes))[:MOST])
+    comparable = [NearPeak(row=row, distance=distance(asked, row)) for row in _rows() if is_comparable(asked, row)]
+    near = [one for one in comparable if one.distance <= NEAR]
+    return tuple(sorted(near, key=lambda one: (one.distance, one.row.name, one.row.peak_bytes))[:MOST])
 
 
 def likely_bytes(predicted_bytes: int, peaks: Sequence[NearPeak]) -> int | None:
@@ -108,9 +111,8 @@ def near_words(peaks: Sequence[NearPeak]) -> str:
     ended = [one for one in peaks if one.row.has_exceeded]
     said = []
     if finished:
-        who = (
-            "the nearest measured row was" if len(finished) == 1 else f"the {len(finished)} nearest measured rows were"
-        )
+        several = plural(len(finished), "nearest measured row was", "nearest measured rows were")
+        who = f"the {several.removeprefix('1 ')}"
         said.append(f"{who} predicted {_range([one.error for one in finished])}")
     if ended:
         counts = " and ".join(f"{counted_bytes(one.row) / 1e9:.1f}" for one in ended)
@@ -125,8 +127,20 @@ def fit_words(predicted_bytes: int, limit_bytes: int, peaks: Sequence[NearPeak])
     if predicted_bytes > limit_bytes:
         return ", and it does not fit unless the prediction is too high"
     if likely is not None and likely > limit_bytes:
-        return f", so that it may take {likely / 1e9:.3g} GB and not fit"
+        return f", so that it may take {gb_text(likely)} and not fit"
     return ", so that it may not fit" if predicted_bytes > (1 - HEADROOM) * limit_bytes else ""
+
+
+def gb_text(size_bytes: float) -> str:
+    """Bytes in GB, with three digits, or all of a larger number.
+
+    Examples
+    --------
+    >>> gb_text(73_910_000_000), gb_text(8_950_400_000_000)
+    ('73.9 GB', '8,950 GB')
+    """
+    size = size_bytes / 1e9
+    return f"{size:,.0f} GB" if size >= 999.5 else f"{size:.3g} GB"
 
 
 def peaks_document(peaks: Sequence[NearPeak]) -> list[dict[str, object]]:

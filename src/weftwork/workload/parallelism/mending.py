@@ -12,6 +12,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.grammar import plural
 from weftwork.workload.models.size import parameters
 from weftwork.workload.parallelism.memory import RESERVED_BYTES, WEIGHT_BYTES, Memory, adam_bytes, gradient_bytes
 from weftwork.workload.parallelism.refuse import PlanLimits, exceeding_part, nearest_plan, settings
@@ -44,7 +45,7 @@ def mended_by(given: PlanLimits, plan: Parallelism, memory: Memory, *, fixed: Ab
         words = settings(plan, plan.model_copy(update={key: getattr(near, key) for key in kept}))
         return f"{part}; {words} makes one fit"
     if memory.states_bytes + memory.reserved_bytes > limit_bytes:
-        return f"{part}; take at least {least_gpus(given, plan):,} GPUs, or a smaller model"
+        return f"{part}; take at least {plural(least_gpus(given, plan), 'GPU')}, or a smaller model"
     return f"{part}; take more GPUs, a smaller model, or less of training.sequence"
 
 

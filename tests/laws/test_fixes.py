@@ -18,6 +18,9 @@ from helpers.tame_draws import nearly_right
 from weftwork.base.errors import ConfigError
 from weftwork.study.prepare.prepare import prepare
 
+# Numbers that once failed: an odd radix with large servers, a collective on a fabric of one GPU.
+KEPT = (491, 822, 2005)
+
 
 def test_a_fix_leads_on(tmp_path: Path, saw: Saw) -> None:
     path = tmp_path / "nearly_right.yaml"
@@ -32,10 +35,10 @@ def test_a_fix_leads_on(tmp_path: Path, saw: Saw) -> None:
         return None
 
     count = case_count(plain=60, deep=600)
-    for number in range(count):
+    for number in (*KEPT, *range(count)):
         text = nearly_right(number)
         path.write_text(text, encoding="utf-8")
         wrong = failures(text, refused)
         assert not wrong, f"number {number}\n{text}\n" + "\n".join(map(str, wrong))
-    saw(count, ", ".join(f"{kind}: {times}" for kind, times in kinds.most_common()))
+    saw(count + len(KEPT), ", ".join(f"{kind}: {times}" for kind, times in kinds.most_common()))
     assert kinds["str"] >= count // 4  # else the law holds of nothing

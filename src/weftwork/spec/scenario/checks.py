@@ -137,7 +137,7 @@ def _check_collective(workload: CollectiveSection, fabric: FabricSection, reader
         gpus = fabric.gpus
     if gpus is not None and known and fabric.gpus is not None and gpus > fabric.gpus:
         text = f"found {gpus:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric"
-        reader.wrong("collective.gpus", text, str(fabric.gpus))
+        reader.wrong("collective.gpus", text, str(fabric.gpus) if fabric.gpus > 1 else None)
     elif gpus == 1:
         reader.wrong("collective.gpus", "one GPU has nobody to talk to; wanted a fabric of at least two GPUs")
     for key, value in (("root", workload.root), ("shift", workload.shift)):

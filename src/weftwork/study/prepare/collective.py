@@ -71,7 +71,10 @@ def collective_job(
     ranks = fabric.gpus if section.gpus is None else section.gpus
     if ranks > fabric.gpus:
         text = f"found {ranks:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric"
-        raise ConfigError("collective", [Mistake(path="collective.gpus", text=text, fix=str(fabric.gpus))])
+        raise ConfigError(
+            "collective",
+            [Mistake(path="collective.gpus", text=text, fix=str(fabric.gpus) if fabric.gpus > 1 else None)],
+        )
     placement = PLACEMENTS[section.placement](fabric, ranks, seed=seed)
     section, chosen = _with_method(section, fabric, placement, calibration)
     lattice = None

@@ -180,7 +180,7 @@ def _judge(found: Findings, *, tiers: int, radix: int, hosts: int | None, server
     if tiers not in (2, 3):
         found.wrong("tiers", f"found {tiers}, wanted 2 or 3")
     if radix < 2 or radix % 2:
-        near = max(2, radix + 1)
+        near = max(2, radix + 1, 0 if server is None else 2 * server.nic_ports)  # a leaf has room for one server
         found.wrong(
             "radix",
             f"found {radix}, wanted an even number such as {near}: half of the ports go down, half up",

@@ -89,6 +89,17 @@ PROPOSALS = {
     "more than all": (("fabric: {topology: fat-tree, tiers: 3, radix: 4}\n"
                       "collective: {operation: all-reduce, algorithm: ring, gpus: 99, size: 64KiB}"),
                       "collective.gpus", "16"),
+    "one GPU": (
+        "fabric: {topology: torus, shape: [2], hosts: 1}\ncollective: {operation: all-reduce, gpus: 7, size: 64KiB}",
+        "collective.gpus",
+        None,
+    ),
+    "room for a server": (
+        ("fabric: {topology: fat-tree, tiers: 2, radix: 7, node: dgx-h100}\n"
+        "collective: {operation: all-reduce, size: 64KiB}"),
+        "fabric.radix",
+        "16",
+    ),
     # a key that means something where it is proposed
     "key of another topology": (f"fabric: {{topology: fat-tree, tiers: 3, radix: 4, leafs: 2}}\n{PERMUTATION}",
                                 "fabric.leafs", None),

@@ -118,7 +118,7 @@ def _of_group(found: RunComparison, group: WorkloadGroup) -> list[str]:
         for place in told:
             said.append(f"{lead}{compared_text(found, place, group.first)}.")
             if why := difference_words(found, place, group.first):
-                said.append(f"{sentence(why)}.")
+                said.append(_sentence(f"{why}."))
         if len(told) < len(others):
             said.append(f"{lead}the other {plural(len(others) - len(told), 'run')} lie between them in time.")
     partial = [found.runs[place] for place in group.runs if not found.runs[place].is_whole]

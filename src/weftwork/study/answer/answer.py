@@ -68,14 +68,16 @@ def answer_of(
     evidence = evidence_of(prepared, execution, summary)
     singles = sorted(_tried(prepared, execution, taken), key=_by_cost)
     joints = _joints(prepared, execution, taken)
-    parts = parts_of(prepared, execution, taken, summary=summary, tables=tables)
+    parts = [one for one in singles if one.kind == "part" and one.how == "simulated"]
+    parts += parts_of(prepared, execution, taken, summary=summary, tables=tables)
+    parts = sorted((one for one in parts if (one.cost_share or 0.0) >= LEAST_PART), key=_by_cost)
     culprit = _cause(prepared, execution, singles, joints)
     if parts and (culprit is None or not _explains(culprit, parts[0])):
         culprit = parts[0]
     if culprit is None:
         has_untried = any(one.how == "bound" and (one.cost_share or 0.0) >= LEAST_SHARE for one in singles)
         culprit = verdict_without_culprit(evidence, has_untried=has_untried)
-    every = sorted((*singles, *joints, *parts), key=_by_cost)
+    every = sorted((*singles, *joints, *(part for part in parts if part not in singles)), key=_by_cost)
     others = tuple(one for one in every if (one.name, one.of) != (culprit.name, culprit.of))
     return Answer(took=took, limited_by=limited_by, culprit=culprit, others=others, evidence=evidence)
 
@@ -88,7 +90,8 @@ def _cause(
     prepared: Prepared, execution: Execution, singles: Sequence[Culprit], joints: Sequence[Culprit]
 ) -> Culprit | None:
     """The suspect that was at work, with a cost that was simulated or recorded; a bound is no cost."""
-    guilty = [one for one in singles if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
+    able = [one for one in singles if one.kind != "part"]  # a part is what remains where nobody is to blame
+    guilty = [one for one in able if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
     culprit = _most_guilty(guilty, execution.suspects) if guilty else None
     culprit = _joined(execution, culprit, singles, joints)
     victim = worst_victim(prepared, execution)

@@ -382,7 +382,7 @@ def _latency(records: _Records) -> Iterator[Suspect]:
     if prepared.scenario.collective is None or records.evidence.is_full:
         return
     yield Suspect(
-        kind="setting",
+        kind="part",
         name="latency",
         key="fabric",
         text=f"of links and switches adds up over the steps, compared with a {_SHORT}th of it",
@@ -395,7 +395,7 @@ def _overheads(records: _Records) -> Iterator[Suspect]:
     if records.prepared.scenario.collective is None or records.evidence.is_full:
         return
     yield Suspect(
-        kind="setting",
+        kind="part",
         name="overhead of the library",
         key="collective.size",
         text="launches the collective and starts each of its steps, which a larger size would hide",

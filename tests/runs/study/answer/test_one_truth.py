@@ -92,7 +92,7 @@ def known(run: Run) -> set[str]:
     for row in run.collectives.to_pylist():  # who had its result last is a column of this table alone
         if row["last_rank"] is not None:
             found |= {str(row["last_rank"]), amount(row["end_ps"] - row["first_end_ps"], "ps")}
-    for caveat in bounds(run):
+    for caveat in (*bounds(run), *texts_of(run, "memory_bytes")):
         found.update(NUMBER.findall(caveat))
     for row in run.query("select distinct at_ps from events where event = 'fault'").to_pylist():
         found.add(amount(row["at_ps"], "ps"))
@@ -110,9 +110,14 @@ def known(run: Run) -> set[str]:
 
 def bounds(run: Run) -> list[str]:
     """What the engine says of how far off a time may be, since it depends on the paths of hashing."""
+    return texts_of(run, "iteration_ps")
+
+
+def texts_of(run: Run, ending: str) -> list[str]:
+    """Texts of the caveats whose subject ends like that."""
     caveats = run.provenance["caveats"]
     assert isinstance(caveats, list)
-    return [one["text"] for one in caveats if one["subject"].endswith("iteration_ps")]
+    return [one["text"] for one in caveats if one["subject"].endswith(ending)]
 
 
 def numbers(text: str) -> list[str]:

@@ -29,7 +29,7 @@ NAMES_THAT_SAY_NOTHING = {"common", "helper", "manager", "misc", "parts", "share
 
 
 def test_no_file_is_longer_than_one_sitting() -> None:
-    lines = {path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    lines = {path.relative_to(ROOT).as_posix(): path.read_bytes().count(b"\n") for path in SOURCES}
     assert lines
     assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
 

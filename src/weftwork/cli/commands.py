@@ -436,7 +436,7 @@ app.command("new")(new_command)
 def _import(
     *,
     file: Annotated[
-        Path, typer.Argument(help="Shell script that starts Megatron-LM, or a YAML file of its arguments.")
+        Path, typer.Argument(help="Launch script or settings of a job: Megatron-LM or a relative, such as torchtitan.")
     ],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Scenario to write; NAME.yaml by default.")
@@ -447,12 +447,22 @@ def _import(
     node: ImportNode = None,
     variables: ImportVariables = None,
     settings: ImportSettings = None,
+    no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
-    """Write the scenario of a Megatron-LM job, and list its arguments."""
+    """Write the scenario of a job for another program, and list its arguments."""
     from weftwork.cli.import_job import import_job
 
-    import_job(file, out=out, gpus=gpus, node=node, variables=variables, settings=settings, as_json=as_json)
+    import_job(
+        file,
+        out=out,
+        gpus=gpus,
+        node=node,
+        variables=variables,
+        settings=settings,
+        user_code=not no_user_code,
+        as_json=as_json,
+    )
 
 
 @app.command("test", epilog=TEST_TRUST)

@@ -43,6 +43,7 @@ def import_job(
     node: str | None,
     variables: Sequence[str] | None,
     settings: Sequence[str] | None,
+    user_code: bool,
     as_json: bool,
 ) -> None:
     """Write the scenario of a file of arguments.
@@ -57,6 +58,7 @@ def import_job(
     node : server of the hardware catalogue
     variables : texts of ``--variable``
     settings : texts of ``--set``
+    user_code : False refuses every Python file of the user's own that ``--set`` names
     as_json : one JSON object instead of words
 
     Raises
@@ -68,7 +70,13 @@ def import_job(
     keys = overrides(settings)
     found = read_job_file(file, gpus=gpus or _gpus(keys), variables=_values(variables))
     written = scenario_of_import(
-        found, name=_plain_name(file.stem), source=str(file), node=node, settings=keys, folder=path.parent
+        found,
+        name=_plain_name(file.stem),
+        source=str(file),
+        node=node,
+        settings=keys,
+        folder=path.parent,
+        user_code=user_code,
     )
     files = _write(path, written)
     if not as_json:

@@ -65,6 +65,7 @@ def scenario_of_import(
     node: str | None = None,
     settings: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    user_code: bool = True,
 ) -> ImportedScenario:
     """Write the scenario of imported arguments, and prepare it as a run would.
 
@@ -76,6 +77,7 @@ def scenario_of_import(
     node : server of the hardware catalogue
     settings : keys and their values as YAML text, in place of those of the arguments
     folder : of the scenario, to which its files are relative; the current one by default
+    user_code : whether the settings may name Python files, which are then run
 
     Raises
     ------
@@ -96,7 +98,7 @@ def scenario_of_import(
     assumed = {key: text for key, text in assumed.items() if key not in settings}
     text = write_tree(_with(tree, settings, source))
     checked = write_tree(_with(tree, _from_folder(settings, folder or Path()), source))
-    mistakes = _mistakes(checked, config)
+    mistakes = _mistakes(checked, config, user_code=user_code)
     placed = [_placed(mistake, found, settings) for mistake in mistakes]
     if placed and all(mistake.path.startswith("--") and mistake.line is None for mistake in placed):
         raise ConfigError(source, placed)  # the command is quickly written anew
@@ -157,7 +159,7 @@ def _from_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
     return placed
 
 
-def _mistakes(text: str, config: tuple[str, str] | None) -> tuple[Mistake, ...]:
+def _mistakes(text: str, config: tuple[str, str] | None, *, user_code: bool) -> tuple[Mistake, ...]:
     """Prepare the scenario in a temporary folder."""
     with TemporaryDirectory(prefix="weftwork-import-") as folder:
         path = Path(folder) / "scenario.yaml"
@@ -165,7 +167,7 @@ def _mistakes(text: str, config: tuple[str, str] | None) -> tuple[Mistake, ...]:
         if config is not None:
             (Path(folder) / config[0]).write_text(config[1], encoding="utf-8")
         try:
-            prepare(read_scenario(path))
+            prepare(read_scenario(path, user_code=user_code))
         except ConfigError as error:
             return error.mistakes
     return ()

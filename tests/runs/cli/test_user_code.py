@@ -106,7 +106,7 @@ def test_every_command_is_judged_here() -> None:
     commands = root_command().commands
     reads = {name for name, one in commands.items() if any("--set" in option.opts for option in one.params)} - {"test"}
     refuses = {name for name, one in commands.items() if any("--no-user-code" in option.opts for option in one.params)}
-    assert reads == {*RUN_BY, "plan"}
+    assert reads == {*RUN_BY, "plan", "import"}
     assert refuses == {*reads, "cross"}  # which has scenarios of its own, and takes policies by options
     assert set(commands) == set(RUN_BY) | {
         "cross", "plan", "test", "new", "import", "compare", "report", "validate", "calibrate", "rdma", "list",
@@ -122,6 +122,21 @@ def test_test_runs_the_file_that_it_is_given_and_says_so(folder: Path, said: Com
     assert f"{name}.py, line 2: RuntimeError: I was run" in answer.err
     help_text = " ".join(said("test", "--help").out.split())
     assert "The file is a program: it runs with all your rights." in help_text
+
+
+def test_import_runs_a_file_of_its_settings_and_refuses_it_if_asked(folder: Path, said: Command) -> None:
+    (folder / "job.sh").write_text(
+        "torchrun --nnodes 1 --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024"
+        " --num-attention-heads 8 --seq-length 1024 --max-position-embeddings 1024 --vocab-size 50304"
+        " --micro-batch-size 1 --global-batch-size 8 --bf16\n",
+        encoding="utf-8",
+    )
+    control = ("--set", "transport.congestion_control=./congestion_control.py")
+    refused = said("import", "job.sh", *control, "--no-user-code")
+    assert (refused.code, marks(folder)) == (2, set())
+    assert "--no-user-code" in refused.err
+    said("import", "job.sh", *control)
+    assert marks(folder) == {"transport.congestion_control"}
 
 
 def test_new_runs_nothing(folder: Path, said: Command) -> None:

@@ -180,7 +180,7 @@ def prune_runs(
         typer.echo(json.dumps(document, indent=2))
         return
     if not going:
-        kept = f"{plural(len(found), 'folder')} of runs {'is' if len(found) == 1 else 'are'} kept"
+        kept = plural(len(found), "folder of runs is kept", "folders of runs are kept")
         text = verdict_text(
             "runs.nothing-to-delete", folder=str(parent), looked_at=kept if found else _looked_at(parent)
         )

@@ -328,17 +328,17 @@ def _place_mistakes(run: NcclRun, name: str, per_host: dict[str, int], where: st
     if domain > MOST_HOST_GPUS:  # a domain spans hosts
         if ranks <= domain or ranks % domain == 0:
             return []
-        text = f"lists {ranks} ranks{where}, wanted at most {domain} or a multiple: whole domains of '{name}'"
+        text = f"lists {plural(ranks, 'rank')}{where}, wanted at most {domain} or a multiple: whole domains of '{name}'"
         return [Mistake(path="rank", text=text, line=line)]
     if len(per_host) == 1 and ranks <= domain:
         return []
     if len(per_host) > 1 and set(per_host.values()) == {domain}:
         return []
     if len(per_host) == 1:
-        text = f"lists {ranks} ranks on one host{where}, but a server '{name}' has {domain} GPUs"
+        text = f"lists {plural(ranks, 'rank')} on one host{where}, but a server '{name}' has {plural(domain, 'GPU')}"
     else:
-        wanted = f"'{name}' has {domain} GPUs, and Weftwork compares one server, or servers all of whose GPUs take part"
-        text = f"lists {hosts}{where}; {wanted}"
+        wanted = "Weftwork compares one server, or servers all of whose GPUs take part"
+        text = f"lists {hosts}{where}; '{name}' has {plural(domain, 'GPU')}, and {wanted}"
     if _gaps(run):
         return []
     return [Mistake(path="rank", text=text, line=line)]
@@ -360,14 +360,19 @@ def _notes(run: NcclRun, asked: NcclAsked) -> Iterable[str]:
     program = run.program
     name = f"{program.name}_perf" if isinstance(program, Program) else f"{asked.operation}, as --operation says"
     per_host, names = _per_host(run.ranks), sorted({rank.name for rank in run.ranks})
-    gpus = f", {_hosts(per_host)} ({_words(names)})" if run.ranks else f", {asked.gpus} GPUs, as --gpus says"
+    gpus = (
+        f", {_hosts(per_host)} ({_words(names)})"
+        if run.ranks
+        else f", {plural(asked.gpus or 0, 'GPU')}, as --gpus says"
+    )
     yield f"read from line {run.line} on: {name}{gpus}, {plural(len(run.rows), 'row')}"
     if run.ranks and asked.node is not None and node(asked.node).server.gpus > MOST_HOST_GPUS and len(per_host) > 1:
         domains = -(-len(run.ranks) // node(asked.node).server.gpus)
         words = plural(domains, "NVLink domain")
         yield f"assumed: these {len(per_host)} hosts are {words} of {asked.node}; the text does not say it"
     if gaps := _gaps(run):
-        yield f"assumed: {asked.gpus} GPUs, as --gpus says; the text lists {len(run.ranks)} and leaves out {len(gaps)}"
+        wanted = plural(asked.gpus or 0, "GPU")
+        yield f"assumed: {wanted}, as --gpus says; the text lists {len(run.ranks)} and leaves out {len(gaps)}"
     if any(_is_unnamed(name) for name in names):
         yield f"not checked: the GPU, which the text calls {_words(names)}"
     if any(row.is_in_place for row in run.rows):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.workload.imports.reasons import (
     CHANGES_BOTH,
@@ -217,7 +218,7 @@ def _batch(job: SettingReader) -> None:
     if text is not None:
         job.give("--global-batch-size", str(local * (gpus // ranks)), by="training.global_batch_size")
     else:
-        reason = f"{local} on each of the {gpus // ranks} data parallel ranks"
+        reason = f"{local} on each of {plural(gpus // ranks, 'data parallel rank')}"
         job.assume("--global-batch-size", str(local * (gpus // ranks)), reason=reason)
 
 
@@ -243,7 +244,9 @@ def _sharding(job: SettingReader) -> None:
         job.say(policy_name, f"training.zero: {job.keys['training.zero'][0]}")
     replicate = "parallelism.data_parallel_replicate_degree"
     if copies > 1 and shards != "1":
-        job.ignored[replicate] = f"{CHANGES_BOTH}data parallel ranks are one group (this job has {copies} copies)"
+        job.ignored[replicate] = (
+            f"{CHANGES_BOTH}data parallel ranks are one group (this job has {plural(copies, 'copy', 'copies')})"
+        )
         job.settings.pop(replicate)
     elif job.has(replicate):
         job.say(replicate, "training.zero: 0" if shards == "1" else "nothing: there is one copy of the shards")

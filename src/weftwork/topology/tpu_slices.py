@@ -81,16 +81,17 @@ def chips_word(sides: Sequence[int]) -> str:
     return f"{shape_text(sides)} ({size})"
 
 
-def slice_mistake(sides: Sequence[int], *, is_twisted: bool) -> tuple[str, str | None] | None:
+def slice_mistake(sides: Sequence[int], *, is_twisted: bool) -> tuple[str, tuple[int, ...] | None] | None:
     """Mistake of the sides of a slice with the nearest right sides; None if they are right."""
     if len(sides) != 3:
         return f"found {plural(len(sides), 'side')}, wanted three, such as [8, 8, 16]", None
     whole = all(side % CUBE_SIDE == 0 for side in sides)
     part = all(side in PART_SIDES for side in sides) and math.prod(sides) > 1
     if not (whole or part):
-        near = [max(CUBE_SIDE, round(side / CUBE_SIDE) * CUBE_SIDE) for side in sides]
+        near = tuple(max(CUBE_SIDE, round(side / CUBE_SIDE) * CUBE_SIDE) for side in sides)
+        is_right = not is_twisted or twist_mistake(near) is None
         wanted = "wanted sides that are multiples of 4, or a part of one cube with sides of 1, 2 or 4"
-        return f"found {shape_text(sides)}, {wanted}", str(near)
+        return f"found {shape_text(sides)}, {wanted}", near if is_right else None
     if is_twisted and (wrong := twist_mistake(sides)) is not None:
         return wrong, None
     return None

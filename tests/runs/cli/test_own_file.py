@@ -146,7 +146,7 @@ def test_new_overwrites_no_link_that_leads_nowhere(command: Command, tmp_path: P
 
 @pytest.mark.parametrize(
     ("name", "fix"),
-    [("my-cc", "my_cc"), ("my_cc.py", "my_cc"), ("3cc", "my_3cc"), ("class", "my_class"), ("a/b", "a_b"), ("-", None),
+    [("my-cc", "my_cc"), ("my-cc.py", "my_cc"), ("3cc", "my_3cc"), ("class", "my_class"), ("a/b", "a_b"), ("-", None),
      ("größe", "gr_e")],
 )  # fmt: skip
 def test_a_name_that_is_no_identifier_is_refused_with_the_nearest_one(

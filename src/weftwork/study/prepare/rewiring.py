@@ -104,10 +104,12 @@ def _lattice(fabric: Fabric, fault: FaultSection, path: str) -> tuple[TorusLatti
         return None, [Mistake(path=f"{path}.event", text=text)]
     sides = direct.sides if fault.slice is None else fault.slice
     is_twisted = bool(fault.twisted)
+    before = math.prod(direct.sides)
     if (wrong := slice_mistake(sides, is_twisted=is_twisted)) is not None:
         key = "twisted" if fault.slice is None else "slice"
-        return None, [Mistake(path=f"{path}.{key}", text=wrong[0], fix=wrong[1])]
-    before = math.prod(direct.sides)
+        text, near = wrong
+        fix = str(list(near)) if key == "slice" and near is not None and math.prod(near) == before else None
+        return None, [Mistake(path=f"{path}.{key}", text=text, fix=fix)]
     if math.prod(sides) != before or is_part(sides):
         wanted = plural(math.prod(cubes_of(direct.sides)), "cube")
         text = f"found {chips_word(sides)}, wanted {wanted}, as {chips_word(direct.sides)} has: the cubes stay the same"

@@ -129,7 +129,8 @@ def _resolve(keys: TpuPodKeys, ground: Ground, found: Findings) -> tuple[TpuPodK
         keys = keys.model_copy(update={"slice": largest})
     sides = keys.slice or ()
     if (wrong := slice_mistake(sides, is_twisted=keys.twisted)) is not None:
-        found.wrong("slice", *wrong)
+        text, near = wrong
+        found.wrong("slice", text, None if near is None else _nearest_slice(keys, near))
         return keys, ground.hosts
     if keys.twisted and not keys.optical_switches:
         found.wrong("twisted", "found true, but fixed cables make no twist; it needs optical_switches: true", "false")
@@ -145,6 +146,17 @@ def _resolve(keys: TpuPodKeys, ground: Ground, found: Findings) -> tuple[TpuPodK
         text = f"found {ground.radix}, but a chip needs {needed}: {plural(ground.server.nic_ports, 'port')} to its host"
         found.wrong("radix", f"{text} and {PORTS_OF_A_CHIP} to neighbours", str(needed))
     return keys, hosts_that_fit(math.prod(sides) * ground.server.nic_ports, "slice", ground, found)
+
+
+def _nearest_slice(keys: TpuPodKeys, sides: tuple[int, ...]) -> str | None:
+    """The sides, or else the largest slice up to them, as a fix; None if the healthy cubes have neither."""
+    if _placed(keys.model_copy(update={"slice": sides})) is not None:
+        return str(list(sides))
+    needed = math.prod(cubes_of(sides))
+    largest = largest_slice(cubes=keys.cubes, failed=keys.failed(), has_optical=keys.optical_switches, most=needed)
+    if largest is None or slice_mistake(largest, is_twisted=keys.twisted) is not None:
+        return None
+    return str(list(largest))
 
 
 def _placed(keys: TpuPodKeys) -> Placed | None:
@@ -167,7 +179,7 @@ def _does_not_fit(keys: TpuPodKeys, sides: tuple[int, ...]) -> tuple[str, str | 
         block = shape_text(cubes_of(sides))
         why = f"and {state}, but no block of {block} healthy cubes is left in the {grid} cubes of the pod"
     end = "" if largest is None else f"; the largest slice up to this size is {chips_word(largest)}"
-    return f"found {chips_word(sides)}, {why}{end}", None if largest is None else str(list(largest))
+    return f"found {chips_word(sides)}, {why}{end}", _nearest_slice(keys, sides)
 
 
 def _lattice(keys: TpuPodKeys) -> tuple[TorusLattice, Placed]:

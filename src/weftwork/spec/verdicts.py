@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["VERDICTS", "Verdict", "verdict_text"]
+__all__ = ["VERDICTS", "NothingFound", "verdict_text"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class NothingFound:
     """A verdict that finds nothing.
 
     Attributes
@@ -31,69 +31,69 @@ class Verdict:
 
 
 _VERDICTS: Final = (
-    Verdict(
+    NothingFound(
         name="run.healthy",
         sentence="its own size alone limits it",
         looked_at="the use of each resource and all losses, in the same line",
     ),
-    Verdict(
+    NothingFound(
         name="run.no-losses", sentence="Nothing was lost.", looked_at="all packets of the run, or of its counted seeds"
     ),
-    Verdict(
+    NothingFound(
         name="run.no-marks", sentence="nothing was marked", looked_at="all queues of the run, or of its counted seeds"
     ),
-    Verdict(
+    NothingFound(
         name="run.no-network-traffic",
         sentence="Nothing crossed the network.",
         looked_at="all links between servers over all iterations",
     ),
-    Verdict(
+    NothingFound(
         name="compare.equal",
         sentence="The results{of_all} are equal to the bit.",
         looked_at="the digests of all runs: every completion time and counter",
     ),
-    Verdict(
+    NothingFound(
         name="decode.clean",
         sentence="Nothing stands out{in_what_was_checked}: {checks}.",
         looked_at="ICRCs, PSNs, answers and PFC frames, which the sentence counts; frames that were cut or passed over",
     ),
-    Verdict(
+    NothingFound(
         name="runs.none",
         sentence="No runs in {folder}: {looked_at}.",
         looked_at="the entries of the folder, which the sentence counts",
     ),
-    Verdict(
+    NothingFound(
         name="runs.nothing-to-delete",
         sentence="Nothing to delete in {folder}: {looked_at}.",
         looked_at="the folders of runs, which the sentence counts",
     ),
-    Verdict(
+    NothingFound(
         name="topology.all-joined",
         sentence="All hosts that reached each other still do.",
         looked_at="all pairs of hosts of the fabric, which the table counts",
     ),
-    Verdict(
+    NothingFound(
         name="tune.none-better",
         sentence="None of {trials} is better than the values of the file, by {objective}.",
         looked_at="the trials, which the sentence counts",
     ),
-    Verdict(
+    NothingFound(
         name="cross.base-is-best",
         sentence="Nothing beats {base}, which switches and NICs ship with.",
         looked_at="contenders with a result in every setting, which the table lists",
     ),
-    Verdict(
+    NothingFound(
         name="sweep.all-equal",
         sentence="All points are equal: {objective}.",
         looked_at="points whose runs finished; the others are counted beside it",
     ),
-    Verdict(
+    NothingFound(
         name="test.all-passed",
         sentence="all {checks} passed",
         looked_at="the checks of the kind of file, which the sentence counts",
     ),
 )
-VERDICTS: Final[dict[str, Verdict]] = {each.name: each for each in _VERDICTS}
+VERDICTS: Final[dict[str, NothingFound]] = {each.name: each for each in _VERDICTS}
 
 
 def verdict_text(name: str, **looked_at: str) -> str:

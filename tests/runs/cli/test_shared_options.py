@@ -36,7 +36,6 @@ REASONS: dict[str, dict[str, str]] = {
                          "validate", "calibrate"), NO_SCENARIO),
         "cross": "its scenarios are Weftwork's own, so that crossings of two people can be compared",
         "new": "it writes a scenario to be edited",
-        "import": "it writes a scenario to be edited",
     },
     "--json": {"schema": "its output is JSON as it is"},
     "--seed": {

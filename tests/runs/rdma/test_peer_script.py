@@ -20,7 +20,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_file_of_other_bytes(tmp_path: Path) -> None:
     file = tmp_path / "bytes.yaml"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="is not UTF-8"):
+    with pytest.raises(ConfigError, match="looks like text in UTF-16"):
         read_script(file)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weftwork.report.page_elements import Tile, tiles
@@ -17,6 +17,7 @@ __all__ = ["PLUGIN"]
 '''
 
 
+@settings(max_examples=8)
 @given(st.lists(st.from_regex(r"[a-z][\w.-]{0,8}", fullmatch=True), min_size=2, max_size=6))
 def test_folders_of_absolute_paths_are_left_out(parts: list[str]) -> None:
     path = "/" + "/".join(parts)

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.training import TrainingJob
     from weftwork.study.run.execute import Execution
 
-__all__ = ["LEAST_PART", "PARTS", "Part", "parts_of"]
+__all__ = ["LEAST_PART", "PARTS", "TimePart", "parts_of"]
 
 LEAST_PART: Final = 0.03  # chosen: of the time; a smaller part is nobody's reason to change a plan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class TimePart:
     """A kind of time of training that a plan can change.
 
     Attributes
@@ -57,8 +57,8 @@ class Part:
     is_communication: bool = False
 
 
-def _communication(kind: str, what: Callable[[TrainingJob], str]) -> Part:
-    return Part(
+def _communication(kind: str, what: Callable[[TrainingJob], str]) -> TimePart:
+    return TimePart(
         number=f"exposed_{kind}_share",
         name=f"{kind} parallel communication",
         key=lambda _: kind,
@@ -67,7 +67,7 @@ def _communication(kind: str, what: Callable[[TrainingJob], str]) -> Part:
     )
 
 
-PARTS: Final[tuple[Part, ...]] = (
+PARTS: Final[tuple[TimePart, ...]] = (
     _communication("tensor", lambda job: f"each layer is split over {plural(job.plan.tensor, 'GPU')}"),
     _communication("context", lambda job: f"a sequence is split over {plural(job.plan.context, 'GPU')}"),
     _communication("expert", lambda job: f"tokens go to experts on {plural(job.plan.expert, 'GPU')} and back"),
@@ -75,7 +75,7 @@ PARTS: Final[tuple[Part, ...]] = (
     _communication(
         "data", lambda job: f"{plural(job.plan.data, 'copy', 'copies')} add gradients (ZeRO {job.plan.zero})"
     ),
-    Part(
+    TimePart(
         number="bubble_share",
         name="the bubble",
         key=lambda job: "virtual_stages" if job.plan.virtual_stages == 1 else "pipeline",
@@ -84,37 +84,37 @@ PARTS: Final[tuple[Part, ...]] = (
             f" {plural(job.plan.pipeline, 'stage')}"
         ),
     ),
-    Part(
+    TimePart(
         number="spent_recompute_share",
         name="recomputation",
         key=lambda _: "recompute",
         text=lambda job: f"repeats forward passes to save memory (recompute: {job.plan.recompute})",
     ),
-    Part(
+    TimePart(
         number="spent_optimizer_share",
         name="the optimizer",
         key=lambda job: "zero" if job.plan.zero == 0 and job.plan.data > 1 else "global_batch",
         text=lambda job: f"updates the weights after {plural(job.plan.micro_batches, 'micro batch', 'micro batches')}",
     ),
-    Part(
+    TimePart(
         number="spent_launch_share",
         name="waiting for the CPU",
         key=lambda _: "micro_batch",
         text=lambda _: "passes while kernels are launched, since each of them is short",
     ),
-    Part(
+    TimePart(
         number="spent_skew_share",
         name="waiting for other ranks",
         key=lambda _: None,
         text=lambda _: "passes before ranks that have more to do are done",
     ),
-    Part(
+    TimePart(
         number="spent_checkpoint_share",
         name="writing checkpoints",
         key=lambda _: "checkpoint",
         text=lambda _: "stops training",
     ),
-    Part(
+    TimePart(
         number="spent_loading_share",
         name="loading data",
         key=lambda _: "loading",

@@ -13,11 +13,11 @@ from typing import Final
 
 from weftwork.hardware.catalogue import GPUS, SERVERS, node
 
-__all__ = ["PROGRAMS", "Program", "accepted_programs", "gpu_of_device", "named_programs", "nodes_with"]
+__all__ = ["PROGRAMS", "NcclProgram", "accepted_programs", "gpu_of_device", "named_programs", "nodes_with"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Program:
+class NcclProgram:
     """One program.
 
     Attributes
@@ -46,43 +46,43 @@ class Program:
         return self.passes * (ranks - 1) / ranks if self.passes else 1.0
 
 
-PROGRAMS: Final[dict[str, Program]] = {
+PROGRAMS: Final[dict[str, NcclProgram]] = {
     made.name: made
     for made in (
-        Program(
+        NcclProgram(
             name="all_reduce", operation="all-reduce", passes=2, reduces=True,
             measures="an all-reduce: every rank gets the sum of all ranks",
         ),
-        Program(
+        NcclProgram(
             name="all_gather", operation="all-gather", passes=1, is_split=True,
             measures="an all-gather: every rank gets the parts of all ranks",
         ),
-        Program(
+        NcclProgram(
             name="reduce_scatter", operation="reduce-scatter", passes=1, is_split=True, reduces=True,
             measures="a reduce-scatter: every rank gets its part of the sum",
         ),
-        Program(
+        NcclProgram(
             name="alltoall", operation="all-to-all", passes=1, is_split=True,
             measures="an all-to-all: every rank sends a part to every other",
         ),
-        Program(name="alltoallv", measures="an all-to-all with a size for each pair of ranks"),
-        Program(
+        NcclProgram(name="alltoallv", measures="an all-to-all with a size for each pair of ranks"),
+        NcclProgram(
             name="broadcast", simulated="broadcast", measures="a broadcast from one rank to all", has_root=True,
         ),
-        Program(
+        NcclProgram(
             name="reduce", simulated="reduce", measures="a reduction of all ranks to one", reduces=True, has_root=True,
         ),
-        Program(
+        NcclProgram(
             name="gather", measures="a gather of all ranks to one", passes=1, is_split=True, has_root=True,
         ),
-        Program(
+        NcclProgram(
             name="scatter", measures="a scatter from one rank to all", passes=1, is_split=True, has_root=True,
         ),
-        Program(
+        NcclProgram(
             name="sendrecv", simulated="send-receive",
             measures="a ring of sends: each rank sends to the next one and receives from the one before",
         ),
-        Program(
+        NcclProgram(
             name="hypercube", measures="an all-gather by pairs on a hypercube of sends", passes=1, is_split=True,
         ),
     )
@@ -93,7 +93,7 @@ _OTHER_BOARDS: Final = {"PCIE", "NVL", "MIG"}  # words of a device whose links a
 MOST_HOST_GPUS: Final = 16  # chosen: an HGX-2 has 16; an NVLink domain of more spans hosts
 
 
-def named_programs(text: str) -> list[Program | str]:
+def named_programs(text: str) -> list[NcclProgram | str]:
     """Programs that a text names, each once; a name that nobody knows stays text.
 
     Examples
@@ -103,7 +103,7 @@ def named_programs(text: str) -> list[Program | str]:
     >>> [getattr(made, "name", made) for made in named_programs("allgather_test_perf, my_own_perf")]
     ['all_gather', 'my_own']
     """
-    found: list[Program | str] = [_BY_PLAIN.get(name.replace("_", ""), name) for name in _NAME.findall(text)]
+    found: list[NcclProgram | str] = [_BY_PLAIN.get(name.replace("_", ""), name) for name in _NAME.findall(text)]
     return list(dict.fromkeys(found))
 
 

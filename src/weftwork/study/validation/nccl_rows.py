@@ -19,7 +19,7 @@ from weftwork.hardware.catalogue import SERVERS, node
 from weftwork.study.validation.nccl_programs import (
     MOST_HOST_GPUS,
     PROGRAMS,
-    Program,
+    NcclProgram,
     accepted_programs,
     gpu_of_device,
     nodes_with,
@@ -228,7 +228,7 @@ def _operation_mistakes(run: NcclRun, asked: NcclAsked, where: str) -> list[Mist
     return []
 
 
-def _columns_say(run: NcclRun, likely: Sequence[Program]) -> str:
+def _columns_say(run: NcclRun, likely: Sequence[NcclProgram]) -> str:
     """What the columns tell of the program."""
     if not run.rows:
         return "there is no row that would tell it"
@@ -246,14 +246,14 @@ def _ranks(run: NcclRun, asked: NcclAsked) -> int | None:
     return listed if listed > 1 else asked.gpus
 
 
-def _likely(run: NcclRun, ranks: int | None) -> list[Program]:
+def _likely(run: NcclRun, ranks: int | None) -> list[NcclProgram]:
     """Programs that print such columns."""
     fitting = [program for program in PROGRAMS.values() if all(_fits(row, program, ranks) for row in run.rows)]
     by_elements = [program for program in fitting if all(_has_elements(row, program, ranks) for row in run.rows)]
     return by_elements or fitting
 
 
-def _fits(row: NcclRow, program: Program, ranks: int | None) -> bool:
+def _fits(row: NcclRow, program: NcclProgram, ranks: int | None) -> bool:
     """Whether bus bandwidth, reduction and root of a row are those of a program."""
     low, high = _ratio(row)
     factors = [program.bus_factor(count) for count in ([ranks] if ranks else [2, _MOST_GPUS])]
@@ -266,7 +266,7 @@ def _fits(row: NcclRow, program: Program, ranks: int | None) -> bool:
     return program.reduces or program.name == "sendrecv"  # which has none and prints one
 
 
-def _has_elements(row: NcclRow, program: Program, ranks: int | None) -> bool:
+def _has_elements(row: NcclRow, program: NcclProgram, ranks: int | None) -> bool:
     """Whether the elements of a row are those of a program, in versions that print those of a rank."""
     element_bytes = word_bytes(row.type)
     if element_bytes is None or not row.elements or not row.size_bytes or program.name == "alltoallv":
@@ -346,7 +346,7 @@ def _place_mistakes(run: NcclRun, name: str, per_host: dict[str, int], where: st
 
 def _rows(run: NcclRun, asked: NcclAsked) -> Iterable[TableRow]:
     program = run.program
-    operation = program.operation if isinstance(program, Program) else asked.operation
+    operation = program.operation if isinstance(program, NcclProgram) else asked.operation
     gpus = asked.gpus or len(run.ranks)
     for row in run.rows:
         if not row.size_bytes:
@@ -358,7 +358,7 @@ def _rows(run: NcclRun, asked: NcclAsked) -> Iterable[TableRow]:
 def _notes(run: NcclRun, asked: NcclAsked) -> Iterable[str]:
     """What was read, and what the text leaves open."""
     program = run.program
-    name = f"{program.name}_perf" if isinstance(program, Program) else f"{asked.operation}, as --operation says"
+    name = f"{program.name}_perf" if isinstance(program, NcclProgram) else f"{asked.operation}, as --operation says"
     per_host, names = _per_host(run.ranks), sorted({rank.name for rank in run.ranks})
     gpus = (
         f", {_hosts(per_host)} ({_words(names)})"

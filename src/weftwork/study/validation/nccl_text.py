@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import Final
 
 from weftwork.base.errors import Mistake
-from weftwork.study.validation.nccl_programs import Program, named_programs
+from weftwork.study.validation.nccl_programs import NcclProgram, named_programs
 from weftwork.study.validation.nccl_streams import StreamLine, streams_of
 from weftwork.study.validation.nccl_table import ROW_LIKE, NcclRow, TableHead, table_head, table_row
 
@@ -41,7 +41,7 @@ _KNOWN_UNITS: Final = {"us", "GB/s", "%"}
 _SHOWN: Final = 60  # characters of a line that an error repeats
 
 
-class Part(IntEnum):
+class LineKind(IntEnum):
     """Parts of a run, in the order in which a program prints them."""
 
     VERSION = 0
@@ -58,7 +58,7 @@ class Part(IntEnum):
     CONCLUDED = 11
 
 
-_REPEATED: Final = {Part.RANK, Part.ROW}
+_REPEATED: Final = {LineKind.RANK, LineKind.ROW}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,8 +99,8 @@ class NcclRun:
 
     line: int
     last_line: int
-    last_part: Part = Part.VERSION
-    program: Program | str | None = None
+    last_part: LineKind = LineKind.VERSION
+    program: NcclProgram | str | None = None
     program_line: int | None = None
     threads: int = 0
     thread_gpus: int = 0
@@ -136,7 +136,7 @@ def nccl_runs(text: str) -> tuple[list[NcclRun], list[Mistake]]:
     runs: list[NcclRun] = []
     commands = [(line.number, named_programs(line.text)) for line in others]
     for stream in streams:
-        reader = _Reader()
+        reader = _TextReader()
         for line in stream:
             reader.read(line)
         reader.close()
@@ -148,7 +148,7 @@ def nccl_runs(text: str) -> tuple[list[NcclRun], list[Mistake]]:
     return runs, mistakes
 
 
-def _name_by_commands(runs: list[NcclRun], commands: list[tuple[int, list[Program | str]]]) -> None:
+def _name_by_commands(runs: list[NcclRun], commands: list[tuple[int, list[NcclProgram | str]]]) -> None:
     """Name runs that print no name by the command before them; a lone run by any command of the text."""
     before = 0
     for run in runs:
@@ -160,13 +160,13 @@ def _name_by_commands(runs: list[NcclRun], commands: list[tuple[int, list[Progra
         before = run.last_line
 
 
-class _Reader:
+class _TextReader:
     """Reads the lines of one stream in order."""
 
     def __init__(self) -> None:
         self.runs: list[NcclRun] = []
         self.mistakes: list[Mistake] = []
-        self.commands: list[tuple[int, list[Program | str]]] = []
+        self.commands: list[tuple[int, list[NcclProgram | str]]] = []
         self._run: NcclRun | None = None
 
     def read(self, line: StreamLine) -> None:
@@ -190,19 +190,19 @@ class _Reader:
             found = f"found {line.text.strip()[:_SHOWN]!r}, a row with other text before it"
             self._wrong("row", f"{found}; wanted the row alone on its line", line.number)
 
-    def _run_at(self, part: Part, line: StreamLine) -> NcclRun:
+    def _run_at(self, part: LineKind, line: StreamLine) -> NcclRun:
         """The run that a line belongs to; a new one where the order begins again."""
         run = self._run
         if run is not None and (
             part > run.last_part or (part == run.last_part and part in _REPEATED and not _is_listed(run, line, part))
         ):
             return run
-        is_mixed = run is not None and (part > Part.HEAD or not run.rows)
+        is_mixed = run is not None and (part > LineKind.HEAD or not run.rows)
         if run is not None:
-            if not run.rows and part <= Part.ROW:
+            if not run.rows and part <= LineKind.ROW:
                 here = f"another run begins here, before the rows of the run of line {run.line}"
                 self._wrong("run", f"{here}: lines of two runs are mixed; wanted one run after the other", line.number)
-            elif part > Part.HEAD:
+            elif part > LineKind.HEAD:
                 here = f"belongs to another run than the lines before it, whose run began at line {run.line}"
                 self._wrong("run", f"{here}; wanted one run after the other", line.number)
             if is_mixed:
@@ -213,25 +213,25 @@ class _Reader:
         self.runs.append(self._run)
         return self._run
 
-    def _take(self, run: NcclRun, part: Part, line: StreamLine) -> None:
+    def _take(self, run: NcclRun, part: LineKind, line: StreamLine) -> None:
         match part:
-            case Part.STARTING | Part.CONCLUDED:
+            case LineKind.STARTING | LineKind.CONCLUDED:
                 self._name(run, line)
-            case Part.SETTINGS:
+            case LineKind.SETTINGS:
                 self._settings(run, line)
-            case Part.RANK:
+            case LineKind.RANK:
                 self._rank(run, line)
-            case Part.GROUPS:
+            case LineKind.GROUPS:
                 run.groups = line.text
-            case Part.HEAD:
+            case LineKind.HEAD:
                 self._head(run, line)
-            case Part.UNITS:
+            case LineKind.UNITS:
                 self._units(line)
-            case Part.ROW:
+            case LineKind.ROW:
                 self._row(run, line)
-            case Part.BOUNDS:
+            case LineKind.BOUNDS:
                 self._bounds(line)
-            case Part.AVERAGE:
+            case LineKind.AVERAGE:
                 self._average(run, line)
             case _:
                 pass
@@ -310,7 +310,7 @@ class _Reader:
         """Mistakes of a whole run."""
         if not run.rows and not any(mistake.line in range(run.line, run.last_line + 1) for mistake in self.mistakes):
             text = "the run that begins here has no rows, wanted a line for each size"
-            if run.head is None and run.last_part >= Part.ROW:
+            if run.head is None and run.last_part >= LineKind.ROW:
                 text = "found rows or an end without the head of their table (size, count, type, time ...)"
             self._wrong("run", text, run.line)
         first = next((row for row in run.rows if row.size_bytes), None)
@@ -328,13 +328,13 @@ class _Reader:
         self.mistakes.append(Mistake(path=path, text=text, line=line))
 
 
-def _is_listed(run: NcclRun, line: StreamLine, part: Part) -> bool:
+def _is_listed(run: NcclRun, line: StreamLine, part: LineKind) -> bool:
     """Whether a line lists a rank that the run has listed."""
-    match = _RANK.match(line.text) if part is Part.RANK else None
+    match = _RANK.match(line.text) if part is LineKind.RANK else None
     return match is not None and any(rank.rank == int(match.group(1)) for rank in run.ranks)
 
 
-def _part_of(text: str, run: NcclRun | None) -> Part | None:
+def _part_of(text: str, run: NcclRun | None) -> LineKind | None:
     bare = text.lstrip()
     if bare.startswith("#"):
         for part, pattern in _PATTERNS:
@@ -342,16 +342,24 @@ def _part_of(text: str, run: NcclRun | None) -> Part | None:
                 return part
         return None
     cells = bare.split(None, 2)
-    has_begun = run is not None and (run.head is not None or run.last_part >= Part.HEAD or ROW_LIKE.match(bare))
-    return Part.ROW if has_begun and len(cells) > 1 and cells[0].isdigit() and cells[1].isdigit() else None
+    has_begun = run is not None and (run.head is not None or run.last_part >= LineKind.HEAD or ROW_LIKE.match(bare))
+    return LineKind.ROW if has_begun and len(cells) > 1 and cells[0].isdigit() and cells[1].isdigit() else None
 
 
 _PATTERNS: Final = (
-    (Part.VERSION, _VERSION), (Part.STARTING, _STARTING), (Part.SETTINGS, re.compile(r"#\s*nThread\s+\d+\s+nGpus\b")),
-    (Part.DEVICES, _DEVICES), (Part.RANK, _RANK_BEGINS), (Part.HEAD, _HEAD), (Part.UNITS, _UNITS),
-    (Part.BOUNDS, _BOUNDS), (Part.AVERAGE, _AVERAGE), (Part.CONCLUDED, _CONCLUDED), (Part.GROUPS, _GROUPS),
-)  # fmt: skip
+    (LineKind.VERSION, _VERSION),
+    (LineKind.STARTING, _STARTING),
+    (LineKind.SETTINGS, re.compile(r"#\s*nThread\s+\d+\s+nGpus\b")),
+    (LineKind.DEVICES, _DEVICES),
+    (LineKind.RANK, _RANK_BEGINS),
+    (LineKind.HEAD, _HEAD),
+    (LineKind.UNITS, _UNITS),
+    (LineKind.BOUNDS, _BOUNDS),
+    (LineKind.AVERAGE, _AVERAGE),
+    (LineKind.CONCLUDED, _CONCLUDED),
+    (LineKind.GROUPS, _GROUPS),
+)
 
 
-def _shown(program: Program | str | None) -> str:
-    return f"{program.name}_perf" if isinstance(program, Program) else str(program)
+def _shown(program: NcclProgram | str | None) -> str:
+    return f"{program.name}_perf" if isinstance(program, NcclProgram) else str(program)

@@ -317,7 +317,7 @@ def _iteration(read: _Read) -> _Made:
         cluster=PublishedCluster(node=cells["node"], gpus=cells["gpus"]),
         software=software(cells["software"] or "plain"),
         plan_set=job,
-        config=read_text(place, option="model") if is_own else "",
+        config=read_text(place, option="model", reader="model") if is_own else "",
     )
     return [_feasible(row, case)], []
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.base.file_forms import refuse_folder, refuse_foreign
+from weftwork.base.file_forms import Reader, refuse_folder, refuse_foreign
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
@@ -67,25 +67,26 @@ class TableRow:
         return Mistake(path=column, text=text, line=self.line, fix=fix)
 
 
-def read_text(path: Path, *, option: str = "file") -> str:
+def read_text(path: Path, *, option: str = "file", reader: Reader = "measurements") -> str:
     """Read a file of text.
 
     Parameters
     ----------
     path : UTF-8
     option : what the error calls it
+    reader : who takes it, for files of other forms
 
     Raises
     ------
     ConfigError : it cannot be read, is too large or is no text
     """
-    refuse_folder(path, "measurements", path=option)
+    refuse_folder(path, reader, path=option)
     try:
         raw = read_plain(path, MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a path"
         raise ConfigError(str(path), [Mistake(path=option, text=f"cannot be read: {reason}")]) from error
-    refuse_foreign(str(path), raw, "measurements", path=option)
+    refuse_foreign(str(path), raw, reader, path=option)
     if len(raw) > MOST_BYTES:
         text = f"found more than {MOST_BYTES >> 20} MiB, wanted a table of measurements"
         raise ConfigError(str(path), [Mistake(path=option, text=text)])

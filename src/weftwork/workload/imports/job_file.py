@@ -22,7 +22,7 @@ from weftwork.workload.imports.megatron_arguments import READ
 from weftwork.workload.imports.megatron_words import Launch, launch_in_script, launch_in_yaml
 from weftwork.workload.imports.relative import JobText, Relative, SettingReader
 from weftwork.workload.imports.settings import (
-    Setting,
+    JobSetting,
     is_override,
     settings_of_overrides,
     settings_of_toml,
@@ -164,11 +164,11 @@ def _job(text: str, suffix: str, variables: Mapping[str, str] | None) -> tuple[J
     return JobText(form="script", settings=settings, program=launch.program, launch=launch), mistakes, launch
 
 
-def _without_overrides(argument: str, values: Sequence[str], line: int | None) -> Setting:
+def _without_overrides(argument: str, values: Sequence[str], line: int | None) -> JobSetting:
     """An argument of a command as a setting; overrides of Hydra behind it are no values of it."""
     texts = [value for value in values if not is_override(value)]
     text = " ".join(texts) if texts else "true"
-    return Setting(name=argument, text=text, texts=tuple(texts) if len(texts) > 1 else None, line=line)
+    return JobSetting(name=argument, text=text, texts=tuple(texts) if len(texts) > 1 else None, line=line)
 
 
 def _refused(source: str, text: str) -> ConfigError:

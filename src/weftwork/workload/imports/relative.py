@@ -21,7 +21,7 @@ from weftwork.spec.training import Model
 from weftwork.workload.imports.megatron_arguments import READ
 from weftwork.workload.imports.megatron_keys import KeyValue, value_text
 from weftwork.workload.imports.megatron_words import Given, Launch
-from weftwork.workload.imports.settings import Setting, is_override
+from weftwork.workload.imports.settings import JobSetting, is_override
 from weftwork.workload.imports.shell import ShellWord, without_value
 
 __all__ = ["JobText", "Relative", "SettingReader", "Translation"]
@@ -48,7 +48,7 @@ class JobText:
     """
 
     form: Literal["script", "yaml", "toml"]
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[JobSetting, ...] = ()
     program: str = ""
     launch: Launch | None = None
 
@@ -121,7 +121,7 @@ class Translation:
     launch: Launch
     names: Mapping[str, str]
     defaults: Mapping[str, str]
-    keys: Mapping[str, tuple[KeyValue, Setting | None, str]]
+    keys: Mapping[str, tuple[KeyValue, JobSetting | None, str]]
     model: Model | None
     read: Mapping[str, str]
     ignored: Mapping[str, str]
@@ -149,11 +149,11 @@ class SettingReader:
     relative: Relative
     job: JobText
     gpus: int | None = None
-    settings: dict[str, Setting] = field(default_factory=dict)
+    settings: dict[str, JobSetting] = field(default_factory=dict)
     given: dict[str, Given] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     defaults: dict[str, str] = field(default_factory=dict)
-    keys: dict[str, tuple[KeyValue, Setting | None, str]] = field(default_factory=dict)
+    keys: dict[str, tuple[KeyValue, JobSetting | None, str]] = field(default_factory=dict)
     read: dict[str, str] = field(default_factory=dict)
     ignored: dict[str, str] = field(default_factory=dict)
     unknown: dict[str, str | None] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class SettingReader:
         for one in self.job.settings:
             self._place(one)
 
-    def _place(self, one: Setting) -> None:
+    def _place(self, one: JobSetting) -> None:
         relative = self.relative
         reason = relative.reason(one.name)
         if one.name in relative.refused:
@@ -188,7 +188,7 @@ class SettingReader:
         else:
             self._not_known(one)
 
-    def _not_known(self, one: Setting) -> None:
+    def _not_known(self, one: JobSetting) -> None:
         known = [*relative_names(self.relative.read), *relative_names(self.relative.ignored)]
         near = nearest(one.name, known)
         likeness = 0.0 if near is None else SequenceMatcher(a=one.name, b=near).ratio()

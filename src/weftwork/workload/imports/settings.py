@@ -22,7 +22,7 @@ from weftwork.spec.scenario.yaml_tree import Node, Scalar, read_tree
 if TYPE_CHECKING:
     from weftwork.workload.imports.shell import ShellWord
 
-__all__ = ["Setting", "is_override", "settings_of_overrides", "settings_of_toml", "settings_of_yaml"]
+__all__ = ["JobSetting", "is_override", "settings_of_overrides", "settings_of_toml", "settings_of_yaml"]
 
 _WHOLE_REFERENCE: Final = re.compile(r"\$\{([^${}]{1,200})\}")
 _MISSING: Final = "???"
@@ -38,7 +38,7 @@ _NULL: Final = frozenset({"", "null", "none", "~"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class JobSetting:
     """One setting of a job.
 
     Attributes
@@ -70,7 +70,7 @@ class Setting:
         return plain in _TRUE
 
 
-def settings_of_yaml(text: str) -> tuple[tuple[Setting, ...], list[Mistake]]:
+def settings_of_yaml(text: str) -> tuple[tuple[JobSetting, ...], list[Mistake]]:
     """Settings of a YAML file, in its order.
 
     Returns
@@ -85,16 +85,16 @@ def settings_of_yaml(text: str) -> tuple[tuple[Setting, ...], list[Mistake]]:
     return tuple(_resolved(one, by_name) for one in leaves), mistakes
 
 
-def _leaves(node: YamlMapping, above: str) -> Iterator[Setting]:
+def _leaves(node: YamlMapping, above: str) -> Iterator[JobSetting]:
     for entry in node.entries:
         name = f"{above}{entry.key}"
         if isinstance(entry.node, YamlMapping) and entry.node.entries:
             yield from _leaves(entry.node, f"{name}.")
         elif isinstance(entry.node, Scalar):
-            yield Setting(name=name, text=entry.node.text, line=entry.node.line, is_text=not entry.node.plain)
+            yield JobSetting(name=name, text=entry.node.text, line=entry.node.line, is_text=not entry.node.plain)
         else:
             items = tuple(_item(item) for item in getattr(entry.node, "items", ()))
-            yield Setting(name=name, text="", texts=items, line=entry.line)
+            yield JobSetting(name=name, text="", texts=items, line=entry.line)
 
 
 def _item(node: Node) -> str:
@@ -106,7 +106,7 @@ def _item(node: Node) -> str:
     return " ".join(_item(item) for item in node.items)
 
 
-def _resolved(setting: Setting, by_name: Mapping[str, Setting]) -> Setting:
+def _resolved(setting: JobSetting, by_name: Mapping[str, JobSetting]) -> JobSetting:
     """The setting with references to others put in; what has no value is marked."""
     if setting.texts is not None:
         return setting
@@ -117,13 +117,13 @@ def _resolved(setting: Setting, by_name: Mapping[str, Setting]) -> Setting:
             break
         target = by_name.get(_target(match[1].strip(), seen))
         if target is None:
-            return Setting(name=setting.name, text=_marked(match[1].strip()), line=setting.line)
+            return JobSetting(name=setting.name, text=_marked(match[1].strip()), line=setting.line)
         if target.texts is not None:
-            return Setting(name=setting.name, text="", texts=target.texts, line=setting.line)
+            return JobSetting(name=setting.name, text="", texts=target.texts, line=setting.line)
         value, is_text, seen = target.text, target.is_text, target.name
     if value == _MISSING or "${" in value:
         value = _marked(value)
-    return Setting(name=setting.name, text=value, line=setting.line, is_text=is_text)
+    return JobSetting(name=setting.name, text=value, line=setting.line, is_text=is_text)
 
 
 def _target(reference: str, name: str) -> str:
@@ -139,7 +139,7 @@ def _marked(text: str) -> str:
     return f"\0{text}\1"
 
 
-def settings_of_toml(text: str) -> tuple[tuple[Setting, ...], list[Mistake]]:
+def settings_of_toml(text: str) -> tuple[tuple[JobSetting, ...], list[Mistake]]:
     """Settings of a TOML file, in its order.
 
     Returns
@@ -159,16 +159,16 @@ def settings_of_toml(text: str) -> tuple[tuple[Setting, ...], list[Mistake]]:
     return tuple(_toml_leaves(tree, "", lines)), []
 
 
-def _toml_leaves(tree: Mapping[str, Any], above: str, lines: Mapping[str, int]) -> Iterator[Setting]:
+def _toml_leaves(tree: Mapping[str, Any], above: str, lines: Mapping[str, int]) -> Iterator[JobSetting]:
     for key, value in tree.items():
         name = f"{above}{key}"
         if isinstance(value, dict) and value and name.count(".") < _DEEPEST_TABLE:
             yield from _toml_leaves(value, f"{name}.", lines)
         elif isinstance(value, list | dict):
             items = tuple(_toml_text(item) for item in value)
-            yield Setting(name=name, text="", texts=items, line=lines.get(name))
+            yield JobSetting(name=name, text="", texts=items, line=lines.get(name))
         else:
-            yield Setting(name=name, text=_toml_text(value), line=lines.get(name), is_text=isinstance(value, str))
+            yield JobSetting(name=name, text=_toml_text(value), line=lines.get(name), is_text=isinstance(value, str))
 
 
 def _toml_text(value: object) -> str:
@@ -199,9 +199,9 @@ def is_override(word: str) -> bool:
     return match is not None and (match[3] is not None or match[1] == "~")
 
 
-def settings_of_overrides(words: Sequence[ShellWord]) -> tuple[Setting, ...]:
+def settings_of_overrides(words: Sequence[ShellWord]) -> tuple[JobSetting, ...]:
     """Settings of Hydra's overrides in a command; of one that is given twice the last counts."""
-    found: dict[str, Setting] = {}
+    found: dict[str, JobSetting] = {}
     for word in words:
         match = _OVERRIDE.fullmatch(word.text)
         if match is None or (match[3] is None and match[1] != "~"):
@@ -214,7 +214,7 @@ def settings_of_overrides(words: Sequence[ShellWord]) -> tuple[Setting, ...]:
         texts = None
         if not is_text and value.startswith("[") and value.endswith("]"):
             texts = tuple(part.strip().strip("'\"") for part in value[1:-1].split(",") if part.strip())
-        found[name] = Setting(
+        found[name] = JobSetting(
             name=name, text=value[1:-1] if is_text else value, texts=texts, line=word.line, is_text=is_text
         )
     return tuple(found.values())

@@ -163,7 +163,12 @@ def test_a_healthy_run_that_was_cut_was_stopped_by_its_end_and_no_circle_is_told
 
 @pytest.mark.parametrize("fidelity", PACKETS)
 def test_a_timeout_below_the_round_trip_is_to_blame_and_not_the_control(gallery: Gallery, fidelity: str) -> None:
-    text = small(fidelity=fidelity, fabric=", cable_length: 20km", control="dcqcn", transport=", flow_control: none")
+    text = small(
+        fidelity=fidelity,
+        fabric=", cable_length: 20km",
+        control="dcqcn",
+        transport=", flow_control: none, retry_limit: 1",
+    )
     run = gallery.run(text)
     found = stopped(run, "retries exhausted", "held back")
     assert (run.status, found.name, found.key) == ("gave-up", "timeout", "transport.timeout")

@@ -73,7 +73,7 @@ def measure() -> list[Case]:
     """Run all cases."""
 
     def read(run: weftwork.Run) -> tuple[float, int, int, int, tuple[tuple[float, float], ...]]:
-        is_stuck = run.provenance["status"] == "stuck"
+        is_stuck = run.provenance["status"] in {"stuck", "gave-up"}
         took_ms = math.inf if is_stuck else cases.number(run, "completion_ps") / MS_PS
         done = run.query("select delivered_ps, size_bytes from flows where delivered_ps is not null").to_pylist()
         delivered = sorted((row["delivered_ps"] / MS_PS, row["size_bytes"]) for row in done)

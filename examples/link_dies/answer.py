@@ -12,6 +12,7 @@ from examples import cases
 
 import weftwork
 from weftwork.report.figures import cards
+from weftwork.spec.endings import FAILED_ENDINGS
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -73,7 +74,7 @@ def measure() -> list[Case]:
     """Run all cases."""
 
     def read(run: weftwork.Run) -> tuple[float, int, int, int, tuple[tuple[float, float], ...]]:
-        is_stuck = run.provenance["status"] in {"stuck", "gave-up"}
+        is_stuck = run.provenance["status"] in FAILED_ENDINGS
         took_ms = math.inf if is_stuck else cases.number(run, "completion_ps") / MS_PS
         done = run.query("select delivered_ps, size_bytes from flows where delivered_ps is not null").to_pylist()
         delivered = sorted((row["delivered_ps"] / MS_PS, row["size_bytes"]) for row in done)

@@ -73,12 +73,8 @@ def _troubles(run: ComparedRun, other: ComparedRun) -> list[str]:
     for name, words in _TROUBLES.items():
         if name not in run.troubles or name not in other.troubles:
             continue
-        shares = {each.short: each.troubles[name] for each in (run, other)}
-        if abs(run.troubles[name] - other.troubles[name]) > TROUBLED_SHARE:
-            worst = max((run, other), key=lambda each: each.troubles[name])
-            best = min((run, other), key=lambda each: each.troubles[name])
-            said.append(
-                f"{worst.short} has {amount(shares[worst.short], 'share')} {words},"
-                f" {best.short} {amount(shares[best.short], 'share')}"
-            )
+        best, worst = sorted((other, run), key=lambda each: each.troubles[name])
+        if worst.troubles[name] - best.troubles[name] > TROUBLED_SHARE:
+            most, least = (amount(each.troubles[name], "share") for each in (worst, best))
+            said.append(f"{worst.short} has {most} {words}, {best.short} {least}")
     return said

@@ -15,6 +15,7 @@ from weftwork.base.clock import SECOND_PS
 from weftwork.spec.answer import TIME_GROUPS, Answer, Culprit, Limit, Took
 from weftwork.study.answer.evidence import evidence_of
 from weftwork.study.answer.measure import computed_ps, demand_ps, taken_ps
+from weftwork.study.answer.suspect import REACTIONS
 from weftwork.study.answer.time_parts import LEAST_PART, parts_of
 from weftwork.study.answer.unfinished import who_stopped
 from weftwork.study.answer.verdict import nothing_sent, verdict_without_culprit
@@ -42,7 +43,6 @@ _BUILT: Final = (
     "fabric.oversubscription", "fabric.switch.buffer", "fabric.switch.headroom", "fabric.nic.receive_buffer",
     "fabric.nic.pcie_rate", "fabric.loss", "fabric.routing",
 )  # fmt: skip
-_ANSWERS: Final = ("transport.timeout", "transport.congestion_control", "transport.recovery")  # answer to others
 _COMMAND: Final = "weftwork run FILE --what-if all"
 
 
@@ -68,16 +68,16 @@ def answer_of(
     evidence = evidence_of(prepared, execution, summary)
     singles = sorted(_tried(prepared, execution, taken), key=_by_cost)
     joints = _joints(prepared, execution, taken)
-    parts = [one for one in singles if one.kind == "part" and one.how == "simulated"]
-    parts += parts_of(prepared, execution, taken, summary=summary, tables=tables)
-    parts = sorted((one for one in parts if (one.cost_share or 0.0) >= LEAST_PART), key=_by_cost)
+    recorded = list(parts_of(prepared, execution, taken, summary=summary, tables=tables))
+    simulated = [one for one in singles if one.kind == "part" and one.how == "simulated"]
+    parts = sorted((one for one in (*simulated, *recorded) if (one.cost_share or 0.0) >= LEAST_PART), key=_by_cost)
     culprit = _cause(prepared, execution, singles, joints)
     if parts and (culprit is None or not _explains(culprit, parts[0])):
         culprit = parts[0]
     if culprit is None:
         has_untried = any(one.how == "bound" and (one.cost_share or 0.0) >= LEAST_SHARE for one in singles)
         culprit = verdict_without_culprit(evidence, has_untried=has_untried)
-    every = sorted((*singles, *joints, *(part for part in parts if part not in singles)), key=_by_cost)
+    every = sorted((*singles, *(joint for _, joint in joints), *recorded), key=_by_cost)
     others = tuple(one for one in every if (one.name, one.of) != (culprit.name, culprit.of))
     return Answer(took=took, limited_by=limited_by, culprit=culprit, others=others, evidence=evidence)
 
@@ -87,13 +87,13 @@ def _by_cost(suspect: Culprit) -> float:
 
 
 def _cause(
-    prepared: Prepared, execution: Execution, singles: Sequence[Culprit], joints: Sequence[Culprit]
+    prepared: Prepared, execution: Execution, singles: Sequence[Culprit], joints: Sequence[tuple[World, Culprit]]
 ) -> Culprit | None:
     """The suspect that was at work, with a cost that was simulated or recorded; a bound is no cost."""
     able = [one for one in singles if one.kind != "part"]  # a part is what remains where nobody is to blame
     guilty = [one for one in able if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
     culprit = _most_guilty(guilty, execution.suspects) if guilty else None
-    culprit = _joined(execution, culprit, singles, joints)
+    culprit = _joined(culprit, singles, joints)
     victim = worst_victim(prepared, execution)
     if victim is not None and (culprit is None or (victim.cost_share or 0.0) > (culprit.cost_share or 0.0)):
         # where the scenario names the root of the pauses, it is the suspect that was tried
@@ -103,7 +103,7 @@ def _cause(
 
 
 def _joined(
-    execution: Execution, culprit: Culprit | None, singles: Sequence[Culprit], joints: Sequence[Culprit]
+    culprit: Culprit | None, singles: Sequence[Culprit], joints: Sequence[tuple[World, Culprit]]
 ) -> Culprit | None:
     """The culprit in the light of what several suspects cost together.
 
@@ -111,7 +111,7 @@ def _joined(
     something together are to blame together.
     """
     named = {one.name: one for one in singles}
-    for joint, world in zip(joints, _joint_worlds(execution), strict=True):
+    for world, joint in joints:
         suspects = (world.suspect, *world.others)
         members = [named[suspect.name] for suspect in suspects if suspect is not None and suspect.name in named]
         if joint.cost_s is None or len(members) < len(suspects):
@@ -121,7 +121,7 @@ def _joined(
         reaction = members[-1]
         is_fault = (members[0].key or "").startswith("faults.")  # whose rule is `_most_guilty`
         is_named = culprit is not None and culprit.name in {one.name for one in members}
-        if is_fault or not is_named or reaction.key not in _ANSWERS:
+        if is_fault or not is_named or reaction.key not in REACTIONS:
             continue
         cause, together = members[0], f"{_cost(joint)} together"
         left_s = joint.cost_s - (cause.cost_s or 0.0)  # of the reaction, where the cause is mended
@@ -160,7 +160,7 @@ def _most_guilty(guilty: Sequence[Culprit], suspects: Sequence[Suspect]) -> Culp
     first, *rest = guilty
     near = [one for one in rest if (one.cost_s or 0.0) >= (first.cost_s or 0.0) / _STRETCHED]
     if is_stretched(first):
-        other = next((one for one in near if one.key in _ANSWERS), None)
+        other = next((one for one in near if one.key in REACTIONS), None)
         return first if other is None else replace(other, text=f"{other.text}, after {first.name} {first.text}")
     graver = [one for one in near if _rank(one) < _rank(first) and not is_stretched(one)]
     return min(graver, key=_rank) if graver else first
@@ -171,7 +171,7 @@ def _rank(one: Culprit) -> int:
 
     0: wrong in this run; 1: built or set like that; 2: a reaction to others.
     """
-    if one.key in _ANSWERS:
+    if one.key in REACTIONS:
         return 2
     return 0 if one.key is None or (one.key.partition(".")[0] in _OF_THIS_RUN and one.key not in _BUILT) else 1
 
@@ -232,13 +232,8 @@ def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> li
     return found
 
 
-def _joint_worlds(execution: Execution) -> list[World]:
-    """Worlds without several suspects that were simulated and ended."""
-    return [world for world, other, ran in execution.worlds if world.others and taken_ps(other, ran) is not None]
-
-
-def _joints(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> list[Culprit]:
-    """What several suspects cost together, one for each of `_joint_worlds`."""
+def _joints(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> list[tuple[World, Culprit]]:
+    """Worlds without several suspects that ended, each with what the suspects cost together."""
     costs = []
     for world, other, ran in execution.worlds:
         without = taken_ps(other, ran) if world.others else None
@@ -246,7 +241,8 @@ def _joints(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> l
             continue
         names = " and ".join(suspect.name for suspect in (world.suspect, *world.others))
         joint = _simulated(world.suspect, prepared, taken, without)
-        costs.append(replace(joint, name=names, key=None, text="are tried together", start_s=None, end_s=None))
+        joint = replace(joint, name=names, key=None, text="are tried together", start_s=None, end_s=None)
+        costs.append((world, joint))
     return costs
 
 

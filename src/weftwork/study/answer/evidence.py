@@ -14,8 +14,7 @@ import numpy as np
 from weftwork.base.clock import SECOND_PS
 from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.spec.answer import Evidence, Resource
-from weftwork.study.answer.measure import computed_ps, taken_ps
-from weftwork.study.results.ending import job_of_rank
+from weftwork.study.answer.measure import mean_computed_ps, taken_ps
 from weftwork.study.results.fabric_tables import wire_bytes
 from weftwork.study.results.ideal import nic_ports
 from weftwork.study.results.intra_server import CARRIERS, NVLINK, PACKETS, PCIE, carriers
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
-__all__ = ["evidence_of", "useful_use"]
+__all__ = ["evidence_of"]
 
 _WORDS: Final = {NVLINK: "NVLink", PCIE: "PCIe"}
 _USEFUL_PASSES: Final = ("spent_forward_share", "spent_backward_share", "spent_weights_share")
@@ -50,7 +49,7 @@ def evidence_of(prepared: Prepared, execution: Execution, summary: Mapping[str, 
     sent = max(1, counters["data_sent"])
     lost = sum(count for name, count in counters.items() if name.startswith("drop_"))
     took_ps = max(taken_ps(prepared, execution) or [0])
-    resources = [*_of_network(prepared, execution), *_inside(prepared, execution)]
+    resources = [*_of_network(prepared, execution, took_ps), *_inside(prepared, execution, took_ps)]
     slowdown = None
     if summary is not None:
         resources += _of_computing(prepared, execution, summary)
@@ -65,17 +64,12 @@ def evidence_of(prepared: Prepared, execution: Execution, summary: Mapping[str, 
     )
 
 
-def useful_use(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
+def _useful_use(prepared: Prepared, execution: Execution, took_ps: int) -> NDArray[np.float64]:
     """Share of the time in which each port carried useful bytes; shape (ports,).
 
     Useful are the headers, payload and gaps of a packet that is delivered, once. At the ports of NICs they are counted
     by message, where an engine keeps messages. At other ports, and for folded flows, they are the bytes that the port
     sent, less the share of packets that were sent again.
-
-    Parameters
-    ----------
-    prepared : what was run
-    execution : of it
     """
     use, counters = link_use(prepared, execution), execution.outcome.counters
     useful = use * (1 - min(1.0, counters["retransmissions"] / max(1, counters["data_sent"])))
@@ -87,7 +81,6 @@ def useful_use(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
     useful[is_host | is_host[ports.peer]] = 0.0
     is_delivered = messages["delivered_at_ps"] >= 0
     messages = messages[is_delivered & (carriers(engine_input, messages["source"], messages["destination"]) == PACKETS)]
-    took_ps = max(taken_ps(prepared, execution) or [0])
     if not len(messages) or not took_ps:
         return np.minimum(useful, 1.0)
     size = wire_bytes(prepared.transport, messages["size_bytes"]).astype(np.float64)
@@ -100,18 +93,17 @@ def useful_use(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
     return np.minimum(useful, 1.0)
 
 
-def _of_network(prepared: Prepared, execution: Execution) -> Iterator[Resource]:
+def _of_network(prepared: Prepared, execution: Execution, took_ps: int) -> Iterator[Resource]:
     """The port of the fabric that carried useful bytes for longest."""
-    useful = useful_use(prepared, execution)
+    useful = _useful_use(prepared, execution, took_ps)
     if len(useful) and useful.max() > 0:
         worst = int(useful.argmax())
         (name,) = port_names(prepared.fabric, np.array([worst]))
         yield Resource(name=name, useful_share=float(useful[worst]))
 
 
-def _inside(prepared: Prepared, execution: Execution) -> Iterator[Resource]:
+def _inside(prepared: Prepared, execution: Execution, took_ps: int) -> Iterator[Resource]:
     """The busiest port of a GPU inside servers, by carrier."""
-    took_ps = max(taken_ps(prepared, execution) or [0])
     if not took_ps:
         return
     engine_input, messages = prepared.engine_input, execution.outcome.messages
@@ -150,13 +142,7 @@ def _of_computing(prepared: Prepared, execution: Execution, summary: Mapping[str
         lead = f"{job.name}." if place else ""
         known = [number.value for name in _USEFUL_PASSES if (number := summary.get(f"{lead}{name}")) is not None]
         shares = [share for share in known if share is not None]
-        if shares:
-            share = sum(shares)
-        else:  # by packets only the sum of what a program computes is known
-            computed = computed_ps(prepared)
-            mine = prepared.job.rank_program[job_of_rank(prepared) == place].tolist()
-            share = (
-                sum(computed[program] for program in mine) / len(mine) / job.section.iterations / max(1, took[place])
-            )
+        # by packets only the sum of what a program computes is known
+        share = sum(shares) if shares else mean_computed_ps(prepared, place) / max(1, took[place])
         name = "computing" if len(prepared.jobs) == 1 else f"computing of {job.name}"
         yield Resource(name=name, useful_share=min(1.0, float(share)))

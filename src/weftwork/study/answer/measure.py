@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
-__all__ = ["computed_ps", "demand_ps", "taken_ps"]
+__all__ = ["computed_ps", "demand_ps", "mean_computed_ps", "taken_ps"]
 
 
 def taken_ps(prepared: Prepared, execution: Execution) -> list[int] | None:
@@ -94,3 +94,16 @@ def demand_ps(prepared: Prepared, execution: Execution) -> int:
 def computed_ps(prepared: Prepared) -> dict[int, int]:
     """Computing time of each program's main stream in all iterations."""
     return {index: computing_ps(program.streams[0]) for index, program in enumerate(prepared.job.programs)}
+
+
+def mean_computed_ps(prepared: Prepared, job: int) -> float:
+    """Computing time of an average rank of a job in one iteration.
+
+    Parameters
+    ----------
+    prepared : training
+    job : its index
+    """
+    computed = computed_ps(prepared)
+    mine = prepared.job.rank_program[job_of_rank(prepared) == job].tolist()
+    return sum(computed[program] for program in mine) / len(mine) / prepared.jobs[job].section.iterations

@@ -145,7 +145,6 @@ def _timeout(records: _Records) -> Iterator[Suspect]:
         key="transport.timeout",
         text=text,
         change=changed(_with_transport, timeout_ps=other_ps),
-        is_reaction=True,
     )
 
 
@@ -287,7 +286,6 @@ def _recovery(records: _Records) -> Iterator[Suspect]:
             key="transport.recovery",
             text=f"discarded {plural(repeated, 'packet')} that arrived behind lost packets, to send them again",
             change=changed(_with_transport, recovery="selective-repeat"),
-            is_reaction=True,
         )
 
 
@@ -372,7 +370,6 @@ def _control(records: _Records) -> Iterator[Suspect]:
         key="transport.congestion_control",
         text=f"holds senders back, compared with {other}",
         change=changed(_with_transport, congestion_control=PolicyChoice(name=other)),
-        is_reaction=True,
     )
 
 

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from weftwork.spec.answer import CulpritKind
     from weftwork.study.prepare.prepared import Prepared
 
-__all__ = ["BUSY", "COLLIDED", "Suspect", "changed"]
+__all__ = ["BUSY", "COLLIDED", "REACTIONS", "Suspect", "changed"]
 
 COLLIDED: Final = 1.2  # chosen: times the bytes of the mean of equal ports
+# Keys of what answers to others: it yields to its cause, and is tried together with it
+REACTIONS: Final = ("transport.timeout", "transport.congestion_control", "transport.recovery")
 BUSY: Final = 0.3  # chosen: of the time; what is used less held nobody up for long
 
 
@@ -33,7 +35,6 @@ class Suspect:
     bound_share : at most so much of what the run took; None: what computing leaves
     start_ps, end_ps : when it is at work; None: all the time
     lasts_ps : for how long it holds anybody up by itself, all its turns together; None: to the end
-    is_reaction : whether it answers to what others did, as a congestion control or a timeout does
     """
 
     kind: CulpritKind
@@ -47,7 +48,11 @@ class Suspect:
     start_ps: int | None = None
     end_ps: int | None = None
     lasts_ps: int | None = None
-    is_reaction: bool = False
+
+    @property
+    def is_reaction(self) -> bool:
+        """Whether it answers to what others did, as a congestion control or a timeout does."""
+        return self.key in REACTIONS
 
     @property
     def label(self) -> str:

@@ -8,6 +8,7 @@ Leaves out: causes that can be left out and simulated again (`weftwork.study.ans
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,8 +16,7 @@ import numpy as np
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
 from weftwork.spec.answer import Culprit
-from weftwork.study.answer.measure import computed_ps
-from weftwork.study.results.ending import job_of_rank
+from weftwork.study.answer.measure import mean_computed_ps
 from weftwork.study.results.ideal import ideal_times_ps, nic_ports
 from weftwork.study.results.intra_server import PACKETS, carriers
 from weftwork.study.results.link_use import link_use
@@ -130,21 +130,16 @@ def parts_of(
     *,
     summary: Mapping[str, Quantity],
     tables: Mapping[str, pa.Table],
-) -> list[Culprit]:
-    """List the parts of a run's time that take at least `LEAST_PART`, the longest first.
+) -> Iterator[Culprit]:
+    """List the parts of a run's time that take at least `LEAST_PART`.
 
     Parameters
     ----------
     prepared : what was run
     execution, taken, summary, tables : of it
     """
-    every = [
-        *_of_training(prepared, execution, taken, summary, tables),
-        *_of_traffic(prepared, execution, taken),
-    ]
-    return sorted(
-        (part for part in every if (part.cost_share or 0.0) >= LEAST_PART), key=lambda part: -(part.cost_share or 0.0)
-    )
+    every = chain(_of_training(prepared, execution, taken, summary, tables), _of_traffic(prepared, execution, taken))
+    return (part for part in every if (part.cost_share or 0.0) >= LEAST_PART)
 
 
 def _of_training(
@@ -163,9 +158,9 @@ def _of_training(
             continue
         for part in PARTS:
             number = summary.get(f"{lead}{part.number}")
-            if number is None or not number.value:
+            share, key = float((number and number.value) or 0.0), part.key(job)
+            if share < LEAST_PART:
                 continue
-            share, key = float(number.value), part.key(job)
             where = ""
             if part.is_communication:
                 where = _place(prepared, execution, tables, job.name, part.number.split("_")[1])
@@ -191,23 +186,20 @@ def _place(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Tab
         return ""
     if inside > of_network:
         return ", inside servers"
+    return f", on the fabric, where {_busiest_link(prepared, execution)} was busiest"
+
+
+def _busiest_link(prepared: Prepared, execution: Execution) -> str:
     use = link_use(prepared, execution)
-    worst = int(use.argmax())
-    (name,) = port_names(prepared.fabric, np.array([worst]))
-    return f", on the fabric, where {name} was busiest"
+    (name,) = port_names(prepared.fabric, np.array([int(use.argmax())]))
+    return name
 
 
 def _by_packets(
     prepared: Prepared, execution: Execution, place: int, taken_ps: int, whose: str, section: str
 ) -> Iterator[Culprit]:
     """Time in which an average rank does not compute; packets do not say what it waits for."""
-    computed = computed_ps(prepared)
-    mine = prepared.job.rank_program[job_of_rank(prepared) == place].tolist()
-    job = prepared.jobs[place]
-    mean_ps = sum(computed[program] for program in mine) / len(mine) / job.section.iterations
-    use = link_use(prepared, execution)
-    worst = int(use.argmax())
-    (name,) = port_names(prepared.fabric, np.array([worst]))
+    job, name = prepared.jobs[place], _busiest_link(prepared, execution)
     what = "communication" if job.plan.pipeline == 1 else "communication and the bubble"
     yield _recorded(
         name=what,
@@ -216,7 +208,7 @@ def _by_packets(
             f"{'leaves' if job.plan.pipeline == 1 else 'leave'} the average GPU idle, while {name} was busiest"
             " (engine.fidelity: flow tells kinds apart)"
         ),
-        share=1 - mean_ps / max(1, taken_ps),
+        share=1 - mean_computed_ps(prepared, place) / max(1, taken_ps),
         of_ps=taken_ps,
         of=whose,
     )

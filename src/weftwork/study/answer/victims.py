@@ -20,6 +20,7 @@ from weftwork.spec.fabric import HOST
 from weftwork.study.results.fabric_tables import wire_bytes
 from weftwork.study.results.ideal import ideal_times_ps, nic_ports
 from weftwork.study.results.intra_server import PACKETS, carriers
+from weftwork.study.results.path_taken import queue_pair_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,8 +88,7 @@ def _needed_ps(prepared: Prepared, messages: NDArray[np.void], ideal_ps: NDArray
 
 def _paused_port(outcome: Outcome, own: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The longest paused port on the path of each message; -1 for none."""
-    every = outcome.messages[["source", "destination", "channel"]]
-    _, pair = np.unique(every, return_inverse=True)
+    pair = queue_pair_of(outcome.messages)
     paths = outcome.paths
     paused_ps = outcome.ports["paused_ps"][paths["port"]]
     order = np.argsort(paused_ps, kind="stable")  # the longest last, which stays

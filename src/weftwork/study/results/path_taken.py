@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from weftwork.engine.outcome import Outcome
     from weftwork.study.prepare.prepared import Prepared
 
-__all__ = ["NO_PATHS", "PathsTaken", "paths_taken"]
+__all__ = ["PathsTaken", "paths_taken", "queue_pair_of"]
 
 _BY_HASH: Final = frozenset({"hash", "weighted-hash"})
 _MEGA: Final = 1_000_000
@@ -44,7 +44,18 @@ class PathsTaken:
     examples: tuple[tuple[int, ...], ...]
 
 
-NO_PATHS: Final = PathsTaken(of_message=np.empty(0, np.int64), examples=())
+def queue_pair_of(messages: NDArray[np.void]) -> NDArray[np.int64]:
+    """Number of the queue pair of each message, in the order of source, destination and channel.
+
+    Parameters
+    ----------
+    messages : `weftwork.engine.outcome.MESSAGE_DTYPE`, in the order of an outcome
+    """
+    begins = np.ones(len(messages), np.bool_)
+    begins[1:] = False
+    for name in ("source", "destination", "channel"):
+        begins[1:] |= messages[name][1:] != messages[name][:-1]
+    return np.cumsum(begins) - 1
 
 
 def paths_taken(prepared: Prepared, outcome: Outcome) -> PathsTaken:
@@ -76,13 +87,13 @@ def paths_taken(prepared: Prepared, outcome: Outcome) -> PathsTaken:
     is_path = ~np.logical_or.reduceat(branches, first)
     _, example, kind = np.unique(looks, axis=0, return_index=True, return_inverse=True)
     ends = np.append(first[1:], len(port))
-    every = np.unique(messages[["source", "destination", "channel"]], return_inverse=True)[1]
-    kind_of_pair = np.full(int(every.max(initial=-1)) + 1, -1, np.int64)
+    every = queue_pair_of(messages)
+    kind_of_pair = np.full(int(every[-1]) + 1, -1, np.int64)
     kind_of_pair[pair[first][is_path]] = kind.reshape(-1)[is_path]
     examples = tuple(
         _in_order(prepared, port[first[at] : ends[at]].tolist()) if is_path[at] else () for at in example.tolist()
     )
-    found = kind_of_pair[every.reshape(-1)]
+    found = kind_of_pair[every]
     is_walk = np.array([bool(walk) for walk in examples])
     found = np.where((found >= 0) & is_walk[np.maximum(found, 0)], found, -1)
     found[carriers(prepared.engine_input, messages["source"], messages["destination"]) != PACKETS] = -1

@@ -33,7 +33,7 @@ from weftwork.study.results.intra_server import (
     message_times_ps,
 )
 from weftwork.study.results.link_use import link_use, mean_rates_bps, rate_rows, sent_bytes
-from weftwork.study.results.path_taken import paths_taken
+from weftwork.study.results.path_taken import paths_taken, queue_pair_of
 from weftwork.study.results.planned_paths import planned_summary
 from weftwork.topology.oversubscription import end_to_end, oversubscription_by_tier, oversubscription_text
 
@@ -250,9 +250,6 @@ def _where(values: NDArray[Any], there: NDArray[np.bool_]) -> Any:  # noqa: ANN4
 def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     messages, engine_input, fabric = outcome.messages, prepared.engine_input, prepared.fabric
     count = len(messages)
-    pair = np.stack([messages["source"], messages["destination"], messages["channel"]], axis=1)
-    starts_new = np.ones(count, np.bool_)
-    starts_new[1:] = (pair[1:] != pair[:-1]).any(axis=1)
     done = messages["delivered_at_ps"] >= 0
     fct = messages["delivered_at_ps"] - messages["posted_at_ps"]
     port = engine_input.rank_ports[:, 0]
@@ -275,7 +272,7 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
         goodput = messages["size_bytes"] * 8.0 * SECOND_PS / fct
     return {
         "flow": np.arange(count),
-        "queue_pair": np.cumsum(starts_new) - 1,
+        "queue_pair": queue_pair_of(messages),
         "source": hosts[messages["source"]],
         "destination": hosts[messages["destination"]],
         "source_rank": source,

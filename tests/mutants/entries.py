@@ -105,6 +105,7 @@ def _change(row: dict[str, str | None], title: str) -> Change:
 def list_mistakes(mutants: list[Mutant], root: Path = ROOT) -> list[str]:
     """What is wrong with the list, each as a sentence that names the entry and says what to do."""
     wrong = []
+    texts: dict[Path, str | None] = {}  # many entries change one file
     names = Counter(mutant.name for mutant in mutants)
     changes = Counter(mutant.changes for mutant in mutants)
     for mutant in mutants:
@@ -118,7 +119,7 @@ def list_mistakes(mutants: list[Mutant], root: Path = ROOT) -> list[str]:
             wrong.append(f"{mutant.label}: changes a file twice; make one change of the two")
         if not mutant.tests:
             wrong.append(f"{mutant.label}: names no test that should see it")
-        wrong += [f"{mutant.label}: {text}" for text in _in_the_tree(mutant, root)]
+        wrong += [f"{mutant.label}: {text}" for text in _in_the_tree(mutant, root, texts)]
     if len(mutants) < FEWEST:
         wrong.append(f"found {len(mutants)} entries, wanted at least {FEWEST}")
     lists = {mutant.list_name for mutant in mutants}
@@ -126,15 +127,18 @@ def list_mistakes(mutants: list[Mutant], root: Path = ROOT) -> list[str]:
     return wrong
 
 
-def _in_the_tree(mutant: Mutant, root: Path) -> list[str]:
+def _in_the_tree(mutant: Mutant, root: Path, texts: dict[Path, str | None]) -> list[str]:
     """What an entry says of files that is not so."""
     wrong = []
     for change in mutant.changes:
         file = root / change.file
-        if not file.is_file():
+        if file not in texts:
+            texts[file] = file.read_text(encoding="utf-8") if file.is_file() else None
+        content = texts[file]
+        if content is None:
             wrong.append(f"there is no file {change.file}; {_HINT}")
             continue
-        times = file.read_text(encoding="utf-8").count(change.old)
+        times = content.count(change.old)
         if times != 1:
             first = change.old.strip().split("\n")[0].strip()
             wrong.append(f"`old` ({first!r}) occurs {times} times in {change.file}, wanted once; {_HINT}")

@@ -118,7 +118,11 @@ def short_duration(duration_ps: float) -> str:
     >>> short_duration(12_345_678)
     '12.3us'
     """
-    return format_quantity(DURATION, int(float(f"{duration_ps:.3g}")))
+    return format_quantity(DURATION, _three_digits(duration_ps))
+
+
+def _three_digits(value: float) -> int:
+    return int(float(f"{value:.3g}"))
 
 
 # One suspect each
@@ -300,7 +304,7 @@ def _window(records: _Records) -> Iterator[Suspect]:
     ports = prepared.fabric.ports
     of_hosts = np.isin(ports.node, prepared.fabric.hosts)
     rate_bps = int(prepared.fabric.links["rate_bps"][ports.link[of_hosts]].max())
-    product_bytes = int(float(f"{rate_bps * trip_ps / 8 / SECOND_PS:.3g}"))
+    product_bytes = _three_digits(rate_bps * trip_ps / 8 / SECOND_PS)
     if window_bytes >= product_bytes:
         return
     parameters = dict(prepared.scenario.transport.congestion_control.parameters)

@@ -11,7 +11,18 @@ from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference import simulation as reference
 
-__all__ = ["both", "both_or_neither"]
+__all__ = ["both", "both_or_neither", "packet_hops"]
+
+
+def packet_hops(engine_input: PacketInput) -> int:
+    """Packet-hops that the native engine counts; 0 where it refuses the input.
+
+    The reference takes some 40 us for each, so a storm of retransmissions takes it longer than a thousand other plans.
+    """
+    try:
+        return packet.run(engine_input).counters["packet_hops"]
+    except ConfigError:
+        return 0
 
 
 def both_or_neither(engine_input: PacketInput, name: str = "the engine input") -> Outcome | None:

@@ -7,6 +7,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from planner.plan import TURNS
+
 STEPS_FILE = Path(__file__).parents[2] / ".ci/steps.toml"
 
 
@@ -20,12 +22,23 @@ class Step:
     budget_s : seconds on two idle cores
     work_s : CPU seconds for the cases of a deep step, which the planner deals out; 0: the step runs all it has
     says : what the step shows
+    touched_by : beginnings of the names of files; a change of none of them leaves the step to its turn; empty: the step
+        always runs
+    turn : below ``TURNS``, of a step that a change may leave out
     """
 
     name: str
     budget_s: int
     work_s: float
     says: str
+    touched_by: tuple[str, ...] = ()
+    turn: int = 0
+
+    def is_run(self, place: int, changed: frozenset[str] | None) -> bool:
+        """Whether the step runs at a commit: at its turn, and where the change touches it or is not known."""
+        if not self.touched_by or changed is None or place % TURNS == self.turn:
+            return True
+        return any(name.startswith(self.touched_by) for name in changed)
 
 
 @functools.cache
@@ -33,7 +46,14 @@ def budgets(path: Path = STEPS_FILE) -> tuple[Step, ...]:
     """The steps in the order in which they are run."""
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     return tuple(
-        Step(name=name, budget_s=row["budget_s"], work_s=row.get("work_s", 0.0), says=row["says"])
+        Step(
+            name=name,
+            budget_s=row["budget_s"],
+            work_s=row.get("work_s", 0.0),
+            says=row["says"],
+            touched_by=tuple(row.get("touched_by", ())),
+            turn=row.get("turn", 0),
+        )
         for name, row in document["step"].items()
     )
 

@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from planner.budgets import STEPS_FILE, budgets, full_s, whole_s
+from planner.budgets import STEPS_FILE, Step, budgets, full_s, whole_s
+from planner.plan import TURNS
 
 ROOT = Path(__file__).parents[2]
 CHECKS = (ROOT / ".ci/run").read_text(encoding="utf-8")
@@ -37,7 +38,8 @@ def test_every_step_is_a_function_of_the_checks(step: object) -> None:
 def test_every_function_that_checks_is_a_step_or_is_named_as_on_demand() -> None:
     functions = set(re.findall(r"^(\w+)\(\) \{", CHECKS, re.MULTILINE))
     tools = {
-        "skip", "system_packages", "planned", "turn", "scratch", "cmake_configure", "step_list", "run_steps", "mutants",
+        "skip", "system_packages", "planned", "turn", "scratch", "cmake_configure", "step_list", "read_steps",
+        "run_steps", "mutants",
     }  # fmt: skip
     assert functions - tools == {step.name for step in budgets()}
     assert "mutants | soak MINUTES   what is run on demand alone" in CHECKS
@@ -64,6 +66,48 @@ def test_what_is_slow_is_told_at_the_end() -> None:
     assert CHECKS.rindex("over budget by half or more") > CHECKS.rindex("=== all steps")
     assert f"WHOLE_S={whole_s()}" in CHECKS
     assert f"WHOLE_S={full_s()}" in CHECKS
+
+
+CHOSEN_STEPS = [step for step in budgets() if step.touched_by]
+
+
+@pytest.mark.parametrize("step", CHOSEN_STEPS, ids=lambda step: step.name)
+def test_a_step_that_may_be_left_out_runs_where_it_is_touched_at_its_turn_and_in_the_dark(step: Step) -> None:
+    places = range(1_000, 1_000 + TURNS)
+    for name in step.touched_by:
+        files = frozenset({"README.md", f"{name}.x"})
+        assert all(step.is_run(place, files) for place in places)
+    assert [place % TURNS for place in places if step.is_run(place, frozenset({"src/weftwork/base/units.py"}))] == [
+        step.turn
+    ]
+    assert all(step.is_run(place, None) for place in places)
+
+
+@pytest.mark.parametrize("step", CHOSEN_STEPS, ids=lambda step: step.name)
+def test_a_step_that_may_be_left_out_names_files_that_there_are(step: Step) -> None:
+    names = [
+        path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*"), *ROOT.glob(".ci/*"), *ROOT.glob("native/*"))
+    ]
+    names += [
+        path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("src/weftwork/engine/*"), *ROOT.glob("tests/**/*.py"))
+    ]
+    assert [each for each in step.touched_by if not any(name.startswith(each) for name in names)] == []
+
+
+def test_steps_that_may_be_left_out_have_turns_of_their_own() -> None:
+    turns = [step.turn for step in CHOSEN_STEPS]
+    assert len(set(turns)) == len(turns) >= 3
+    assert all(0 <= turn < TURNS for turn in turns)
+
+
+def test_a_step_that_lists_no_files_always_runs() -> None:
+    for step in budgets():
+        if not step.touched_by:
+            assert all(step.is_run(place, frozenset()) for place in range(TURNS))
+
+
+def test_a_step_that_is_left_out_is_told_with_its_command() -> None:
+    assert "left out: the change does not touch it; .ci/run %s runs it" in CHECKS
 
 
 def test_every_folder_of_tests_is_collected_by_a_step() -> None:

@@ -107,10 +107,23 @@ def _untried(answer: Answer) -> list[Culprit]:
 def _not_simulated(suspects: Sequence[Culprit]) -> str:
     if not suspects:
         return ""
-    names = ", ".join(f"{one.name} (at most {amount(one.cost_share, 'share')})" for one in suspects[:_NAMED])
+    bounds = ", ".join(_names_and_bound(share, same) for share, same in _by_bound(suspects[:_NAMED]).items())
+    more = f" and {len(suspects) - _NAMED:,} more" if len(suspects) > _NAMED else ""
     command = next((one.command for one in suspects if one.command), None)
     how = f"; {command} does it" if command else ""
-    return f"{plural(len(suspects), 'suspect was', 'suspects were')} not simulated: {names}{how}"
+    return f"{plural(len(suspects), 'suspect was', 'suspects were')} not simulated: {bounds}{more}{how}"
+
+
+def _by_bound(suspects: Sequence[Culprit]) -> dict[str, list[str]]:
+    """Names of suspects by the written bound of their cost: two may have the same, which is then written once."""
+    names: dict[str, list[str]] = {}
+    for suspect in suspects:
+        names.setdefault(amount(suspect.cost_share, "share"), []).append(suspect.name)
+    return names
+
+
+def _names_and_bound(share: str, names: Sequence[str]) -> str:
+    return f"{', '.join(names)} ({'each ' if len(names) > 1 else ''}at most {share})"
 
 
 def _tried(answer: Answer) -> str:

@@ -6,6 +6,7 @@ import random
 
 import pytest
 from planner.budgets import budgets
+from planner.machine import slowness
 from planner.plan import TURNS, WIDE, Case, planned, turn_of_stranger
 from planner.prices import Prices, read_prices
 
@@ -114,3 +115,19 @@ def test_turns_share_the_work() -> None:
     for case in cases_of(7, count=2_000):
         work_s[case.turn] += case.price_s
     assert max(work_s) < 1.1 * min(work_s)
+
+
+def test_a_slow_machine_shortens_what_comes_beyond_the_turn_and_never_the_turn() -> None:
+    cases = read_prices().cases["properties"]
+    work_s = next(each.work_s for each in budgets() if each.name == "properties")
+    for place in range(TURNS):
+        turn = {case.name: case.price_s for case in cases if case.turn == place}
+        for slow in (1, 2, 5, 1_000):
+            plan = planned(cases, budget_s=work_s / slow, place=place)
+            assert turn.keys() <= set(plan.chosen)
+            assert plan.price_s <= max(sum(turn.values()), work_s / slow)
+        assert turn.keys() == set(plan.chosen)  # with next to no budget
+
+
+def test_a_machine_is_never_taken_for_faster_than_that_of_the_budgets() -> None:
+    assert slowness(times=1) >= 1.0

@@ -34,6 +34,7 @@ from weftwork.report.comparison_words import (
 from weftwork.report.design_words import money, power
 from weftwork.report.page import run_page
 from weftwork.report.words import amount, typeset
+from weftwork.spec.answer import FULL_SHARE, TROUBLED_SHARE
 from weftwork.store.runs import Run
 from weftwork.study.results.compare_runs import compare_runs
 
@@ -81,6 +82,14 @@ def known(run: Run) -> set[str]:
     for culprit in (answer["culprit"], *answer["others"]):
         found |= {amount((culprit["cost_s"] or 0) * 1e12, "ps"), amount(culprit["cost_share"] or 0, "share")}
     found.add(amount(answer["limited_by"]["share"], "share"))
+    if evidence := answer["evidence"]:
+        found |= {amount(one["useful_share"], "share") for one in evidence["resources"]}
+        found |= {amount(evidence[name], "share") for name in ("lost_share", "resent_share", "paused_share")}
+        found |= {
+            amount(evidence["slowdown"] or 0, "ratio"),
+            *(f"{100 * limit:g} %" for limit in (FULL_SHARE, TROUBLED_SHARE)),
+        }
+        found |= {str(count) for count in range(1, len(answer["others"]) + 1)}  # suspects that were not simulated
     for text in (*document["about"].values(), answer["culprit"]["text"], answer["culprit"]["name"]):
         found.update(NUMBER.findall(text))
     jobs = {row["job"]: row for row in run.table("jobs").to_pylist()}
@@ -153,7 +162,7 @@ def test_an_answer_begins_with_three_lines_and_fits_one_screen(run: Run) -> None
     assert [line for line in printed(run).splitlines()[1:-1] if len(line) > WIDTH] == []  # but the folder's name
     whole = printed(run).splitlines()
     more = 5 * ("effective_share" in run.summary)  # what was asked for beside the answer
-    more += len(bounds(run))
+    more += len(bounds(run)) + len(texts_of(run, "memory_bytes"))  # how far off a number may be
     assert sum(-(-max(1, len(line.rstrip())) // WIDTH) for line in whole) <= SCREEN + more
 
 

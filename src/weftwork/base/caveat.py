@@ -15,7 +15,15 @@ from weftwork.base.nearest import nearest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["CAVEAT_KINDS", "Caveat", "CaveatKind", "caveats_by_subject", "caveats_of", "caveats_to_json"]
+__all__ = [
+    "CAVEAT_KINDS",
+    "Caveat",
+    "CaveatKind",
+    "assumed_texts",
+    "caveats_by_subject",
+    "caveats_of",
+    "caveats_to_json",
+]
 
 # assumed: what an input leaves open and results depend on, always printed in full; unverified: a figure that nobody has
 # read in its source; chosen: a figure or a rule without one; approximate: what the result leaves out or rounds; note:
@@ -44,6 +52,11 @@ class Caveat:
 def caveats_by_subject(caveats: Iterable[Caveat]) -> dict[str, Caveat]:
     """Caveats by subject; the last caveat of a subject wins."""
     return {caveat.subject: caveat for caveat in caveats}
+
+
+def assumed_texts(caveats: Iterable[Caveat]) -> tuple[str, ...]:
+    """What inputs left open and results depend on; each text once."""
+    return tuple(dict.fromkeys(caveat.text for caveat in caveats if caveat.kind == "assumed"))
 
 
 def caveats_to_json(caveats: Mapping[str, Caveat]) -> list[dict[str, str]]:

@@ -29,6 +29,7 @@ from weftwork.report.comparison_words import (
 )
 from weftwork.report.design_folder import is_design
 from weftwork.report.three_lines import LABELS, three_lines
+from weftwork.report.words import assumed_lines
 from weftwork.store.crossings import is_crossing
 from weftwork.store.runs import Run, finished, open_run
 from weftwork.store.sweeps import is_sweep
@@ -80,6 +81,8 @@ def compare(folders: Sequence[Path], *, prices: str | None, as_json: bool) -> No
     if not has_prices_apart(found):
         for text in price_doubts(found):
             out.print(Text(text), soft_wrap=True)
+    for text in _assumed(runs):
+        out.print(Text(text), soft_wrap=True)
     if found.differences:
         print_table(out, difference_table(found))
     changed, alone = changed_numbers(found)
@@ -147,7 +150,13 @@ def _document(folders: Sequence[Path], runs: Sequence[Run], found: RunComparison
     ]
     for row in rows:
         _per_gpu(row["fabric"])
-    return {"verdict": comparison_verdict(found), "price_notes": price_doubts(found), **document, "runs": rows}
+    said = {"verdict": comparison_verdict(found), "price_notes": price_doubts(found), "assumed": _assumed(runs)}
+    return {**said, **document, "runs": rows}
+
+
+def _assumed(runs: Sequence[Run]) -> list[str]:
+    """What the inputs of some of the runs leave open."""
+    return assumed_lines(caveat for run in runs for caveat in run.caveats)
 
 
 def _per_gpu(fabric: dict[str, Any] | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from weftwork.base.caveat import assumed_texts
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.cli.console import console
 from weftwork.cli.leave import FAILED, INTERRUPTED
@@ -137,6 +138,7 @@ def run_document(result: Run) -> dict[str, object]:
         "answer": result.answer.to_json(),
         "lines": dict(zip(LABELS, three_lines(result), strict=True)),
         "said": details(result),
+        "assumed": list(assumed_texts(result.caveats)),
         "numbers": result.summary,
         **({"capture": result.provenance["capture"]} if "capture" in result.provenance else {}),
         "seeds": {str(part.provenance["seed"]): str(part.path) for part in result.seeds},

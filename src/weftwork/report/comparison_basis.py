@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.report.page_elements import PageSection, notice, table
 from weftwork.report.page_notes import without_folders
 from weftwork.report.pipeline import is_training
-from weftwork.report.words import doubtful_figures, typeset
+from weftwork.report.words import assumed_lines, doubtful_figures, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,6 +59,7 @@ def basis_section(named: Sequence[tuple[str, Run]], found: RunComparison) -> Pag
     ]
     every = {(one.subject, one.kind): one for _, run in named for one in run.caveats}
     parts.append(_folded("Unverified and unmeasured figures", notice(doubtful_figures(every.values()))))
+    parts.append(notice(assumed_lines(every.values())))
     words = (_OF_TRAINING if any(is_training(run) for _, run in named) else {}) | _OF_ALL
     parts.append(_folded("Words of this page", _table(words)))
     return PageSection(id="basis", short="Basis", title="What this rests on", content="".join(parts))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from weftwork.base.grammar import plural
-from weftwork.report.words import amount
+from weftwork.report.words import amount, assumptions
 
 __all__ = ["design_verdict", "loser_words", "money", "of_front", "power", "pruned_lines", "unverified_words"]
 
@@ -117,7 +117,7 @@ def _about(document: Mapping[str, Any]) -> list[str]:
         headroom = document.get("headroom")  # folders of older versions have none: their search left nothing free
         free = f", which leaves {amount(headroom, 'share')} of a GPU's memory free" if headroom else ""
         lines.append(f"The plan is the best one of a search on a non-blocking fabric{free}: {keys}.")
-    return lines
+    return [*lines, *assumptions(document.get("assumed", ()))]
 
 
 def unverified_words(shares: Sequence[float], prices: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.plain_file import read_plain
-from weftwork.report.words import amount
+from weftwork.report.words import amount, assumptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +103,7 @@ def plan_verdict(document: Mapping[str, Any]) -> list[str]:
             f"The next, {other['plan']}, takes {longer} ({share}) longer: {amount(other['loses_ps'], 'ps')} more of"
             f" {other['loses_by']}."
         )
-    return said
+    return [*said, *assumptions(document.get("assumed", ()))]
 
 
 def memory_words(document: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
 from weftwork.report.training_answer import may_not_fit
-from weftwork.report.words import amount, change, label, sentence
+from weftwork.report.words import amount, assumptions, change, label, sentence
 from weftwork.spec.sweep import SAME
 from weftwork.spec.verdicts import verdict_text
 
@@ -91,7 +91,8 @@ def sweep_verdict(result: SweepResult) -> list[str]:
     said = [text for verdict in result.verdicts for text in _verdict(result, verdict)]
     if result.seeds == 1 and any(verdict.second is not None for verdict in result.verdicts):
         said.append("With one seed the noise is unknown; --seeds 5 measures it.")
-    return [*said, *_memory(result), *_effects(result), *_failures(result)]
+    assumed = assumptions(text for row in result.rows for text in row.assumed)
+    return [*said, *_memory(result), *_effects(result), *_failures(result), *assumed]
 
 
 def _verdict(result: SweepResult, verdict: SweepVerdict) -> list[str]:

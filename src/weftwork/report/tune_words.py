@@ -151,7 +151,7 @@ def tune_warnings(result: TuneResult) -> list[str]:
         said.append(
             f"Not tuned, since no range follows from the present values: {names}; --parameter KEY=LOW..HIGH sets one"
         )
-    return said
+    return [*said, *(f"assumed: {text}" for text in result.assumed)]
 
 
 def parameter_names(result: TuneResult) -> dict[str, str]:

@@ -30,7 +30,7 @@ def verdict_words(answer: Answer, said: str = "") -> str:
 
     Parameters
     ----------
-    answer : of one seed
+    answer : of one seed or of several
     said : what the lines above say; a share in it is not printed again
     """
     evidence, culprit = answer.evidence, answer.culprit
@@ -61,8 +61,9 @@ def _recorded(evidence: Evidence, said: str) -> list[str]:
     if evidence.resources:
         first = evidence.resources[0]
         share = _share(first.useful_share, said)
+        name = f", {first.name}," if first.name else " of each seed"
         words.append(
-            f"the busiest resource, {first.name}, did useful work for {share} of the time ({_limit(FULL_SHARE)} would"
+            f"the busiest resource{name} did useful work for {share} of the time ({_limit(FULL_SHARE)} would"
             " explain it)"
         )
     if evidence.is_troubled:
@@ -75,7 +76,8 @@ def _recorded(evidence: Evidence, said: str) -> list[str]:
 def _busy(evidence: Evidence, said: str) -> str:
     first = evidence.resources[0]
     share = _share(first.useful_share, said)
-    return f"{first.name} did useful work for {share} of the time (at least {_limit(FULL_SHARE)})"
+    name = first.name or "the busiest resource of each seed"
+    return f"{name} did useful work for {share} of the time (at least {_limit(FULL_SHARE)})"
 
 
 def _share(share: float, said: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.caveat import assumed_texts
 from weftwork.base.clock import NEVER_PS, SECOND_PS
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ __all__ = [
     "FIGURE_KINDS",
     "amount",
     "assumed_lines",
+    "assumptions",
     "breaking",
     "caveat_lines",
     "change",
@@ -218,8 +220,13 @@ def doubtful_figures(caveats: Iterable[Caveat], *, where: str = "") -> list[str]
 
 
 def assumed_lines(caveats: Iterable[Caveat]) -> list[str]:
-    """What inputs left open and results depend on; each text once."""
-    return list(dict.fromkeys(f"Assumed: {caveat.text}." for caveat in caveats if caveat.kind == "assumed"))
+    """What inputs left open and results depend on, as sentences; each text once."""
+    return assumptions(assumed_texts(caveats))
+
+
+def assumptions(texts: Iterable[str]) -> list[str]:
+    """Texts of assumptions as sentences; each text once."""
+    return [f"Assumed: {text}." for text in dict.fromkeys(texts)]
 
 
 def caveat_lines(caveats: Iterable[Caveat]) -> list[str]:

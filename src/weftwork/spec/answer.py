@@ -132,7 +132,7 @@ class Resource:
 
     Attributes
     ----------
-    name : of the port, or what computes
+    name : of the port, or what computes; empty for the busiest of each of several seeds, if they differ
     useful_share : of the time of the run, that it carried each byte once, or computed without repeating itself
     """
 
@@ -178,7 +178,7 @@ class Answer:
     took, limited_by, culprit : see there
     others : suspects that were tried beside the culprit, the dearest first
     seeds : of how many runs it is the answer
-    evidence : by which the run was judged; None where it did not end, and of several seeds
+    evidence : by which the run was judged; None where it did not end; of several seeds what is true of each
     """
 
     took: Took

@@ -37,6 +37,7 @@ class SweepRow:
     numbers : as a run of several seeds has them: value, unit, text, and low, high and seeds where there are several
     objective : mean over the runs; None where a run lacks it or did not finish
     low, high : ends of its 95 % interval; None with one seed
+    assumed : what its inputs left open and its numbers depend on
     """
 
     place: int
@@ -50,6 +51,7 @@ class SweepRow:
     objective: float | None = None
     low: float | None = None
     high: float | None = None
+    assumed: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -92,6 +92,7 @@ class Model(Record):
     ffn: int = Field(ge=0)  # width of a dense MLP
     vocabulary: int = Field(gt=0)
     sequence: int = Field(default=2048, gt=0)  # tokens it was made for
+    has_stated_sequence: bool = True  # else the default stands, and a job that rests on it says so
     is_gated: bool = False  # three matrices in an MLP (SwiGLU) instead of two
     has_tied_embeddings: bool = True
     has_dropout: bool = True

@@ -144,6 +144,7 @@ class TuneResult:
     others : numbers that became worse
     unread : parameters that a pattern named and that have no range, with the reason
     runs : how many runs the answer took, kept ones included
+    assumed : what the files left open and the numbers depend on
     """
 
     objective: str
@@ -164,3 +165,4 @@ class TuneResult:
     others: tuple[OtherNumber, ...]
     unread: Mapping[str, str]
     runs: int
+    assumed: tuple[str, ...] = ()

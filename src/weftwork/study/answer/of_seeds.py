@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.spec.answer import NAMELESS, Answer, Culprit, Limit, Took
+from weftwork.spec.answer import NAMELESS, Answer, Culprit, Evidence, Limit, Resource, Took
 from weftwork.study.answer.answer import limit_of_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from weftwork.spec.answer import CulpritKind
+
 __all__ = ["answer_of_seeds"]
+
+_LEAST_CLAIM: Final[tuple[CulpritKind, ...]] = ("unknown", "load", "none")
 
 
 def answer_of_seeds(answers: Sequence[Answer], numbers: Mapping[str, Mapping[str, Any]]) -> Answer:
@@ -30,6 +34,9 @@ def answer_of_seeds(answers: Sequence[Answer], numbers: Mapping[str, Mapping[str
     """
     culprits = [one.culprit for one in answers]
     ((kind, name), _), *_ = Counter((one.kind, one.name) for one in culprits).most_common(1)
+    if kind in NAMELESS:  # a better verdict would not be true of every seed
+        kind = next(each for each in _LEAST_CLAIM if any(one.kind == each for one in culprits))
+        ((name, _), *_) = Counter(one.name for one in culprits if one.kind == kind).most_common(1)
     culprit = _mean([one for one in culprits if (one.kind, one.name) == (kind, name)])
     suspects: dict[tuple[str, str, str], list[Culprit]] = {}
     for answer in answers:
@@ -42,6 +49,32 @@ def answer_of_seeds(answers: Sequence[Answer], numbers: Mapping[str, Mapping[str
         culprit=culprit,
         others=tuple(sorted(map(_mean, suspects.values()), key=lambda one: -(one.cost_share or 0.0))),
         seeds=len(answers),
+        evidence=_evidence([one.evidence for one in answers]),
+    )
+
+
+def _evidence(each: Sequence[Evidence | None]) -> Evidence | None:
+    """What is true of every seed: the least useful work of a resource, and the most trouble.
+
+    None if a seed did not end. Resources are those that all seeds name, or the busiest of each, without a name.
+    """
+    known = [one for one in each if one is not None]
+    if len(known) < len(each):
+        return None
+    shares = [{resource.name: resource.useful_share for resource in one.resources} for one in known]
+    least = {name: min(of_seed[name] for of_seed in shares) for name in shares[0] if all(name in one for one in shares)}
+    if not least:
+        firsts = [one.resources[0].useful_share for one in known if one.resources]
+        least = {"": min(firsts)} if len(firsts) == len(known) else {}
+    slowdowns = [one.slowdown for one in known if one.slowdown is not None]
+    return Evidence(
+        resources=tuple(
+            Resource(name=name, useful_share=share) for name, share in sorted(least.items(), key=lambda one: -one[1])
+        ),
+        lost_share=max(one.lost_share for one in known),
+        resent_share=max(one.resent_share for one in known),
+        paused_share=max(one.paused_share for one in known),
+        slowdown=max(slowdowns, default=None),
     )
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import yaml
 
+from weftwork.base.caveat import assumed_texts
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
@@ -44,8 +45,10 @@ from weftwork.study.pool.point import memory_of, points_of
 from weftwork.study.pool.pool import run_pool, workers_for
 from weftwork.study.pool.side_by_side import worker_processes
 from weftwork.study.prepare.prepare import read_scenario
+from weftwork.study.prepare.training import assumed_sequence
 from weftwork.study.run.interrupts import interrupts
 from weftwork.study.sweep.verdict import objective_of
+from weftwork.workload.models.huggingface import model_of
 
 if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
@@ -149,6 +152,7 @@ class Design:
     chosen_anew : keys of the file's ``fabric`` that the candidates do not keep
     number : what the time is of, such as ``iteration_ps``
     kept : runs that were there before
+    assumed : what the job leaves open, and times depend on
     """
 
     question: DesignQuestion
@@ -166,6 +170,7 @@ class Design:
     number: str
     chosen_anew: tuple[str, ...] = ()
     kept: int = 0
+    assumed: tuple[str, ...] = ()
 
     def of(self, name: str) -> Ran:
         """The candidate with a name.
@@ -512,7 +517,14 @@ def _judged(
         number=times.number,
         chosen_anew=job.chosen_anew,
         kept=times.kept,
+        assumed=_assumed(job.scenario),
     )
+
+
+def _assumed(scenario: Scenario) -> tuple[str, ...]:
+    """What the model of a training job leaves open; fabrics are made here and leave nothing open."""
+    section = scenario.training
+    return () if section is None else assumed_texts(assumed_sequence(section, model_of(section.model)).values())
 
 
 def _claim(question: DesignQuestion, node: str) -> dict[str, Any]:

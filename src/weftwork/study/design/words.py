@@ -45,6 +45,7 @@ def design_document(found: Design) -> dict[str, Any]:
         "plan": dict(found.plan),
         "headroom": HEADROOM if found.plan else None,  # of the search for it
         "chosen_anew": list(found.chosen_anew),
+        "assumed": list(found.assumed),
         "counted": found.counted,
         "pruned": [
             {

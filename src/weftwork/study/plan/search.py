@@ -20,6 +20,7 @@ from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from weftwork.base.caveat import assumed_texts
 from weftwork.base.errors import ConfigError, EngineError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.spec.training import HEADROOM
@@ -28,7 +29,7 @@ from weftwork.study.plan.space import SEARCHED, PossiblePlan, Space, candidates,
 from weftwork.study.pool.pool import workers_for
 from weftwork.study.pool.side_by_side import worker_processes
 from weftwork.study.prepare.prepare import located, prepare
-from weftwork.study.prepare.training import training_setting
+from weftwork.study.prepare.training import assumed_sequence, training_setting
 from weftwork.study.results.memory_margin import peaks_question
 from weftwork.study.results.results import results
 from weftwork.study.run.execute import execute
@@ -108,6 +109,7 @@ class Search:
     model : that trains
     own : the plan that the user has, where it was asked for and can be; it is among ``best``
     own_mistakes : why it cannot be
+    assumed : what the scenario and its files leave open, and times depend on
     """
 
     scenario: Scenario
@@ -126,6 +128,7 @@ class Search:
     model: Model
     own: Ranked | None = None
     own_mistakes: tuple[Mistake, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     @property
     def winner(self) -> Scenario:
@@ -232,6 +235,7 @@ def search(
         model=setting.model,
         own=own,
         own_mistakes=mistakes,
+        assumed=assumed_texts([*fabric.caveats.values(), *assumed_sequence(section, setting.model).values()]),
     )
 
 

@@ -98,6 +98,7 @@ def search_document(found: Search) -> dict[str, Any]:
         "kinds": dict(KINDS),
         "gpus": best.candidate.plan.ranks,
         "fixed": list(found.fixed),
+        "assumed": list(found.assumed),
         "counted": found.counted,
         "pruned": dict(found.pruned),
         "gpu_bytes": found.gpu_bytes,

@@ -8,6 +8,7 @@ Leaves out: what a run of them says (`weftwork.study.results.training_tables`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -328,6 +329,7 @@ def _job(
         **gpu_caveats(chip.name),
         **software_caveats(made.name),
         **setting.figures_caveats,
+        **assumed_sequence(section, what, path),
         **scattered(section.placement, f"{path}.placement"),
         **calibration_caveats(scenario, calibration),
     }
@@ -399,6 +401,16 @@ def _refuse_absurd(section: TrainingSection, what: Model, path: str) -> None:
         " true"
     )
     raise ConfigError("training", [Mistake(path=f"{path}.sequence", text=text, fix=str(what.sequence))])
+
+
+def assumed_sequence(section: TrainingSection, model: Model, path: str = "training") -> dict[str, Caveat]:
+    """Caveat of a job whose sequence neither the scenario nor the file of its model states."""
+    if section.sequence or section.phase == "long-context" or model.has_stated_sequence:
+        return {}
+    key = f"{path}.sequence"
+    why = f"{Path(section.model).name} has no max_position_embeddings"
+    text = f"{key} is {plural(model.sequence, 'token')}, since {why}"
+    return caveats_by_subject([Caveat(subject=key, kind="assumed", text=text)])
 
 
 def _refuse_endless(job: Job, path: str) -> None:

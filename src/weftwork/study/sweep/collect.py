@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from weftwork.base.caveat import assumed_texts
 from weftwork.spec.sweep import SweepRow
 from weftwork.store.runs import Run
 from weftwork.study.run.seeds import mean_numbers
@@ -53,6 +54,7 @@ def rows_of_sweep(plan: SweepPlan, outcomes: Mapping[int, PoolOutcome], runs: Pa
                 runs=tuple(f"{runs.name}/{run.path.name}" for run in found),
                 digests=tuple(str(run.provenance["digest"]) for run in found),
                 numbers={} if not numbers else mean_numbers(numbers) if wanted > 1 else numbers[0],
+                assumed=assumed_texts(caveat for run in found for caveat in run.caveats),
             )
         )
     return rows

@@ -16,7 +16,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
@@ -282,6 +282,7 @@ class _TuneSearch:
         self.trials: list[TuneTrial] = []
         self.objective: Objective | None = None
         self.means: list[dict[str, float | None]] = []
+        self.assumed: tuple[str, ...] = ()
         self.scale = Scale(units=(1.0,), is_ratio=False)
         runs.on_end = lambda ended, kept: tell(self, ended, kept)
 
@@ -303,10 +304,11 @@ class _TuneSearch:
         """Search, choose, confirm and judge."""
         first = self._first(runs_folder)
         self._search(runs_folder, first)
-        return judged(
+        result = judged(
             question=self.question, space=self.space, objective=first, scale=self.scale, trials=self.trials,
             confirmed=self._confirmed(first), scenarios=scenarios, runs=self.runs.ended,
         )  # fmt: skip
+        return replace(result, assumed=self.assumed)
 
     def _first(self, runs_folder: Path) -> Objective:
         """Run trial 0, which determines the objective and the scale."""
@@ -317,6 +319,7 @@ class _TuneSearch:
         objective = objective_from(question.objective, tried.numbers[0][0], maximises=question.maximises)
         self.objective = objective
         self.means = means_of(tried)
+        self.assumed = tried.assumed
         try:
             values = objectives_of(tried, objective, self.means)
         except NoValueError as wrong:

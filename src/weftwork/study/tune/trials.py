@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from weftwork.base.caveat import assumed_texts
 from weftwork.base.errors import ConfigError
 from weftwork.store.runs import Run
 from weftwork.study.pool.point import points_of
@@ -57,11 +58,13 @@ class Tried:
     status : ``complete``, or how the first run ended that did not; ``refused``, ``failed`` or ``lost`` without a run
     reason : why there is no run; empty where all are there
     numbers : of each scenario the summary of each seed; empty where a run is missing
+    assumed : what their inputs left open and their numbers depend on
     """
 
     status: str
     reason: str = ""
     numbers: tuple[tuple[Numbers, ...], ...] = ()
+    assumed: tuple[str, ...] = ()
 
 
 @dataclass(kw_only=True)
@@ -156,7 +159,11 @@ def _tried(points: Sequence[Sequence[PoolPoint]], outcomes: Mapping[int, PoolOut
         return Tried(status=failed.end, reason=failed.reason)
     runs = [[Run(folder / point.folder) for point in each] for each in points]
     status = next((run.status for each in runs for run in each if not run.is_complete), "complete")
-    return Tried(status=status, numbers=tuple(tuple(run.summary for run in each) for each in runs))
+    return Tried(
+        status=status,
+        numbers=tuple(tuple(run.summary for run in each) for each in runs),
+        assumed=assumed_texts(caveat for each in runs for run in each for caveat in run.caveats),
+    )
 
 
 def objectives_of(

@@ -34,6 +34,7 @@ _MOST_LAYERS: Final = 100_000  # chosen: as above
 # Lists of the kinds of layers: configuration_utils.py, and what models had before it
 _LAYER_LISTS: Final = ("layer_types", "layers_block_type")
 _FULL: Final = "full_attention"
+_CONTEXTS: Final = ("initial_context_length", "max_position_embeddings", "n_positions")  # names of one number
 # Letters of a layer of a hybrid: models/nemotron_h/configuration_nemotron_h.py, layers_block_type
 _BLOCKS: Final = {"mamba": "M", "moe": "E", "attention": "*", "mlp": "-"}
 # What files of Gemma 3 leave out: huggingface/transformers, src/transformers/models/gemma3/configuration_gemma3.py.
@@ -201,7 +202,14 @@ class _Keys:
         stretched = scaling.get("original_max_position_embeddings") if isinstance(scaling, dict) else None
         if isinstance(stretched, int) and not isinstance(stretched, bool) and 0 < stretched <= _MOST:
             return stretched
-        return self.whole("initial_context_length", "max_position_embeddings", "n_positions", default=2048)
+        return self.whole(*_CONTEXTS, default=2048)
+
+    @property
+    def has_stated_sequence(self) -> bool:
+        """Whether the configuration says for how many tokens the model was made."""
+        scaling = self.tree.get("rope_scaling") or self.tree.get("rope_parameters")
+        stretched = scaling.get("original_max_position_embeddings") if isinstance(scaling, dict) else None
+        return stretched is not None or any(self.tree.get(name) is not None for name in _CONTEXTS)
 
 
 def _body(keys: _Keys, *, is_gated: bool, is_tied: bool) -> dict[str, Any]:
@@ -225,6 +233,7 @@ def _body(keys: _Keys, *, is_gated: bool, is_tied: bool) -> dict[str, Any]:
         "head_dim": head_dim,
         "vocabulary": keys.whole("vocab_size"),
         "sequence": keys.sequence(),
+        "has_stated_sequence": keys.has_stated_sequence,
         "is_gated": is_gated,
         "has_tied_embeddings": keys.flag("tie_word_embeddings", default=is_tied),
         "has_dropout": any(keys.share(name) > 0 for name in ("resid_pdrop", "hidden_dropout", "attention_dropout")),

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from helpers.seed_answers import answer
 
-from weftwork.spec.answer import Culprit, How, Limit
+from weftwork.report.verdict_words import verdict_words
+from weftwork.spec.answer import Answer, Culprit, CulpritKind, Evidence, How, Limit, Resource
 from weftwork.study.answer.of_seeds import answer_of_seeds
 
 
@@ -60,3 +61,29 @@ def test_one_bound_makes_the_mean_a_bound_and_a_cost_that_is_not_known_leaves_no
     assert mixed.cost_share == pytest.approx(0.3)
     unknown = answer_of_seeds([answer(culprit("x", 0.2)), answer(culprit("x", None), seconds=None)], {})
     assert (unknown.culprit.cost_s, unknown.culprit.cost_share, unknown.took.seconds) == (None, None, None)
+
+
+def nameless(kind: CulpritKind, share: float, port: str = "a->b", lost: float = 0.0) -> Answer:
+    """An answer without a culprit, with the useful work of one port and what was lost."""
+    verdict = replace(culprit("nothing", None), kind=kind, name=kind)
+    evidence = Evidence(resources=(Resource(name=port, useful_share=share),), lost_share=lost, slowdown=1 + lost)
+    return answer(verdict, evidence=evidence)
+
+
+def test_a_verdict_of_seeds_claims_no_more_than_that_of_any_of_them() -> None:
+    healthy, loaded, unclear = nameless("none", 0.99), nameless("load", 0.95, lost=0.02), nameless("unknown", 0.5)
+    assert answer_of_seeds([healthy, healthy, loaded], {}).culprit.kind == "load"
+    assert answer_of_seeds([healthy, healthy, loaded, unclear], {}).culprit.kind == "unknown"
+    assert answer_of_seeds([healthy, healthy], {}).culprit.kind == "none"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_evidence_of_seeds_is_true_of_each_of_them(order: int) -> None:
+    each = [nameless("none", 0.99), nameless("none", 0.93, lost=0.005)][::order]
+    found = answer_of_seeds(each, {}).evidence
+    assert found == Evidence(resources=(Resource(name="a->b", useful_share=0.93),), lost_share=0.005, slowdown=1.005)
+    other = answer_of_seeds([*each, nameless("none", 0.91, port="c->d")], {})
+    assert other.evidence is not None
+    assert other.evidence.resources == (Resource(name="", useful_share=0.91),)
+    assert "the busiest resource of each seed did useful work for 91 % of the time" in verdict_words(other)
+    assert answer_of_seeds([*each, answer(culprit("x", 0.1), seconds=None)], {}).evidence is None

@@ -7,8 +7,10 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from planner.history import Change
 from planner.plan import TURNS
 
+SHARED = frozenset({"scratch", "cmake_configure"})  # functions of `.ci/run` that such steps call
 STEPS_FILE = Path(__file__).parents[2] / ".ci/steps.toml"
 
 
@@ -34,11 +36,12 @@ class Step:
     touched_by: tuple[str, ...] = ()
     turn: int = 0
 
-    def is_run(self, place: int, changed: frozenset[str] | None) -> bool:
+    def is_run(self, change: Change) -> bool:
         """Whether the step runs at a commit: at its turn, and where the change touches it or is not known."""
-        if not self.touched_by or changed is None or place % TURNS == self.turn:
+        if not self.touched_by or change.changed is None or change.place % TURNS == self.turn:
             return True
-        return any(name.startswith(self.touched_by) for name in changed)
+        has_new_function = bool({self.name, *SHARED} & change.functions)
+        return has_new_function or any(name.startswith(self.touched_by) for name in change.changed)
 
 
 @functools.cache

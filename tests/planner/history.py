@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BASE_FILE = ".ci/base"
+CHECKS_FILE = ".ci/run"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,11 +23,13 @@ class Change:
     place : of the commit among the first parents of its history, from 0; moves by one from commit to commit
     changed : files that differ from the base, those of the working tree included; None where the base is not known
     remark : what could not be known, in a sentence; empty where all was known
+    functions : of `.ci/run`, whose text differs from that of the base
     """
 
     place: int
     changed: frozenset[str] | None
     remark: str = ""
+    functions: frozenset[str] = frozenset()
 
 
 def tracked_files(root: Path) -> list[str]:
@@ -69,7 +73,21 @@ def change_of(root: Path, base: str | None) -> Change:
     pending = _git(root, "diff", "--name-only", "-z", "HEAD") or ""
     fresh = _git(root, "ls-files", "-z", "--others", "--exclude-standard") or ""
     names = f"{differing}\0{pending}\0{fresh}".split("\0")
-    return Change(place=place, changed=frozenset(name for name in names if name))
+    changed = frozenset(name for name in names if name)
+    functions = _changed_functions(root, base) if CHECKS_FILE in changed else frozenset()
+    return Change(place=place, changed=changed, functions=functions)
+
+
+def _changed_functions(root: Path, base: str) -> frozenset[str]:
+    """Functions of the checks whose text is not that of the base."""
+    before = functions_of(_git(root, "show", f"{base}:{CHECKS_FILE}") or "")
+    now = functions_of((root / CHECKS_FILE).read_text(encoding="utf-8"))
+    return frozenset(name for name, text in now.items() if before.get(name) != text)
+
+
+def functions_of(text: str) -> dict[str, str]:
+    """The functions of a shell script by name, from ``name() {`` to the ``}`` at the start of a line."""
+    return {match[1]: match[0] for match in re.finditer(r"^(\w+)\(\) \{\n.*?^\}", text, re.MULTILINE | re.DOTALL)}
 
 
 def _is_commit(root: Path, name: str) -> bool:

@@ -71,11 +71,9 @@ def main() -> int:
         if arguments.list == step:
             print(*(f"  runs     {name}" for name in plan.chosen), sep="\n")
             print(*(f"  left out {name}" for name in plan.left_out), sep="\n")
-    left_out = [step.name for step in budgets() if not step.is_run(change.place, change.changed)]
+    left_out = [step.name for step in budgets() if not step.is_run(change)]
     for step in left_out:
-        print(
-            f"{step}: left out, since no file that it is about differs from the base, and another commit has its turn"
-        )
+        print(f"{step}: left out; no file of its list differs from the base, and this commit is not its turn")
     if arguments.out:
         document: dict[str, Any] = {
             "place": change.place,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from planner.budgets import STEPS_FILE, Step, budgets, full_s, whole_s
+from planner.budgets import SHARED, STEPS_FILE, Step, budgets, full_s, whole_s
+from planner.history import Change, functions_of
 from planner.plan import TURNS
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +70,10 @@ def test_what_is_slow_is_told_at_the_end() -> None:
     assert f"WHOLE_S={full_s()}" in CHECKS
 
 
+def change_at(place: int, *files: str) -> Change:
+    return Change(place=place, changed=frozenset(files))
+
+
 CHOSEN_STEPS = [step for step in budgets() if step.touched_by]
 
 
@@ -75,12 +81,12 @@ CHOSEN_STEPS = [step for step in budgets() if step.touched_by]
 def test_a_step_that_may_be_left_out_runs_where_it_is_touched_at_its_turn_and_in_the_dark(step: Step) -> None:
     places = range(1_000, 1_000 + TURNS)
     for name in step.touched_by:
-        files = frozenset({"README.md", f"{name}.x"})
-        assert all(step.is_run(place, files) for place in places)
-    assert [place % TURNS for place in places if step.is_run(place, frozenset({"src/weftwork/base/units.py"}))] == [
-        step.turn
-    ]
-    assert all(step.is_run(place, None) for place in places)
+        assert all(step.is_run(change_at(place, "README.md", f"{name}.x")) for place in places)
+    elsewhere = [change_at(place, "src/weftwork/base/units.py", ".ci/run") for place in places]
+    assert [change.place % TURNS for change in elsewhere if step.is_run(change)] == [step.turn]
+    for function in (step.name, "scratch"):
+        assert all(step.is_run(replace(change, functions=frozenset({function}))) for change in elsewhere)
+    assert all(step.is_run(replace(change, changed=None)) for change in elsewhere)
 
 
 @pytest.mark.parametrize("step", CHOSEN_STEPS, ids=lambda step: step.name)
@@ -103,7 +109,16 @@ def test_steps_that_may_be_left_out_have_turns_of_their_own() -> None:
 def test_a_step_that_lists_no_files_always_runs() -> None:
     for step in budgets():
         if not step.touched_by:
-            assert all(step.is_run(place, frozenset()) for place in range(TURNS))
+            assert all(step.is_run(change_at(place)) for place in range(TURNS))
+
+
+@pytest.mark.parametrize("step", CHOSEN_STEPS, ids=lambda step: step.name)
+def test_what_a_step_calls_is_compared_with_the_base(step: Step) -> None:
+    functions = functions_of(CHECKS)
+    body = functions[step.name].partition("\n")[2]
+    called = {name for name in functions if re.search(rf"^\s*{name}\b|\$\({name}\b", body, re.MULTILINE)}
+    assert called <= SHARED
+    assert functions.keys() >= SHARED
 
 
 def test_a_step_that_is_left_out_is_told_with_its_command() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from planner.history import BASE_FILE, change_of, tracked_files
+from planner.history import BASE_FILE, CHECKS_FILE, change_of, tracked_files
 
 Git = Callable[..., str]
 
@@ -93,3 +93,13 @@ def test_a_tree_without_git_has_its_files_and_the_first_turn(tmp_path: Path) -> 
     change = change_of(tmp_path, None)
     assert (change.place, change.changed) == (0, None)
     assert change.remark == "there is no git history: the first turn is run"
+
+
+def test_functions_of_the_checks_are_compared_with_the_base(git: Git, tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    checks = tmp_path / CHECKS_FILE
+    checks.write_text("one() {\n    true\n}\n\ntwo() {\n    true\n}\nthree() { true; }\n", encoding="utf-8")
+    base = commit(tmp_path, git, "a")
+    assert change_of(tmp_path, base).functions == frozenset()
+    checks.write_text("one() {\n    true\n}\n\ntwo() {\n    false\n}\nfour() {\n    true\n}\n", encoding="utf-8")
+    assert change_of(tmp_path, base).functions == {"two", "four"}

@@ -18,9 +18,10 @@ from weftwork.study.run.seeds import interval
 from weftwork.topology.bill import Bill, bill
 from weftwork.topology.build import fabric_of_section
 
-__all__ = ["answer", "bill_of", "in_folder", "interval", "number", "plan_words", "run", "table"]
+__all__ = ["Rows", "answer", "bill_of", "in_folder", "interval", "number", "plan_words", "run", "table"]
 
 Answer = TypeVar("Answer")
+Rows = list[tuple[str, ...]]  # of a table, the head first
 
 
 def run(

@@ -6,6 +6,7 @@ python -m examples.communication_share.answer
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from examples import cases
 
@@ -81,7 +82,7 @@ def measure() -> list[Case]:
         cases.run(
             cases.in_folder(__file__),
             _changes(line, billions),
-            lambda run, line=line, billions=billions: _read(run, line, billions),
+            partial(_read, line=line, billions=billions),
         )
         for line, (_, tensor_of) in LINES.items()
         for billions in tensor_of
@@ -128,7 +129,7 @@ def _read(run: weftwork.Run, line: str, billions: float) -> Case:
 
 def report(measured: list[Case]) -> str:
     """The table of README.md."""
-    rows = [("", "parameters", "plan", "iteration", "exposed", *KINDS, "bubble")]
+    rows: list[tuple[str, ...]] = [("", "parameters", "plan", "iteration", "exposed", *KINDS, "bubble")]
     for case in measured:
         first = case.billions == next(iter(LINES[case.line][1]))
         rows.append(

@@ -61,7 +61,7 @@ def measure() -> list[Case]:
 
 def report(measured: list[Case]) -> str:
     """The table of README.md."""
-    rows = [("routing", "shift", "alone", "random", "alone")]
+    rows: list[tuple[str, ...]] = [("routing", "shift", "alone", "random", "alone")]
     rows += [
         (case.name, *(f"{took[job]:,.0f} us" for job in JOBS for took in (case.both_us, case.alone_us)))
         for case in measured

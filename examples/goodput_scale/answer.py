@@ -6,6 +6,7 @@ python -m examples.goodput_scale.answer
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from examples import cases
 
@@ -57,7 +58,7 @@ def measure() -> list[Case]:
         cases.run(
             cases.in_folder(__file__),
             {"fabric.gpus": f"{gpus}", "training.global_batch": f"{round(gpus * SEQUENCES_PER_GPU)}"},
-            lambda run, gpus=gpus: _read(run, gpus),
+            partial(_read, gpus=gpus),
         )
         for gpus in SCALES
     ]

@@ -6,6 +6,7 @@ python -m examples.own_measurements.answer
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from weftwork.study.calibrate.problem import CANDIDATES, Problem
 from weftwork.study.calibrate.rows import measured_rows
 from weftwork.study.calibrate.usual import usual_values
 from weftwork.study.pool.side_by_side import worker_processes
+from weftwork.study.validation.nccl_rows import NcclAsked
 from weftwork.study.validation.own_rows import own_sets
 from weftwork.study.validation.own_scores import OwnSource, own_scores
 
@@ -43,16 +45,14 @@ class Case:
     name: str
     fitted_error: float
     judged_error: float
-    values: dict[str, tuple[float, ...]]
+    values: Mapping[str, tuple[float, ...]]
     iteration_ms: tuple[float, ...]
     errors: tuple[float, ...] = field(default=())
 
 
 def measure() -> list[Case]:
     """Fit, judge, and run the scenario with both sets of constants; its own file is the one that this fit wrote."""
-    found = measured_rows(
-        cases.in_folder(__file__, "rows.csv"), like=None, operation=None, gpus=None, node=None, usual_gpu=None
-    )
+    found = measured_rows(cases.in_folder(__file__, "rows.csv"), like=None, asked=NcclAsked(), usual_gpu=None)
     usual = usual_values(found.rows)
     with worker_processes(2) as workers:
         problem = Problem(kind=found.kind, rows=found.rows, workers=workers)
@@ -77,7 +77,7 @@ def _text(made: Calibrated, rows: int) -> str:
     )
 
 
-def _case(name: str, fitted_error: float, values: dict[str, tuple[float, ...]], file: str) -> Case:
+def _case(name: str, fitted_error: float, values: Mapping[str, tuple[float, ...]], file: str) -> Case:
     known = OwnSource(calibration=file)
     (score,) = own_scores(own_sets(cases.in_folder(__file__, "judged.csv")), known=known)
 

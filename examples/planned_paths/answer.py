@@ -61,7 +61,7 @@ def measure() -> list[Case]:
 
 def report(measured: list[Case]) -> str:
     """The table of README.md."""
-    rows = [("case", "all links", "95 % interval", "a link dies", "95 % interval")]
+    rows: list[tuple[str, ...]] = [("case", "all links", "95 % interval", "a link dies", "95 % interval")]
     for whole, dead in zip(
         [case for case in measured if case.is_whole], [case for case in measured if not case.is_whole], strict=True
     ):

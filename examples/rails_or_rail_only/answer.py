@@ -116,9 +116,11 @@ def _took_ms(run: weftwork.Run) -> float:
 
 def report(measured: list[Fabrics | Job | Exchange]) -> str:
     """The tables of README.md."""
-    bills = [("", "switches", "rail-only", "M$", "rail-only", "saved", "without NICs", "kW", "rail-only", "saved")]
-    jobs = [("an iteration", JOINED, APART, "rail-only costs", "hop in one piece")]
-    ways = [("exchange of experts, 64 GPUs", JOINED, APART, "rail-only costs")]
+    bills: cases.Rows = [
+        ("", "switches", "rail-only", "M$", "rail-only", "saved", "without NICs", "kW", "rail-only", "saved")
+    ]
+    jobs: cases.Rows = [("an iteration", JOINED, APART, "rail-only costs", "hop in one piece")]
+    ways: cases.Rows = [("exchange of experts, 64 GPUs", JOINED, APART, "rail-only costs")]
     direct_ms, hop = _direct_ms(measured), hop_share(measured)
     for case in measured:
         if isinstance(case, Fabrics):

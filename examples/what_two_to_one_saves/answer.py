@@ -111,7 +111,9 @@ def _jobs(tier: str) -> list[Job]:
 def report(measured: list[Fabric | Job]) -> str:
     """The tables of README.md."""
     fabrics = {case.name: case for case in measured if isinstance(case, Fabric)}
-    bills = [("", "GPUs", "network, M$", "saved, M$", "low to high", "kW", "saved, kW", "pays below a loss of")]
+    bills: cases.Rows = [
+        ("", "GPUs", "network, M$", "saved, M$", "low to high", "kW", "saved, kW", "pays below a loss of")
+    ]
     for case in fabrics.values():
         saves = case.saved_usd[1] > 0
         spread = f"{case.saved_usd[0] / 1e6:.2f} to {case.saved_usd[2] / 1e6:.2f}"
@@ -123,7 +125,7 @@ def report(measured: list[Fabric | Job]) -> str:
                 f"{100 * case.break_even:.1f} %" * saves,
             )
         )  # fmt: skip
-    jobs = [("", "1:1", "takes", "loses", "saved, M$", "time lost, M$", "pays")]
+    jobs: cases.Rows = [("", "1:1", "takes", "loses", "saved, M$", "time lost, M$", "pays")]
     for job in (case for case in measured if isinstance(case, Job)):
         for ratio in list(job.took_s)[1:]:
             fabric = fabrics[f"{job.tier} {ratio}"]

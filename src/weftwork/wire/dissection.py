@@ -188,12 +188,12 @@ def _roce_v2(seen: Dissection, span: Span, front: _Front) -> None:
     if seen.ip is None:  # only UDP leads here, and only IP leads to UDP
         raise AssertionError(seen.layers)
     front_bytes = seen.ip.size_bytes + UDP_HEADER_BYTES
-    _transport(seen, span, (icrc,), front.packet.data[: front_bytes + span.whole_bytes])
+    _transport(seen, span, icrc, front.packet.data[: front_bytes + span.whole_bytes])
 
 
 def _roce_v1(seen: Dissection, span: Span, _: _Front) -> None:
     seen.kind = Carrier.ROCE_V1
-    _global(seen, span, (icrc,), span.data)
+    _global(seen, span, icrc, span.data)
 
 
 def _native(seen: Dissection, span: Span, _: _Front) -> None:
@@ -205,9 +205,9 @@ def _native(seen: Dissection, span: Span, _: _Front) -> None:
     packet = Span(span.data[: seen.lrh.packet_words * 4], seen.lrh.packet_words * 4)
     _lrh, payload = packet.front(LRH_BYTES, "LRH")
     if seen.lrh.next_header == NEXT_IS_GRH:
-        _global(seen, payload, _WITH_GRH, packet.data)
+        _global(seen, payload, native_icrc, packet.data)
     else:
-        _transport(seen, payload, (native_icrc,), packet.data)
+        _transport(seen, payload, native_icrc, packet.data)
 
 
 def _raw(span: Span, lrh: Lrh) -> NoReturn:
@@ -219,16 +219,7 @@ def _raw(span: Span, lrh: Lrh) -> NoReturn:
     raise PassedOver(f"raw packets of InfiniBand: {name}")
 
 
-def _icrc_from_grh(packet: memoryview) -> int:
-    return icrc(packet[LRH_BYTES:])
-
-
-# Captures on hardware count the whole LRH in front of a GRH as ones, as RoCEv1 does; the software NIC counts its bytes.
-# A packet that holds by one of the two rules is right.
-_WITH_GRH: Final = (native_icrc, _icrc_from_grh)
-
-
-def _global(seen: Dissection, span: Span, rules: tuple[_Rule, ...], packet: memoryview) -> None:
+def _global(seen: Dissection, span: Span, rule: _Rule, packet: memoryview) -> None:
     """Read a GRH and what follows; ``packet`` are the captured bytes that the CRC covers, and perhaps more."""
     front, _rest = span.front(IPV6_HEADER_BYTES, "GRH")
     payload_bytes = int.from_bytes(front[4:6], "big")
@@ -238,10 +229,10 @@ def _global(seen: Dissection, span: Span, rules: tuple[_Rule, ...], packet: memo
         raise MalformedPacket("GRH", f"found next header {seen.ip.next_header:#04x}, wanted {NEXT_HEADER_BTH:#04x}")
     payload = Span(span.data[IPV6_HEADER_BYTES:][:payload_bytes], payload_bytes)
     behind_bytes = len(span.data) - IPV6_HEADER_BYTES - len(payload.data)
-    _transport(seen, payload, rules, packet[: len(packet) - behind_bytes])
+    _transport(seen, payload, rule, packet[: len(packet) - behind_bytes])
 
 
-def _transport(seen: Dissection, span: Span, rules: tuple[_Rule, ...], packet: memoryview) -> None:
+def _transport(seen: Dissection, span: Span, rule: _Rule, packet: memoryview) -> None:
     """Read BTH and everything behind it.
 
     ``packet`` is the captured bytes that the CRC covers and the CRC, ``span`` the same from BTH on.
@@ -252,9 +243,7 @@ def _transport(seen: Dissection, span: Span, rules: tuple[_Rule, ...], packet: m
     seen.missing_bytes = span.whole_bytes - len(span.data)
     if not seen.missing_bytes and not seen.icrc_unchecked:
         (seen.icrc_found,) = struct.unpack("<I", packet[-ICRC_BYTES:])
-        covered = packet[:-ICRC_BYTES]
-        is_right = any(rule(covered) == seen.icrc_found for rule in rules)
-        seen.icrc_wanted = seen.icrc_found if is_right else rules[0](covered)
+        seen.icrc_wanted = rule(packet[:-ICRC_BYTES])
     opcode, _rest = span.front(1, "BTH")
     shape = SHAPES.get(opcode[0])
     needed_bytes = BTH_BYTES + (0 if shape is None else shape.headers_bytes)

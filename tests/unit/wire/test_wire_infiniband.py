@@ -35,7 +35,10 @@ GLOBAL = NativePacket(lrh=GLOBAL_LRH, grh=GRH, bth=BTH, body=BODY).encode()
 GRH_UNCOVERED = {0: 0x0F, 1: 0xFF, 2: 0xFF, 3: 0xFF, 7: 0xFF}
 ROCE_V1_UNCOVERED = GRH_UNCOVERED | {44: 0xFF}
 LOCAL_UNCOVERED = {0: 0xF0, 12: 0xFF}
-GLOBAL_UNCOVERED = {0: 0xF0} | {at + 8: bits for at, bits in GRH_UNCOVERED.items()} | {52: 0xFF}
+# of the LRH in front of a GRH all bits but those that say that a GRH follows
+GLOBAL_UNCOVERED = (
+    dict.fromkeys(range(8), 0xFF) | {1: 0xFC} | {at + 8: bits for at, bits in GRH_UNCOVERED.items()} | {52: 0xFF}
+)
 CASES = [
     pytest.param(ROCE_V1, ROCE_V1_UNCOVERED, 8, id="RoCEv1"),
     pytest.param(LOCAL, LOCAL_UNCOVERED, 0, id="native"),

@@ -37,6 +37,7 @@ _MOST_LIDS: Final = 0xBFFF  # IBTA vol. 1, 4.1.3: unicast LIDs
 _LEVELS: Final = 16  # IBTA vol. 1, 7.6.5: service levels
 _PAIRED_LANES: Final = tuple(range(_LEVELS // 2)) * 2  # chosen: a lane for two levels
 _MANAGEMENT_LANE: Final = 15  # IBTA vol. 1, 7.6.4: of the subnet manager alone
+_NO_LANE: Final = 0x0F  # of the first byte of LRH
 _FECN: Final = 0x80  # in the fifth byte of BTH
 _MOST_FRONTS: Final = 1024  # chosen: headers of peers and sizes that are remembered
 
@@ -247,7 +248,8 @@ class InfinibandPort:
     def _read_front(self, front: bytes, payload_bytes: int) -> tuple[bytes, int, int] | None:
         """Sender, service level and bytes behind the headers; None for headers that no port of this subnet makes.
 
-        All bits that the ICRC covers have to be those of the path, since the NIC computes the ICRC from the path.
+        All bits but the virtual lane have to be those of the path, since the NIC computes the ICRC from the path, and
+        in front of a GRH the ICRC covers none of the LRH.
         """
         if payload_bytes < SMALLEST_BYTES:
             return None
@@ -257,7 +259,8 @@ class InfinibandPort:
             return None
         sample = Datagram(source, self.address, 0, (), dscp=lrh.service_level)
         wanted = self.encapsulation.front(sample, payload_bytes)
-        covers_same = self.encapsulation.state(front) == self.encapsulation.state(wanted)
+        is_path = (front[0] & _NO_LANE, front[1:LRH_BYTES]) == (wanted[0] & _NO_LANE, wanted[1:LRH_BYTES])
+        covers_same = is_path and self.encapsulation.state(front) == self.encapsulation.state(wanted)
         return (source, lrh.service_level, payload_bytes) if covers_same else None
 
     def close(self) -> None:

@@ -114,6 +114,7 @@ class RdmaDevice:
         self._sleeps_until_s: float | None = None
         self._is_sleeping = False
         self._waiters = 0
+        self._is_dispatching = self._has_more = False
         self._left: Final = threading.Event()  # by the last who waits, once the device closes
         self._attended_until_s = 0.0
         self._closing: Final = threading.Event()
@@ -332,7 +333,24 @@ class RdmaDevice:
         return is_busy
 
     def _dispatch(self) -> None:
-        """Call the registered functions."""
+        """Call the registered functions, until none has brought about something new.
+
+        A function that posts work comes here again: its call returns at once, and the first one goes on. Otherwise each
+        of many requests that wait would be taken inside the one before it.
+        """
+        if self._is_dispatching:
+            self._has_more = True
+            return
+        self._is_dispatching = True
+        try:
+            self._has_more = True
+            while self._has_more:
+                self._has_more = False
+                self._call_all()
+        finally:
+            self._is_dispatching = False
+
+    def _call_all(self) -> None:
         while (cq := self._channel.get_event()) is not None:
             handler = self._handlers.get(cq)
             if handler is not None:
@@ -353,6 +371,9 @@ class RdmaDevice:
         if self._failure is not None:
             raise self._failure
         self._driver.send()
+        if self._is_dispatching:
+            self._has_more = True
+            return
         self._dispatch()
         if self._loop is not None:
             self._on_loop()

@@ -41,4 +41,4 @@ class NicLimits:
     max_mcast_grp: int = 256
     max_mcast_qp_attach: int = 64
     max_cm_id: int = 4096
-    max_cm_pending: int = 256
+    max_cm_pending: int = 1024  # as many as the kernel lets one port have: max_backlog in Linux ucma.c

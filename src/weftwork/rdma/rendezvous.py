@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RdmaConnector", "RdmaListener", "Rendezvous", "connect", "listen"]
 
-_BACKLOG: Final = 64  # chosen: requests that may wait for an answer
+_BACKLOG: Final = 1024  # requests that may wait for an answer; max_backlog in Linux ucma.c, where none is asked for
 
 
 class Rendezvous:

@@ -20,6 +20,7 @@ from typing import Final
 
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.drivers.group_sockets import open_group
+from weftwork.rdma.drivers.hand_over import HandOver
 from weftwork.rdma.drivers.raw import attach_filter
 from weftwork.rdma.drivers.slots import ProcessSlot, may_be_last
 from weftwork.rdma.drivers.udp import UdpPort, parse_address
@@ -60,12 +61,12 @@ class SharedUdpPort(UdpPort):
         self._held: Datagram | None = None  # in `_packet`, until its turn
         self._ahead = 0
         self._sent: Final[deque[int]] = deque(maxlen=_MOST_REMEMBERED)
-        self._out: Final = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
             super().__init__(address, offload=offload, shares_port=True)
         except BaseException:
             self._close_doors()
             raise
+        self._others: Final = HandOver(self._events, self.counters)
         attach_filter(self.socket, _SO_ATTACH_REUSEPORT_CBPF, _STEER)
         for readable in (self.socket, *self._process.doors):
             self._events.register(readable, select.EPOLLIN)
@@ -134,6 +135,7 @@ class SharedUdpPort(UdpPort):
         A datagram that was handed on waits for those that came to the socket before it, such as an ACK before the
         message that closes the connection.
         """
+        self._others.flush()
         if self._held is None:
             found = self._receive_own()
             if found is not None:
@@ -164,10 +166,7 @@ class SharedUdpPort(UdpPort):
                 return datagram
 
     def _hand_on(self, datagram: Datagram, name: str) -> bool:
-        """Hand a datagram to another process; False if it fails.
-
-        There is no such process, or it does not take more.
-        """
+        """Hand a datagram to another process; False if there is no such process."""
         envelope = _ENVELOPE.pack(
             datagram.source.ljust(16, b"\0"),
             len(datagram.source),
@@ -176,13 +175,7 @@ class SharedUdpPort(UdpPort):
             datagram.dscp,
             datagram.segment_bytes,
         )
-        try:
-            self._out.sendmsg((envelope, *datagram.parts), (), 0, name)
-        except (ConnectionRefusedError, BlockingIOError):
-            self.counters["not_handed_on"] += 1
-            return False
-        self.counters["handed_on"] += 1
-        return True
+        return self._others.put(name, (envelope, *datagram.parts))
 
     def _receive_handed_on(self) -> Datagram | None:
         for door in self._process.doors:
@@ -214,10 +207,10 @@ class SharedUdpPort(UdpPort):
     def close(self) -> None:
         """Close all sockets, and free the slot."""
         super().close()
+        self._others.close()
         self._close_doors()
 
     def _close_doors(self) -> None:
-        self._out.close()
         self._process.close()
         for receiver in self._groups.values():
             receiver.close()

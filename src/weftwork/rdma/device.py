@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from weftwork.base.errors import UsageError, WeftworkError
 from weftwork.rdma.bells import close_all, make_bell, milliseconds, ring, silence
-from weftwork.rdma.completion import CompletionChannel
+from weftwork.rdma.callbacks import Callbacks
 from weftwork.rdma.drivers.rocev2 import over_port
 from weftwork.rdma.queue_pair import EventType
 from weftwork.rdma.status import StatusDoor
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from weftwork.policies.load import LoadedPolicy
-    from weftwork.rdma.completion import CompletionQueue
+    from weftwork.rdma.completion import CompletionChannel, CompletionQueue
     from weftwork.rdma.device_parts import Conversations, PacketMover, VirtualTime, WirePort
     from weftwork.rdma.drivers.port import DatagramPort
     from weftwork.rdma.memory import MemoryRegion, MemoryWindow, ProtectionDomain, WritableBuffer
@@ -100,9 +100,7 @@ class RdmaDevice:
         self._time: Final[VirtualTime | None] = opened.time
         self._make_manager: Final = opened.make_manager
         self._lock: Final = FairLock()
-        self._channel: Final = CompletionChannel()
-        self._handlers: Final[dict[CompletionQueue, Callable[[], None]]] = {}
-        self._after: Final[list[Callable[[], None]]] = []
+        self._callbacks: Final = Callbacks()
         self._events: Final[list[AsyncEvent]] = []
         self._bell: Final = make_bell()
         self._end: Final = make_bell()  # rung once, when the device closes
@@ -114,7 +112,6 @@ class RdmaDevice:
         self._sleeps_until_s: float | None = None
         self._is_sleeping = False
         self._waiters = 0
-        self._is_dispatching = self._has_more = False
         self._left: Final = threading.Event()  # by the last who waits, once the device closes
         self._attended_until_s = 0.0
         self._closing: Final = threading.Event()
@@ -161,13 +158,13 @@ class RdmaDevice:
         Without a separate channel, `wait_cq` can wait for it.
         """
         with self._lock:
-            return self.nic.create_cq(cqe, self._channel if channel is None else channel)
+            return self.nic.create_cq(cqe, self._callbacks.channel if channel is None else channel)
 
     def destroy_cq(self, cq: CompletionQueue) -> None:
         """Forget a completion queue; UsageError while a queue pair uses it."""
         with self._lock:
             self.nic.destroy_cq(cq)
-            self._handlers.pop(cq, None)
+            self._callbacks.set_for(cq, None)
 
     def create_srq(self, max_wr: int, max_sge: int = 1) -> RecvQueue:
         """Make a shared receive queue."""
@@ -285,11 +282,7 @@ class RdmaDevice:
         The function is called whenever the completion queue gets a completion.
         """
         with self._lock:
-            if handler is None:
-                self._handlers.pop(cq, None)
-            else:
-                self._handlers[cq] = handler
-                cq.request_notify()
+            self._callbacks.set_for(cq, handler)
 
     def on_close(self, key: object, handler: Callable[[], None] | None) -> None:
         """Register a function for the device's closing; None removes it.
@@ -303,7 +296,7 @@ class RdmaDevice:
 
     def after_step(self, handler: Callable[[], None]) -> None:
         """Register a function that runs after packets have moved."""
-        self._after.append(handler)
+        self._callbacks.after.append(handler)
 
     def make_manager(self) -> Conversations:
         """Make the connection manager of this device; UsageError for a second one."""
@@ -333,34 +326,11 @@ class RdmaDevice:
         return is_busy
 
     def _dispatch(self) -> None:
-        """Call the registered functions, until none has brought about something new.
-
-        A function that posts work comes here again: its call returns at once, and the first one goes on. Otherwise each
-        of many requests that wait would be taken inside the one before it.
-        """
-        if self._is_dispatching:
-            self._has_more = True
-            return
-        self._is_dispatching = True
-        try:
-            self._has_more = True
-            while self._has_more:
-                self._has_more = False
-                self._call_all()
-        finally:
-            self._is_dispatching = False
-
-    def _call_all(self) -> None:
-        while (cq := self._channel.get_event()) is not None:
-            handler = self._handlers.get(cq)
-            if handler is not None:
-                handler()
-                cq.request_notify()
+        """Keep the events of the NIC, and call the registered functions."""
         while (event := self.nic.next_event()) is not None:
             if event.event_type is not EventType.QP_FATAL or len(self._events) < self.nic.limits.max_qp:
                 self._events.append(event)
-        for after in self._after:
-            after()
+        self._callbacks.call()
 
     def kick(self) -> None:
         """Send packets that can go now.
@@ -371,10 +341,10 @@ class RdmaDevice:
         if self._failure is not None:
             raise self._failure
         self._driver.send()
-        if self._is_dispatching:
-            self._has_more = True
-            return
+        is_called = self._callbacks.is_calling
         self._dispatch()
+        if is_called:  # by a function, whose caller goes on
+            return
         if self._loop is not None:
             self._on_loop()
         elif self._is_sleeping:

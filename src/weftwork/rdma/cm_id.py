@@ -177,6 +177,7 @@ class CmId:
         )
         self._take(qp, param)
         self._open(qp, agreed)
+        qp.on_heard = self._hear
         self._step(_I.ACCEPT)
         self._ask(
             CmReply(
@@ -410,11 +411,15 @@ class CmId:
     def _take_rtu(self, message: CmReady) -> bool:
         if message.local_comm_id != self.remote_comm_id:
             return False
+        self._hear()
+        return True
+
+    def _hear(self) -> None:
+        """Take the RTU, or a packet of the connection that came before it, as ib_cm_notify in Linux cm.c does."""
         if (self.state, _I.GET_RTU) in NEXT:
             self._step(_I.GET_RTU)
             self._wait(None)
             self._tell(_E.ESTABLISHED)
-        return True
 
     def _take_rej(self, message: CmReject) -> bool:
         knows_peer = self.state not in {CmState.REQ_SENT, CmState.MRA_REQ_RCVD}

@@ -52,6 +52,8 @@ from weftwork.wire.opcodes import SHAPES, Opcode, TransportService
 from weftwork.wire.udp import ROCE_SOURCE_PORT_MINIMUM
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from weftwork.rdma.completion import CompletionQueue
     from weftwork.rdma.encapsulation import Encapsulation
     from weftwork.rdma.memory import MemoryTable, MemoryWindow, ProtectionDomain
@@ -149,6 +151,7 @@ class RdmaQueuePair:
     state : see `states`
     counters : by name, as mlx5 names them where it has them
     rate : congestion control, or None
+    on_heard : called once, at the first packet of the peer (IBV_EVENT_COMM_EST of libibverbs); None does nothing
     """
 
     def __init__(
@@ -175,6 +178,7 @@ class RdmaQueuePair:
         self.state = QpState.RESET
         self.counters: Counter[str] = Counter()
         self.rate: RateControl | None = None
+        self.on_heard: Callable[[], None] | None = None
         self._rc = RcResponder(self) if qp_type is QpType.RC else None
         self._uc = UcResponder(self) if qp_type is QpType.UC else None
         self._ud = UdResponder(self) if qp_type is QpType.UD else None
@@ -381,6 +385,9 @@ class RdmaQueuePair:
             self.counters["malformed"] += 1
             return
         body = body[:size_bytes]
+        if self.on_heard is not None:
+            heard, self.on_heard = self.on_heard, None
+            heard()
         psn, asks, solicited = psn_word & 0xFFFFFF, psn_word >> 31 == 1, flags >> 7 == 1
         if self.rate is not None and self.rate.take_data(now_ps, len(body), is_marked=datagram.ecn == ECN_CE):
             self._owes_cnp = True

@@ -17,7 +17,9 @@ from weftwork.rdma.connection_manager import ConnectionManager
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.queue_pair import RdmaQueuePair
 from weftwork.rdma.verbs import AccessFlags, QpAttr, QpState, QpType, RecvWr, SendFlags, SendWr, Sge, WrOpcode
-from weftwork.wire.cm import CmReply, CmRequest, CmWait
+from weftwork.wire.cm import CmReady, CmReply, CmRequest, CmWait
+from weftwork.wire.ib import Bth
+from weftwork.wire.opcodes import Opcode
 
 E, R, S = CmEventType, CmRejReason, CmState
 
@@ -113,6 +115,42 @@ def test_a_message_that_is_lost_goes_again(lost: int) -> None:
     assert Counter(pair.names()) == Counter(["REQ", "REP", "RTU", "DREQ", "DREP", *again])
     assert [event.event_type for event in pair.events[0]] == [E.ESTABLISHED, E.DISCONNECTED, E.TIMEWAIT_EXIT]
     assert pair.left_over() == []
+
+
+@pytest.mark.parametrize("qp_type", [QpType.RC, QpType.UC], ids=lambda qp_type: qp_type.name)
+def test_data_that_come_before_the_rtu_establish_the_connection(qp_type: QpType) -> None:
+    """Its RTU is lost: the first packet of the peer says the same, at once, and no message goes again."""
+    pair = CmPair()
+    pair.wire.drop = {2}
+    mine, theirs = pair.request(qp=pair.qp(0, qp_type))
+    theirs.accept(pair.qp(1, qp_type))
+    pair.soon()
+    assert (pair.types(0), pair.types(1), theirs.state) == ([E.ESTABLISHED], [], S.REP_SENT)
+    assert mine.qp is not None
+    buffer = bytearray(8)
+    region = pair.nics[0].memory.register(pair.pds[0], buffer, AccessFlags.LOCAL_WRITE)
+    mine.qp.post_send(SendWr(wr_id=1, opcode=WrOpcode.SEND, sg_list=(Sge(region.addr, 8, region.lkey),)))
+    pair.soon()
+    assert (pair.types(1), theirs.state) == ([E.ESTABLISHED], S.ESTABLISHED)
+    pair.forge(1, CmReady(local_comm_id=mine.local_comm_id, remote_comm_id=theirs.local_comm_id), mine._transaction)
+    pair.soon()
+    assert pair.types(1) == []
+    assert pair.names() == ["REQ", "REP", "RTU"]
+
+
+def test_a_stranger_establishes_no_connection() -> None:
+    pair = CmPair()
+    pair.wire.drop = {2}
+    mine, theirs = pair.request()
+    theirs.accept(pair.qp(1))
+    pair.soon()
+    assert theirs.qp is not None
+    stranger = RdmaNic(bytes([192, 0, 2, 99]))
+    bth = Bth(Opcode.SEND_ONLY, theirs.qp.qp_num, theirs.qp.attr.rq_psn)
+    made = stranger.flow(pair.addresses[1], 0xC000, 0).close(bth.encode(), (b"data",))
+    pair.nics[1].receive(made._replace(parts=(bytes(made.payload()),)), pair.wire.now_ps)
+    assert (pair.types(1), theirs.state, theirs.qp.counters["stranger"]) == ([], S.REP_SENT, 1)
+    assert mine.state is S.ESTABLISHED
 
 
 def test_a_peer_that_is_not_there_is_unreachable_after_all_retries() -> None:

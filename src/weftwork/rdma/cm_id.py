@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import UsageError
-from weftwork.rdma.cm_host import FIRST_QP, LONGEST_SERVICE_TIMEOUT, SERVICES, timeout_ps
+from weftwork.rdma.cm_host import FIRST_QP, LONGEST_SERVICE_TIMEOUT, SERVICES, timeout_ps, tries_within
 from weftwork.rdma.cm_private import pack_private_data, unpack_private_data
 from weftwork.rdma.cm_records import AgreedConnection, CmEvent, CmEventType, CmRejReason, ConnParam
 from weftwork.rdma.cm_rejections import GUID_BYTES, OF_NONE, OF_REP, OF_REQ, rejection, rejection_info
@@ -87,6 +87,7 @@ class CmId:
         self._transaction = self._close_transaction = host.nic.random_bits(64)
         self._last: CmMessage | None = None
         self._retries_left = 0
+        self._response_timeout, self._retries = host.response_timeout, host.cm_retries
         self._rq_psn: int | None = None
         if request is not None:
             self._request, self._transaction = request
@@ -109,6 +110,7 @@ class CmId:
         """Ask for a connection; see `ConnectionManager.connect`."""
         nic = self._host.nic
         self._check(qp, param)
+        self._set_tries(param)
         path_mtu = param.path_mtu if param.path_mtu is not None else self._host.path_mtu_to(self.address)
         if path_mtu not in PATH_MTUS_BYTES:
             raise UsageError(f"path_mtu: found {path_mtu}, wanted one of {', '.join(map(str, PATH_MTUS_BYTES))}")
@@ -127,15 +129,15 @@ class CmId:
             local_qpn=qp.qp_num,
             responder_resources=param.responder_resources,
             initiator_depth=param.initiator_depth,
-            remote_response_timeout=self._host.response_timeout,
+            remote_response_timeout=self._response_timeout,
             transport_service=SERVICES[qp.qp_type],
             starting_psn=nic.random_psn(),
-            local_response_timeout=self._host.response_timeout,
+            local_response_timeout=self._response_timeout,
             retry_count=param.retry_count,
             partition_key=qp.attr.pkey,
             path_mtu=PATH_MTUS_BYTES.index(path_mtu) + 1,
             rnr_retry_count=param.rnr_retry_count,
-            cm_retries=self._host.cm_retries,
+            cm_retries=self._retries,
             has_shared_receive_queue=int(qp.recv_queue.is_shared),
             primary=CmPath(
                 local_lid=local_lid,
@@ -277,6 +279,15 @@ class CmId:
                 raise UsageError(f"{name}: found {getattr(param, name)}, wanted 0 to {most}")
         for name, bits in (("retry_count", 3), ("rnr_retry_count", 3), ("timeout", 5)):
             check_fits(name, getattr(param, name), bits)
+
+    def _set_tries(self, param: ConnParam) -> None:
+        if param.cm_retries is not None:
+            check_fits("cm_retries", param.cm_retries, 4)
+            self._retries = param.cm_retries
+        if param.answer_wait_ps is not None:
+            if param.answer_wait_ps <= 0:
+                raise UsageError(f"answer_wait_ps: found {param.answer_wait_ps}, wanted more than 0")
+            self._response_timeout, self._retries = tries_within(param.answer_wait_ps, param.cm_retries)
 
     def _take(self, qp: RdmaQueuePair, param: ConnParam) -> None:
         """Take a queue pair to INIT, so that receives can be posted."""
@@ -483,7 +494,7 @@ class CmId:
             self._retries_left -= 1
             self._step(_I.RETRY)
             self._send(self._last)
-            self._wait(timeout_ps(self._host.response_timeout))
+            self._wait(timeout_ps(self._response_timeout))
             return
         if before in {CmState.TIMEWAIT, CmState.DREQ_SENT}:
             self._step(_I.GIVE_UP)
@@ -536,9 +547,9 @@ class CmId:
         """Send a message that needs an answer."""
         if isinstance(message, CmDisconnectRequest):
             self._close_transaction = self._host.nic.random_bits(64)
-        self._last, self._retries_left = message, self._host.cm_retries
+        self._last, self._retries_left = message, self._retries
         self._send(message)
-        self._wait(timeout_ps(self._host.response_timeout))
+        self._wait(timeout_ps(self._response_timeout))
 
     def _send(self, message: CmMessage) -> None:
         is_close = isinstance(message, CmDisconnectRequest)
@@ -552,7 +563,7 @@ class CmId:
     def _wait_out(self) -> None:
         """Wait until the peer's last retransmission of its message."""
         self._last = None
-        self._wait(timeout_ps(self._host.response_timeout) * (self._host.cm_retries + 1))
+        self._wait(timeout_ps(self._response_timeout) * (self._retries + 1))
 
     def _tell(self, event_type: CmEventType, private_data: bytes = b"", status: int = 0) -> None:
         self._host.tell(CmEvent(event_type=event_type, id=self, private_data=private_data, status=status))

@@ -84,6 +84,8 @@ class ConnParam:
     path_mtu : most bytes in a packet, or None for the manager's; the active side's counts
     qp_access_flags : what the peer may do; None leaves it as the queue pair has it, which is nothing by default
     selective_repeat : ask for Weftwork's selective repeat; it is agreed on where both ends ask
+    answer_wait_ps : time in which the peer has to answer a request, all tries together; None for the manager's
+    cm_retries : how many times a request without an answer goes again, 0 to 15; None: as many as the time allows
     moves_qp : the manager takes the queue pair to INIT, RTS and ERR; otherwise the user does, by the agreed attributes
     """
 
@@ -96,6 +98,8 @@ class ConnParam:
     path_mtu: int | None = None
     qp_access_flags: AccessFlags | None = None
     selective_repeat: bool = False
+    answer_wait_ps: int | None = None
+    cm_retries: int | None = None
     moves_qp: bool = True
 
 

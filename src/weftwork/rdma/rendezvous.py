@@ -8,6 +8,7 @@ Leaves out: what a connection does, see `connection`.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from weftwork.base.errors import PeerError, UsageError
@@ -15,7 +16,7 @@ from weftwork.rdma.cm_records import CmEventType, ConnParam
 from weftwork.rdma.connection import PEER_MAY, RdmaConnection
 from weftwork.rdma.device import RdmaDevice
 from weftwork.rdma.drivers.udp import parse_address
-from weftwork.rdma.wires import source_towards
+from weftwork.rdma.wires import numeric_address, source_towards
 from weftwork.rdma.work import Work
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RdmaConnector", "RdmaListener", "Rendezvous", "connect", "listen"]
 
+_FIRST_DYNAMIC: Final = 0xC000  # RFC 6335, 6: 49,152 to 65,535
+_DYNAMIC_BITS: Final = 14
+_MOST_TRIED: Final = 64  # chosen: with half of the ports taken, chance finds none once in 2^64 times
+_PS_PER_S: Final = 1_000_000_000_000
 _BACKLOG: Final = 1024  # requests that may wait for an answer; max_backlog in Linux ucma.c, where none is asked for
 
 
@@ -47,16 +52,51 @@ class Rendezvous:
         self._requests: Final[dict[int, deque[RdmaConnection]]] = {}
         self._waiting: Final[dict[int, deque[Work[RdmaConnection]]]] = {}
 
-    def listen(self, port: int, backlog: int = _BACKLOG) -> None:
-        """Accept requests on a port, 1 to 65,535.
+    def listen(self, port: int, backlog: int = _BACKLOG) -> int:
+        """Accept requests on a port.
 
-        UsageError if this or another process listens there.
+        Parameters
+        ----------
+        port : 1 to 65,535; 0 for any that is free
+        backlog : requests that may wait for an answer
+
+        Returns
+        -------
+        the port
+
+        Raises
+        ------
+        UsageError : this or another process listens there
         """
         with self.device.lock:
-            self._manager.listen(port, backlog)
-            self.device.port.listen(port)
+            if port:
+                self._listen(port, backlog)
+            else:
+                port = self._listen_anywhere(backlog)
             self._requests[port] = deque()
             self._waiting[port] = deque()
+        return port
+
+    def _listen(self, port: int, backlog: int) -> None:
+        listener = self._manager.listen(port, backlog)
+        try:
+            self.device.port.listen(port)
+        except UsageError:
+            listener.close()
+            raise
+
+    def _listen_anywhere(self, backlog: int) -> int:
+        """Listen on a dynamic port, such as nobody has."""
+        refused: UsageError | None = None
+        for _ in range(_MOST_TRIED):
+            port = _FIRST_DYNAMIC | self.device.nic.random_bits(_DYNAMIC_BITS)
+            try:
+                self._listen(port, backlog)
+            except UsageError as error:
+                refused = error
+            else:
+                return port
+        raise UsageError(f"port: found {_MOST_TRIED} dynamic ports taken, wanted a free one") from refused
 
     def get_request(self, port: int) -> Work[RdmaConnection]:
         """Take the oldest or next request on a port.
@@ -77,7 +117,14 @@ class Rendezvous:
         return work
 
     def connect(
-        self, address: str, port: int, private_data: bytes = b"", *, selective_repeat: bool = False
+        self,
+        address: str,
+        port: int,
+        private_data: bytes = b"",
+        *,
+        selective_repeat: bool = False,
+        timeout_s: float | None = None,
+        retries: int | None = None,
     ) -> Work[RdmaConnection]:
         """Ask for a connection.
 
@@ -86,13 +133,23 @@ class Rendezvous:
         address, port : where the peer listens
         private_data : for the peer, at most 56 bytes
         selective_repeat : repeat lost packets alone, where the peer wants so too
+        timeout_s : seconds in which the peer has to answer, all tries together, within some per cent; None: 4.3 s, and
+            10 s over a stream
+        retries : how many times the request goes again meanwhile, 0 to 15; None: as many as the time allows. A stream
+            repeats nothing
 
         Returns
         -------
         the connection, when it is established; PeerError where it is refused or nobody answers
         """
-        packed = self.device.port.resolve(parse_address(address).packed, port)
-        param = ConnParam(private_data=private_data, qp_access_flags=PEER_MAY, selective_repeat=selective_repeat)
+        packed = self.device.port.resolve(parse_address(numeric_address(address)).packed, port)
+        param = ConnParam(
+            private_data=private_data,
+            qp_access_flags=PEER_MAY,
+            selective_repeat=selective_repeat,
+            answer_wait_ps=_wait_ps(timeout_s),
+            cm_retries=retries,
+        )
         with self.device.lock:
             made = RdmaConnection(self.device, packed)
             try:
@@ -148,21 +205,28 @@ class Rendezvous:
                 waiting.popleft().fail(PeerError("the device was closed here"))
 
 
+def _wait_ps(timeout_s: float | None) -> int | None:
+    if timeout_s is None:
+        return None
+    if not 0 < timeout_s < float("inf"):
+        raise UsageError(f"timeout_s: found {timeout_s}, wanted seconds above 0, or None")
+    return max(1, round(timeout_s * _PS_PER_S))
+
+
 class RdmaListener:
     """A port with a device, on which requests are accepted.
 
     Parameters
     ----------
     device : to be opened by ``with`` or ``async with``, and closed behind it
-    port : 1 to 65,535
+    port : 1 to 65,535; 0 for any that is free, which `port` says then
     backlog : requests that may wait
     """
 
     def __init__(self, device: RdmaDevice, port: int, backlog: int = _BACKLOG) -> None:
         self.device: Final = device
-        self.port: Final = port
         self._rendezvous: Final = Rendezvous(device)
-        self._rendezvous.listen(port, backlog)
+        self.port: Final = self._rendezvous.listen(port, backlog)
 
     def get_request(self) -> Work[RdmaConnection]:
         """Take the next request: accept or reject it."""
@@ -193,20 +257,35 @@ class RdmaConnector:
     Parameters
     ----------
     device : to be opened
-    address, port, private_data, selective_repeat : as in `Rendezvous.connect`
+    address, port, private_data, selective_repeat, timeout_s, retries : as in `Rendezvous.connect`
     """
 
     def __init__(
-        self, device: RdmaDevice, address: str, port: int, private_data: bytes = b"", *, selective_repeat: bool = False
+        self,
+        device: RdmaDevice,
+        address: str,
+        port: int,
+        private_data: bytes = b"",
+        *,
+        selective_repeat: bool = False,
+        timeout_s: float | None = None,
+        retries: int | None = None,
     ) -> None:
         self._device: Final = device
         self._rendezvous: Final = Rendezvous(device)
-        self._ask: Final = (address, port, private_data)
-        self._selective_repeat: Final = selective_repeat
+        self._ask: Final = partial(
+            self._rendezvous.connect,
+            address,
+            port,
+            private_data,
+            selective_repeat=selective_repeat,
+            timeout_s=timeout_s,
+            retries=retries,
+        )
         self._connection: RdmaConnection | None = None
 
     def _connect(self) -> Work[RdmaConnection]:
-        return self._rendezvous.connect(*self._ask, selective_repeat=self._selective_repeat)
+        return self._ask()
 
     def __enter__(self) -> RdmaConnection:
         self._device.__enter__()
@@ -250,12 +329,13 @@ def listen(address: str, port: int, *, backlog: int = _BACKLOG, wire: str = "roc
 
     Parameters
     ----------
-    address : of this machine
-    port : 1 to 65,535, of requests; packets of RoCEv2 come to UDP port 4791
+    address : of this machine, or a name of it such as localhost
+    port : 1 to 65,535, of requests; 0 for any that is free, see `RdmaListener.port`. Packets of RoCEv2 come to UDP port
+        4791
     backlog : requests that may wait
     wire : how packets reach the peer, one of ``weftwork.rdma.wires.WIRES``
     """
-    return RdmaListener(RdmaDevice(address, wire=wire), port, backlog)
+    return RdmaListener(RdmaDevice(numeric_address(address), wire=wire), port, backlog)
 
 
 def connect(
@@ -265,22 +345,28 @@ def connect(
     *,
     source: str | None = None,
     selective_repeat: bool = False,
+    timeout_s: float | None = None,
+    retries: int | None = None,
     wire: str = "rocev2",
 ) -> RdmaConnector:
     """Connect to a peer: ``with`` or ``async with`` gives the `RdmaConnection`.
 
     Parameters
     ----------
-    address, port : where the peer listens
+    address, port : where the peer listens; a name such as localhost is looked up, and its IPv4 address comes first
     private_data : for the peer, at most 56 bytes
     source : address of this machine to connect from; None takes the one from which the system would send
     selective_repeat : repeat lost packets alone, where the peer wants so too
+    timeout_s, retries : as in `Rendezvous.connect`
     wire : how packets reach the peer, as that of the listener
     """
+    numeric = numeric_address(address)
     return RdmaConnector(
-        RdmaDevice(source if source is not None else source_towards(address), wire=wire),
-        address,
+        RdmaDevice(source if source is not None else source_towards(numeric), wire=wire),
+        numeric,
         port,
         private_data,
         selective_repeat=selective_repeat,
+        timeout_s=timeout_s,
+        retries=retries,
     )

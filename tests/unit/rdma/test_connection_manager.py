@@ -10,6 +10,7 @@ from helpers.cm_pair import PORT, CmPair
 from helpers.rdma_pair import SECOND_PS, BadWire
 
 from weftwork.base.errors import UsageError
+from weftwork.rdma.cm_host import timeout_ps
 from weftwork.rdma.cm_id import CmId
 from weftwork.rdma.cm_records import AgreedConnection, CmEventType, CmRejReason, ConnParam
 from weftwork.rdma.cm_states import CmState
@@ -162,6 +163,21 @@ def test_a_peer_that_is_not_there_is_unreachable_after_all_retries() -> None:
     assert (event.event_type, event.status) == (E.UNREACHABLE, R.TIMEOUT)
     assert pair.wire.last_sent_ps == 4 * (4_096_000 << 14)
     assert mine.state is S.IDLE
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "retries", "tries"),
+    [(1, None, 15), (10, None, 9), (0.001, None, 15), (1, 0, 1), (1, 3, 4), (None, 2, 3)],
+)
+def test_a_request_is_given_up_after_the_time_that_was_asked_for(
+    wait_s: float | None, retries: int | None, tries: int
+) -> None:
+    pair = CmPair(BadWire(loss=1.0), manager={"response_timeout": 16})
+    pair.connect(answer_wait_ps=None if wait_s is None else round(wait_s * SECOND_PS), cm_retries=retries)
+    assert pair.run()
+    assert pair.names() == ["REQ"] * tries + ["REJ"]
+    wanted_ps = tries * timeout_ps(16) if wait_s is None else wait_s * SECOND_PS
+    assert pair.wire.last_sent_ps == pytest.approx(wanted_ps, rel=0.07 if retries is None else 0.35)
 
 
 def test_a_rejection_brings_its_reason_and_data() -> None:

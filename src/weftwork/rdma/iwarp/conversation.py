@@ -142,7 +142,7 @@ class IwarpCmId:
         request = request_frame(self._host.nic.options, param)
         self._take(qp, param)
         self._outgoing = [memoryview(request.encode())]
-        self._step(_I.CONNECT)
+        self._step(_I.CONNECT, param.answer_wait_ps)
 
     def accept(self, qp: RdmaQueuePair, param: ConnParam | None = None) -> None:
         """Accept a request, with a queue pair in RESET or INIT, which goes to RTS.

@@ -40,6 +40,7 @@ def perf_command(  # noqa: PLR0913 - the options, all by name
         typer.Option(
             "-n",
             "--iterations",
+            "--iters",
             help="Messages of each queue pair; 1000 by default, 5000 for the bandwidth of WRITE.",
         ),
     ] = None,
@@ -49,7 +50,7 @@ def perf_command(  # noqa: PLR0913 - the options, all by name
     connection: Annotated[
         str | None, typer.Option("-c", "--connection", help="RC, UC (WRITE, SEND) or UD (SEND); RC by default.")
     ] = None,
-    qps: Annotated[int | None, typer.Option("-q", "--qps", help="Number of queue pairs; 1 by default.")] = None,
+    qps: Annotated[int | None, typer.Option("-q", "--qps", "--qp", help="Number of queue pairs; 1 by default.")] = None,
     tx_depth: Annotated[
         int | None, typer.Option("-t", "--tx-depth", help="Requests in flight of a queue pair; 128 by default.")
     ] = None,
@@ -63,42 +64,53 @@ def perf_command(  # noqa: PLR0913 - the options, all by name
         bool, typer.Option("-b", "--bidirectional", help="Both ends send; the columns are sums.")
     ] = False,
     inline: Annotated[
-        int | None, typer.Option("-I", "--inline", help="Largest message to copy as it is posted; 0 by default.")
+        int | None,
+        typer.Option("-I", "--inline", "--inline_size", help="Largest message to copy as it is posted; 0 by default."),
     ] = None,
     cq_mod: Annotated[
         int | None,
         typer.Option("-Q", "--cq-mod", help="A completion for so many requests; by default 100 up to 8 KiB, else 1."),
     ] = None,
     outstanding: Annotated[
-        int | None, typer.Option("-o", "--outstanding", help="READs and atomics in flight; 16 by default.")
+        int | None, typer.Option("-o", "--outstanding", "--outs", help="READs and atomics in flight; 16 by default.")
     ] = None,
     atomic_type: Annotated[
-        str | None, typer.Option("-A", "--atomic-type", help="fetch-add (default) or cmp-swap.")
+        str | None, typer.Option("-A", "--atomic-type", "--atomic_type", help="fetch-add (default) or cmp-swap.")
     ] = None,
     rdma_cm: Annotated[
         bool,
-        typer.Option("-R", "--rdma-cm", help="Join queue pairs by the connection manager; iWARP always does."),
+        typer.Option(
+            "-R", "--rdma-cm", "--rdma_cm", help="Join queue pairs by the connection manager; iWARP always does."
+        ),
     ] = False,
     port: Annotated[int, typer.Option("-p", "--port", min=1, max=65_535, help="Port of the server.")] = 18_515,
     address: Annotated[
         str | None,
         typer.Option(
+            "--address",
+            "--bind_source_ip",
             help="Address of this machine: to listen on (127.0.0.1 by default), or to connect from.",
         ),
     ] = None,
     wire: Wire = "rocev2",
     report_gbits: Annotated[
-        bool, typer.Option("--report-gbits", help="Bandwidth in Gbit/s; by default in MiB/s, which perftest calls MB.")
+        bool,
+        typer.Option(
+            "--report-gbits",
+            "--report_gbits",
+            help="Bandwidth in Gbit/s; by default in MiB/s, which perftest calls MB.",
+        ),
     ] = False,
     cpu_util: Annotated[
-        bool, typer.Option("--cpu-util", help="Columns with the CPU time of both processes, in % of one core.")
+        bool,
+        typer.Option("--cpu-util", "--cpu_util", help="Columns with the CPU time of both processes, in % of one core."),
     ] = False,
     persistent: Persistent = False,
     as_json: Json = False,
 ) -> None:
     """Measure two software NICs: bandwidth, message rate, latency.
 
-    The columns and options are those of perftest (ib_write_bw, ib_send_lat and so on).
+    The columns and options are those of perftest (ib_write_bw, ib_send_lat and so on), in its spellings too.
     """
     from weftwork.cli.rdma_perf import PerfStyle, chosen_end, perf, perf_server, plan_keys
     from weftwork.rdma.perf.plan import ONLY_BY_CONNECTIONS, make_plan

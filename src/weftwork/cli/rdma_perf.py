@@ -7,6 +7,7 @@ Leaves out: the measurement, see `weftwork.rdma.perf`.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -54,6 +55,8 @@ _NAMES: Final = {
     PerfVerb.SEND: "Send",
     PerfVerb.ATOMIC: "Atomic",
 }
+_PERFTEST_SIZE: Final = re.compile(r"^(\d+)([KM])$")  # perftest_parameters.c, case 's': times 1024 or 1024 * 1024
+_PERFTEST_ATOMICS: Final = {"FETCH_AND_ADD": "fetch-add", "CMP_AND_SWAP": "cmp-swap"}
 _ATOMICS: Final = {"fetch-add": "FETCH_AND_ADD ", "cmp-swap": "CMP_AND_SWAP "}
 _MOST_ADDRESSES: Final = 8  # chosen: queue pairs that are listed
 
@@ -73,7 +76,7 @@ def plan_keys(given: Mapping[str, Any], size: str | None, *, is_all: bool) -> di
     Parameters
     ----------
     given : values of keys other than the sizes, or None
-    size : such as ``64KiB`` or ``65536``
+    size : such as ``64KiB`` or ``65536``, or as perftest has it, ``64K``, which is 64 KiB
     is_all : whether all sizes were asked for
 
     Raises
@@ -81,6 +84,8 @@ def plan_keys(given: Mapping[str, Any], size: str | None, *, is_all: bool) -> di
     ConfigError : the size is none, or was given together with all sizes
     """
     found = {key: value for key, value in given.items() if value is not None}
+    if found.get("atomic") in _PERFTEST_ATOMICS:
+        found["atomic"] = _PERFTEST_ATOMICS[found["atomic"]]
     if size is not None and is_all:
         text = "found --size and --all, wanted one of them"
         raise ConfigError("weftwork rdma perf", [Mistake(path="--size", text=text)])
@@ -88,7 +93,7 @@ def plan_keys(given: Mapping[str, Any], size: str | None, *, is_all: bool) -> di
         found["sizes"] = ALL_SIZES
     elif size is not None:
         try:
-            found["sizes"] = (int(parse_quantity(SIZE, size)),)
+            found["sizes"] = (int(parse_quantity(SIZE, _PERFTEST_SIZE.sub(r"\1\2iB", size))),)
         except UnitError as error:
             mistake = Mistake(path="--size", text=error.text, fix=error.fix)
             raise ConfigError("weftwork rdma perf", [mistake]) from error

@@ -46,6 +46,32 @@ def running(*words: str) -> Iterator[subprocess.Popen[str]]:
             process.wait(PATIENCE_S)
 
 
+@pytest.mark.parametrize(
+    ("verb", "ours", "perftests"),
+    [
+        ("write", "-s 4KiB --iterations 20 --qps 2 --inline 64 --report-gbits --cpu-util --rdma-cm",
+         "-s 4K --iters 20 --qp 2 --inline_size 64 --report_gbits --cpu_util --rdma_cm"),
+        ("atomic", "--iterations 20 --outstanding 4 --atomic-type cmp-swap",
+         "--iters 20 --outs 4 --atomic_type CMP_AND_SWAP"),
+    ],
+    ids=["write", "atomic"],
+)  # fmt: skip
+def test_options_are_taken_as_perftest_spells_them(
+    verb: str, ours: str, perftests: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names and sizes of perftest_parameters.c of linux-rdma/perftest; what was understood stands in the head."""
+    command = command_of(capsys, "rdma", "perf", verb, "--loopback", "--address", HERE)
+    heads = []
+    for options in (ours, perftests):
+        code, out, err = command(*options.split())
+        assert (code, err) == (0, "")
+        lines = out.splitlines()
+        table = next(at for at, line in enumerate(lines) if line.startswith(" #bytes"))
+        told = [line for line in lines[: table + 1] if not re.search(r"QPN|RKey|VAddr|GID", line)]
+        heads.append([*told, *lines[table + 1].split()[:2]])
+    assert heads[0] == heads[1]
+
+
 def test_both_ends_by_one_command(capsys: pytest.CaptureFixture[str]) -> None:
     command = command_of(capsys, "rdma", "perf")
     code, out, err = command("send", "--loopback", "--address", HERE, "-n", "20", "-s", "1KiB", "-q", "2", "-c", "uc")

@@ -10,6 +10,7 @@ from errno import EADDRINUSE, EADDRNOTAVAIL, ECONNREFUSED, EINVAL, ENODEV, EOPNO
 import pytest
 from helpers.rdma_devices import PATIENCE_S
 
+from weftwork.compat.pyverbs import cm_enums
 from weftwork.compat.pyverbs.addr import AH
 from weftwork.compat.pyverbs.cmid import CMID, AddrInfo, CMEvent, CMEventChannel, ConnParam, JoinMCAttrEx, UDParam
 from weftwork.compat.pyverbs.cq import CQ
@@ -380,3 +381,24 @@ def test_parameters_print_as_rows() -> None:
     text = str(ConnParam(resources=3, qp_num=9))
     assert text.startswith("Connection parameters: \nresponder resources: 3   \n")
     assert "qp number: 9   \n" in text
+
+
+@pytest.mark.parametrize(
+    ("space", "kind"),
+    [
+        (rdma_port_space.RDMA_PS_TCP, ibv_qp_type.IBV_QPT_RC),
+        (rdma_port_space.RDMA_PS_UDP, ibv_qp_type.IBV_QPT_UD),
+    ],
+)
+def test_the_port_space_decides_the_type_of_the_queue_pair(space: rdma_port_space, kind: ibv_qp_type) -> None:
+    """As in the example of rdma-core's Documentation/pyverbs.md, whose attributes name no type."""
+    address = HERE
+    info = AddrInfo(src=address, dst=address, dst_service="7471", port_space=space)
+    made_with = QPInitAttr(cap=QPCap(max_recv_wr=1))
+    with CMID(creator=info, qp_init_attr=made_with) as cmid:
+        assert cmid.query_qp(0)[1].qp_type == kind
+
+
+def test_numbers_are_there_by_the_name_of_older_releases() -> None:
+    assert cm_enums.rdma_cm_event_type is rdma_cm_event_type
+    assert cm_enums.RAI_PASSIVE == RAI_PASSIVE

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.pyverbs_ends import DEVICE, SIZE, End, own_address, pair
 
 from weftwork.base.errors import ConfigError
-from weftwork.compat.pyverbs.addr import AH, AHAttr
+from weftwork.compat.pyverbs.addr import AH, GID, AHAttr, GlobalRoute
 from weftwork.compat.pyverbs.cq import CQ, CQEX, CqInitAttrEx
 from weftwork.compat.pyverbs.device import DM, AllocDmAttr, Context, get_device_list
 from weftwork.compat.pyverbs.flow import Flow, FlowAttr
@@ -142,15 +142,53 @@ def test_queries_answer_from_the_limits_of_the_nic() -> None:
     assert "Max QP" in str(attr).title().replace("Qp", "QP")
 
 
-def test_the_gid_is_the_mapped_address() -> None:
+def test_the_first_gids_are_the_mapped_address() -> None:
     with Context(name=DEVICE) as context:
         octets = bytes(int(part) for part in own_address().split("."))
-        assert context.query_gid(1, 0).raw == bytes(10) + b"\xff\xff" + octets
-        entry = context.query_gid_table(8)[0]
-        assert entry.gid_type == ibv_gid_type.IBV_GID_TYPE_ROCE_V2
-        assert entry.gid_str() == str(context.query_gid(1, 0))
-        assert code_of(lambda: context.query_gid_ex(1, 1)) == errno.ENODATA
-        assert code_of(lambda: context.query_gid_table(0)) == -errno.EINVAL
+        for index in range(8):
+            mapped = bytes(10) + b"\xff\xff" + octets
+            assert context.query_gid(1, index).raw == (mapped if index < 4 else bytes(16))
+        entries = context.query_gid_table(8)
+        assert [entry.gid_index for entry in entries] == [0, 1, 2, 3]
+        assert {entry.gid_type for entry in entries} == {ibv_gid_type.IBV_GID_TYPE_ROCE_V2}
+        assert {entry.gid_str() for entry in entries} == {str(context.query_gid(1, 0))}
+        assert code_of(lambda: context.query_gid_ex(1, 4)) == errno.ENODATA
+        assert code_of(lambda: context.query_gid_table(3)) == -errno.EINVAL
+
+
+# rdma_check_ah_attr in Linux verbs.c, rdma_get_gid_attr in cache.c: what of an address is refused, with which number
+ADDRESSES = [
+    ({"is_global": 0}, {}, errno.EINVAL),
+    ({"port_num": 0}, {}, errno.EINVAL),
+    ({"port_num": 2}, {}, errno.EINVAL),
+    ({}, {"sgid_index": 4}, errno.ENODATA),
+    ({}, {"sgid_index": 7}, errno.ENODATA),
+    ({}, {"sgid_index": 8}, errno.EINVAL),
+    ({}, {"sgid_index": 255}, errno.EINVAL),
+    ({}, {"dgid": GID()}, errno.EINVAL),
+    *(({}, {"sgid_index": index}, 0) for index in range(4)),
+]
+
+
+@pytest.mark.parametrize(("attr", "route", "code"), ADDRESSES)
+def test_addresses_are_taken_and_refused_as_by_the_kernel(
+    attr: dict[str, int], route: dict[str, Any], code: int
+) -> None:
+    end = End()
+    there = {"dgid": end.context.query_gid(1, 0), **route}
+    address = AHAttr(**{"is_global": 1, "port_num": 1, **attr, "gr": GlobalRoute(**there)})
+    wanted = QPAttr()
+    wanted.dest_qp_num, wanted.ah_attr = 5, address
+    rc = QPInitAttr(qp_type=ibv_qp_type.IBV_QPT_RC, scq=end.cq, rcq=end.cq, cap=QPCap())
+
+    def connect() -> None:
+        QP(end.pd, rc, QPAttr()).to_rts(wanted)
+
+    for make in (connect, lambda: AH(end.pd, attr=address)):
+        if code:
+            assert code_of(make) == code
+        else:
+            make()
 
 
 def test_memory_of_the_program_is_registered_where_it_is() -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import copy
 import ctypes
-from errno import EINVAL
+from errno import EINVAL, ENODATA
 from typing import TYPE_CHECKING, Final
 
 from weftwork.compat.pyverbs.base import PyverbsCM, PyverbsObject
+from weftwork.compat.pyverbs.device_attr import FILLED_GIDS, GID_TABLE
 from weftwork.compat.pyverbs.pyverbs_error import PyverbsRDMAError, PyverbsUserError
 from weftwork.compat.pyverbs.software_nics import address_of, gid_of
 from weftwork.compat.pyverbs.utils import gid_bytes
@@ -230,6 +231,29 @@ class AHAttr(PyverbsObject):
         other.route = copy.copy(self.route)
         return other
 
+    def check(self, what: str) -> None:
+        """Refuse what the kernel refuses of an address of RoCE.
+
+        Source: rdma_check_ah_attr and rdma_fill_sgid_attr in Linux drivers/infiniband/core/verbs.c, and
+        rdma_get_gid_attr in cache.c. No route leads to a destination of zeros.
+
+        Raises
+        ------
+        PyverbsRDMAError : EINVAL without a GID, for another port, for an index beyond the table, and for a destination
+            of zeros; ENODATA for an empty entry of the table
+        """
+        if not self.is_global:
+            raise PyverbsRDMAError(f"{what} (the address has no GID)", EINVAL)
+        if self.port_num != 1:
+            raise PyverbsRDMAError(f"{what} (the address names port {self.port_num}, wanted 1)", EINVAL)
+        index = self.route.sgid_index
+        if not 0 <= index < GID_TABLE:
+            raise PyverbsRDMAError(f"{what} (sgid_index {index} is beyond the table of {GID_TABLE} GIDs)", EINVAL)
+        if index >= FILLED_GIDS:
+            raise PyverbsRDMAError(f"{what} (sgid_index {index} is an empty entry of the GID table)", ENODATA)
+        if gid_bytes(self.route.dgid) == _NO_GID:
+            raise PyverbsRDMAError(f"{what} (the GID of the destination is zero)", EINVAL)
+
     def address(self, size_bytes: int) -> bytes:
         """IP address of the destination.
 
@@ -267,8 +291,9 @@ class AH(PyverbsCM):
         size_bytes = len(pd.nic.address)
         if attr is None and wc is not None and grh:
             attr = _answer_to(grh, port_num, size_bytes)
-        if attr is None or not attr.is_global or attr.port_num != 1:
+        if attr is None:
             raise PyverbsRDMAError("Failed to create AH", EINVAL)
+        attr.check("Failed to create AH")
         self.handle = AddressHandle(address=attr.address(size_bytes), dscp=attr.route.traffic_class >> _DSCP_SHIFT)
         self.pd: PD | None = pd
         pd.add_ref(self)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weftwork.compat.pyverbs.addr import GID
 from weftwork.compat.pyverbs.base import NicObject, PyverbsCM, PyverbsObject, close_orphans
 from weftwork.compat.pyverbs.device_attr import (
+    FILLED_GIDS,
     GID_TABLE,
     CQModerationCaps,
     DeviceAttr,
@@ -248,7 +249,7 @@ class Context(NicObject):
         """GID at an index; zeros for an empty entry."""
         if port_num != _PORT or not 0 <= index < GID_TABLE:
             raise PyverbsRDMAError(f"Failed to query gid {index} of port {port_num}", EINVAL)
-        return GID.of_bytes(self.nic.gid if index == 0 else bytes(16))
+        return GID.of_bytes(self.nic.gid if index < FILLED_GIDS else bytes(16))
 
     def query_gid_type(self, port_num: int, index: int) -> ibv_gid_type_sysfs:
         """Protocol of a GID."""
@@ -264,23 +265,23 @@ class Context(NicObject):
         max_entries : room for them; PyverbsRDMAError where it is too small
         flags : 0
         """
-        if max_entries < 1 or flags:
+        if max_entries < FILLED_GIDS or flags:
             raise PyverbsRDMAError("Failed to query gid tables of the device", -EINVAL)
-        return [self._entry()]
+        return [self._entry(index) for index in range(FILLED_GIDS)]
 
     def query_gid_ex(self, port_num: int, gid_index: int, flags: int = 0) -> GIDEntry:
         """Entry of the table; PyverbsRDMAError for an empty one."""
         what = f"Failed to query gid table of port {port_num} in index {gid_index}"
         if port_num != _PORT or not 0 <= gid_index < GID_TABLE or flags:
             raise PyverbsRDMAError(what, EINVAL)
-        if gid_index != 0:
+        if gid_index >= FILLED_GIDS:
             raise PyverbsRDMAError(what, ENODATA)
-        return self._entry()
+        return self._entry(gid_index)
 
-    def _entry(self) -> GIDEntry:
+    def _entry(self, index: int) -> GIDEntry:
         gid = gid_of(self.nic.address)
         prefix, interface = int.from_bytes(gid[:8], "little"), int.from_bytes(gid[8:], "little")
-        return GIDEntry(prefix, interface, 0, _PORT, ibv_gid_type.IBV_GID_TYPE_ROCE_V2, 0)
+        return GIDEntry(prefix, interface, index, _PORT, ibv_gid_type.IBV_GID_TYPE_ROCE_V2, 0)
 
     def query_rt_values_ex(self, comp_mask: int = 1) -> tuple[int, int]:
         """Refuse: a software NIC has no clock of its own."""

@@ -55,7 +55,10 @@ __all__ = [
     "guid_of",
 ]
 
-GID_TABLE: Final = 8  # chosen: entries of the table; the first holds the address of the device
+GID_TABLE: Final = 8  # chosen: entries of the table
+# Entries with the address of the device. An adapter with an IPv4 address has so many in Linux: a link-local and the
+# IPv4 address, each for RoCEv1 and RoCEv2 (ib_cache_gid_set_default_gid in cache.c); programs write index 0, 1 or 3.
+FILLED_GIDS: Final = 4
 _VENDOR: Final = 0xFFFFFF  # Linux drivers/infiniband/sw/rxe/rxe_param.h, RXE_VENDOR_ID: a NIC in software
 _LINK_UP: Final = 5  # IBTA vol. 1, 14.2.5.6, PortPhysicalState
 _WIDTH_4X: Final = 2

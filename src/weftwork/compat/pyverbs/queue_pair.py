@@ -213,8 +213,7 @@ class QP(NicObject):
             changes["path_mtu"] = mtu_to_str(qp_attr.path_mtu)
         if mask & _M.IBV_QP_AV:
             address = qp_attr.ah_attr
-            if not address.is_global:  # RoCE has no local identifiers
-                raise PyverbsRDMAError(f"{what} (the address has no GID)", EINVAL)
+            address.check(what)
             changes["remote_address"] = address.address(len(self.nic.address))
         return changes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.command import command_of
@@ -50,8 +51,14 @@ def prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     return run
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+def of_command(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.extra if name == "tune" else ())
+
+
+@pytest.mark.parametrize("name", [of_command(name) for name in COMMANDS])
 def test_a_sequence_that_no_file_states_is_told(name: str, prints: Prints) -> None:
+    if name == "tune":
+        pytest.importorskip("optuna", reason="Optuna comes with the extra 'plan'")
     printed = prints(*COMMANDS[name].split(), "-o", "words")
     assert printed.count(SAID) == 1
     assert f"ssumed: {SAID}" in printed

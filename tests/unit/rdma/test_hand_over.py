@@ -94,6 +94,16 @@ def test_a_process_that_has_ended_takes_nothing_and_its_successor_does(ends: End
     assert ends.take() == [b"y"]
 
 
+def test_a_successor_takes_the_first_datagram_that_is_for_its_name(ends: Ends) -> None:
+    """The way still leads to the process that has ended, and nothing was sent in between."""
+    assert ends.way.put(NAME, (b"x",))
+    ends.door.close()
+    ends.door = ends.open()
+    assert ends.way.put(NAME, (b"y",))
+    assert ends.take() == [b"y"]
+    assert ends.counters == {"handed_on": 2}
+
+
 def test_what_waits_for_a_process_that_ends_is_counted(ends: Ends) -> None:
     for datagram in numbered(MANY):
         ends.way.put(NAME, (datagram,))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HandOver"]
 
+_ENDED: Final = (ConnectionRefusedError, ConnectionResetError)  # the process of a door has ended
 _MOST_WAITING: Final = 4096  # chosen: datagrams for one door, as many as a port in memory holds; then they are lost
 
 
@@ -56,15 +57,22 @@ class HandOver:
             else:
                 waiting.append(b"".join(parts))
             return True
+        if self._send(name, parts):
+            return True
+        self._counters["not_handed_on"] += 1
+        return False
+
+    def _send(self, name: str, parts: Sequence[bytes | memoryview]) -> bool:
+        """Hand a datagram to a door that nothing waits for; False if there is none."""
+        was_known = name in self._ways
         try:
             self._way(name).sendmsg(parts)
         except BlockingIOError:
             self._waiting[name] = deque([b"".join(parts)])
             self._events.register(self._ways[name], select.EPOLLOUT)
-        except (ConnectionRefusedError, ConnectionResetError):  # the process has ended
+        except _ENDED:
             self._forget(name)
-            self._counters["not_handed_on"] += 1
-            return False
+            return was_known and self._send(name, parts)  # another process may have the name by now
         else:
             self._counters["handed_on"] += 1
         return True
@@ -80,7 +88,7 @@ class HandOver:
                     self._counters["handed_on"] += 1
             except BlockingIOError:
                 continue
-            except (ConnectionRefusedError, ConnectionResetError):
+            except _ENDED:  # what was for the process that has ended is not for one that follows it
                 self._counters["not_handed_on"] += len(waiting)
                 self._forget(name)
                 continue

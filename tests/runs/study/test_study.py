@@ -210,6 +210,7 @@ def test_seeds_out_of_range_are_refused(write: Write, tmp_path: Path, arguments:
         run_scenario(write(INCAST), out=tmp_path / "run", **arguments)
 
 
+@pytest.mark.usefixtures("python_hears_sigint")
 @pytest.mark.parametrize("fidelity", ["reference", "packet"])
 def test_an_interrupted_run_keeps_what_it_has_and_says_so(write: Write, tmp_path: Path, fidelity: str) -> None:
     pressed = []  # a second Ctrl-C would end this process
@@ -229,6 +230,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_says_so(write: Write, tmp_path
     assert open_run(run.path).flows.num_rows == posted
 
 
+@pytest.mark.usefixtures("python_hears_sigint")
 def test_interrupted_seeds_keep_the_whole_ones(write: Write, tmp_path: Path) -> None:
     calls: list[float | None] = []
 

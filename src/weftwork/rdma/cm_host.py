@@ -71,8 +71,8 @@ class CmHost(Protocol):
     def path_mtu_to(self, address: bytes) -> int:
         """Most bytes in a packet to a peer."""
 
-    def send(self, address: bytes, mad: bytes) -> None:
-        """Send a management datagram to queue pair 1 of an address."""
+    def send(self, address: bytes, mad: bytes, source_port: int | None = None) -> None:
+        """Send a management datagram to queue pair 1 of an address, from a UDP port or from that of the manager."""
 
     def tell(self, event: CmEvent) -> None:
         """Queue an event for the user."""

@@ -33,6 +33,7 @@ from weftwork.wire.cm import (
     encode_cm,
 )
 from weftwork.wire.fields import check_fits
+from weftwork.wire.mad import GENERAL_SERVICES_QP
 from weftwork.wire.rdma_ip_cm import IP_CM_HEADER_BYTES, IpCmHeader, gid_of, service_of_port
 
 if TYPE_CHECKING:
@@ -55,10 +56,11 @@ class CmId:
     address : of the peer, 4 or 16 bytes in network order
     port : that was asked for
     local_comm_id : 32 bits, random
-    request : the peer's REQ, with its transaction; None at the active side
+    request : the peer's REQ, with the transaction and the source port of its datagram; None at the active side
 
     Attributes
     ----------
+    source_port : of UDP, from which its messages go, and packets of its queue pair to a peer on this machine
     state : see `cm_states`
     remote_comm_id : 32 bits; 0 while unknown
     peer_guid : identity of the peer's adapter, 64 bits; 0 while unknown
@@ -68,7 +70,12 @@ class CmId:
     """
 
     def __init__(
-        self, host: CmHost, address: bytes, port: int, local_comm_id: int, request: tuple[CmRequest, int] | None = None
+        self,
+        host: CmHost,
+        address: bytes,
+        port: int,
+        local_comm_id: int,
+        request: tuple[CmRequest, int, int] | None = None,
     ) -> None:
         self._host: Final = host
         self.address: Final = address
@@ -89,8 +96,10 @@ class CmId:
         self._retries_left = 0
         self._response_timeout, self._retries = host.response_timeout, host.cm_retries
         self._rq_psn: int | None = None
+        self.source_port: Final = host.nic.source_ports.draw(GENERAL_SERVICES_QP)
+        self._peer_port: int | None = None
         if request is not None:
-            self._request, self._transaction = request
+            self._request, self._transaction, self._peer_port = request
             self.remote_comm_id = self._request.local_comm_id
             self.peer_guid = self._request.local_ca_guid
 
@@ -293,6 +302,8 @@ class CmId:
         """Take a queue pair to INIT, so that receives can be posted."""
         self._host.claim(qp, self)
         self.qp, self._param = qp, param
+        if self._host.nic.source_ports.is_here(self.address):  # the peer hears from where its packets will come
+            qp.source_port = self.source_port
         if not param.moves_qp:
             return
         attr: dict[str, Any] = {"remote_address": self.address}
@@ -303,6 +314,7 @@ class CmId:
     def _open(self, qp: RdmaQueuePair, agreed: AgreedConnection) -> None:
         """Take a queue pair from INIT to RTS, unless the user does."""
         self.agreed = agreed
+        qp.proof.name(self._peer_port)
         if not self._param.moves_qp:
             return
         attr: QpAttr = replace(
@@ -334,13 +346,13 @@ class CmId:
         data, _ = unpack_private_data(self._request.private_data[IP_CM_HEADER_BYTES:])
         self._tell(_E.CONNECT_REQUEST, data)
 
-    def receive(self, message: CmMessage, transaction: int) -> bool:
+    def receive(self, message: CmMessage, transaction: int, source_port: int) -> bool:
         """Take a message from the peer's address; False if it does not belong here.
 
         Parameters
         ----------
         message : names this conversation
-        transaction : of its datagram
+        transaction, source_port : of its datagram
         """
         if isinstance(message, CmDisconnectRequest):
             return self._take_dreq(message, transaction)
@@ -351,7 +363,7 @@ class CmId:
             case CmRequest():
                 return self._take_again(_I.GET_REQ)
             case CmReply():
-                return self._take_rep(message)
+                return self._take_rep(message, source_port)
             case CmReject():
                 return self._take_rej(message)
             case CmWait():
@@ -371,9 +383,10 @@ class CmId:
             self._send(self._last)
         return True
 
-    def _take_rep(self, message: CmReply) -> bool:
+    def _take_rep(self, message: CmReply, source_port: int) -> bool:
         if (self.state, _I.GET_REP) not in NEXT:
             return self._take_again(_I.GET_REP)
+        self._peer_port = source_port
         qp, param = self.qp, self._param
         self.remote_comm_id, self.peer_guid = message.local_comm_id, message.local_ca_guid
         reason = None
@@ -474,7 +487,7 @@ class CmId:
         elif self.state is not CmState.TIMEWAIT:
             return False
         reply = CmDisconnectReply(local_comm_id=self.local_comm_id, remote_comm_id=self.remote_comm_id)
-        self._host.send(self.address, encode_cm(reply, transaction))
+        self._host.send(self.address, encode_cm(reply, transaction), self.source_port)
         return True
 
     def _take_drep(self, message: CmDisconnectReply) -> bool:
@@ -554,7 +567,7 @@ class CmId:
     def _send(self, message: CmMessage) -> None:
         is_close = isinstance(message, CmDisconnectRequest)
         transaction = self._close_transaction if is_close else self._transaction
-        self._host.send(self.address, encode_cm(message, transaction))
+        self._host.send(self.address, encode_cm(message, transaction), self.source_port)
 
     def _wait(self, wait_ps: int | None) -> None:
         self.wait_ps, self.deadline_ps = wait_ps, None

@@ -44,7 +44,6 @@ from weftwork.wire.ib import DEFAULT_PARTITION_KEY, PSN_MODULUS
 from weftwork.wire.mad import GENERAL_SERVICES_QP, GENERAL_SERVICES_QUEUE_KEY, MAD_BYTES, MadHeader
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.rdma_ip_cm import IpCmHeader, PortSpace, gid_of, port_of_service, service_of_port
-from weftwork.wire.udp import roce_source_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CmListener", "ConnectionManager"]
 
-_SOURCE_PORT: Final = roce_source_port(GENERAL_SERVICES_QP, GENERAL_SERVICES_QP)
 _PREFIX_SHIFT: Final = 24
 _MOST_QUEUED: Final = 1024  # chosen: datagrams that wait to be sent; what is lost here is sent again by the clocks
 _R = CmRejReason
@@ -141,7 +139,8 @@ class ConnectionManager:
         self._time_waits: dict[CmId, None] = {}  # oldest first
         self._pending: dict[CmId, CmListener] = {}
         self._events: deque[CmEvent] = deque()
-        self._outgoing: deque[tuple[bytes, bytes]] = deque()
+        self._outgoing: deque[tuple[bytes, bytes, int]] = deque()
+        self._source_port: Final = nic.source_ports.draw(GENERAL_SERVICES_QP)
         self._clocks: Final = CmClocks()
         self._psn = nic.random_psn()
         nic.attach(self)
@@ -184,7 +183,7 @@ class ConnectionManager:
         UsageError : too many conversations, or the queue pair or a parameter does not fit
         """
         service_of_port(port)
-        self.nic.flow(address, _SOURCE_PORT, 0)
+        self.nic.flow(address, self._source_port, 0)
         if not self._has_room():
             raise UsageError(f"connections: found {len(self._ids)}, which is the limit")
         made = CmId(self, address, port, self.draw_comm_id())
@@ -241,7 +240,7 @@ class ConnectionManager:
         if deth.queue_key != GENERAL_SERVICES_QUEUE_KEY or deth.source_qp != GENERAL_SERVICES_QP:
             self.counters["stranger"] += 1
             return
-        self._dispatch(datagram.source, message, about.transaction)
+        self._dispatch(datagram, message, about.transaction)
 
     def next_datagram(self, now_ps: int) -> Datagram | None:
         """Make the next datagram, or None.
@@ -251,11 +250,11 @@ class ConnectionManager:
         self._clocks.start(now_ps)
         if not self._outgoing:
             return None
-        address, mad = self._outgoing.popleft()
+        address, mad, source_port = self._outgoing.popleft()
         self._psn = (self._psn + 1) % PSN_MODULUS
         bth = BTH.pack(Opcode.UD_SEND_ONLY, 0, DEFAULT_PARTITION_KEY, GENERAL_SERVICES_QP, self._psn)
         deth = Deth(GENERAL_SERVICES_QUEUE_KEY, GENERAL_SERVICES_QP)
-        return self.nic.flow(address, _SOURCE_PORT, 0).close(bth + deth.encode(), (mad,))
+        return self.nic.flow(address, source_port, 0).close(bth + deth.encode(), (mad,))
 
     def next_timer_ps(self) -> int | None:
         """Next instant at which `on_timer` has work, or None."""
@@ -267,22 +266,24 @@ class ConnectionManager:
 
     # Messages
 
-    def _dispatch(self, source: bytes, message: CmMessage, transaction: int) -> None:
+    def _dispatch(self, datagram: Datagram, message: CmMessage, transaction: int) -> None:
+        source = datagram.source
         if isinstance(message, CmRequest):
-            self._take_request(source, message, transaction)
+            self._take_request(datagram, message, transaction)
         elif isinstance(message, CmServiceRequest):
             self.services.take_request(source, message, transaction)
         elif isinstance(message, CmServiceReply):
             self.services.take_reply(source, message, transaction)
         elif isinstance(message, _Answer):
-            self._take_answer(source, message, transaction)
+            self._take_answer(datagram, message, transaction)
 
-    def _take_answer(self, source: bytes, message: _Answer, transaction: int) -> None:
+    def _take_answer(self, datagram: Datagram, message: _Answer, transaction: int) -> None:
+        source = datagram.source
         found = self._ids.get(message.remote_comm_id)
         if isinstance(message, CmReject) and not message.remote_comm_id:
             found = self._of_early_reject(source, message)
         if found is not None and found.address == source:
-            if not found.receive(message, transaction):
+            if not found.receive(message, transaction, datagram.source_port):
                 self.counters["stranger"] += 1
             return
         self.counters["stranger" if found is not None else "no_conversation"] += 1
@@ -300,8 +301,11 @@ class ConnectionManager:
     def _answer_unknown(self, source: bytes, message: CmMessage, transaction: int) -> None:
         """Tell a peer that its conversation is over; nothing is kept.
 
-        The conversation has ended or never was.
+        The conversation has ended or never was. Nobody on this machine is told so: another user counts packets, and
+        could ask for the numbers of conversations.
         """
+        if self.nic.source_ports.is_here(source):
+            return
         if isinstance(message, CmReply):
             ids = (message.remote_comm_id, message.local_comm_id)
             self.send(source, encode_cm(rejection(ids, OF_REP, _R.INVALID_COMM_ID), transaction))
@@ -309,10 +313,11 @@ class ConnectionManager:
             reply = CmDisconnectReply(local_comm_id=message.remote_comm_id, remote_comm_id=message.local_comm_id)
             self.send(source, encode_cm(reply, transaction))
 
-    def _take_request(self, source: bytes, message: CmRequest, transaction: int) -> None:
+    def _take_request(self, datagram: Datagram, message: CmRequest, transaction: int) -> None:
+        source = datagram.source
         known = self._by_peer.get((source, message.local_comm_id))
         if known is not None and not _was_of_another(known, message.local_ca_guid):
-            if not known.receive(message, transaction):
+            if not known.receive(message, transaction, datagram.source_port):
                 self.counters["stranger"] += 1
             return
         listener = self.listener(port_of_service(message.service_id) or 0, PortSpace.TCP)
@@ -324,7 +329,8 @@ class ConnectionManager:
             reject = rejection((0, message.local_comm_id), OF_REQ, why, info=info)
             self.send(source, encode_cm(reject, transaction))
             return
-        made = CmId(self, source, listener.port, self.draw_comm_id(), (message, transaction))
+        request = (message, transaction, datagram.source_port)
+        made = CmId(self, source, listener.port, self.draw_comm_id(), request)
         self._pending[made] = listener
         listener.pending += 1
         made.start()
@@ -360,12 +366,12 @@ class ConnectionManager:
 
     # For conversations
 
-    def send(self, address: bytes, mad: bytes) -> None:
-        """Send a management datagram to queue pair 1 of an address."""
+    def send(self, address: bytes, mad: bytes, source_port: int | None = None) -> None:
+        """Send a management datagram to queue pair 1 of an address, from a UDP port or from that of the manager."""
         if len(self._outgoing) >= _MOST_QUEUED:
             self.counters["queue_full"] += 1
             return
-        self._outgoing.append((address, mad))
+        self._outgoing.append((address, mad, self._source_port if source_port is None else source_port))
         self.nic.wake(self)
 
     def tell(self, event: CmEvent) -> None:

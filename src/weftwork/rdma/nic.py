@@ -24,6 +24,7 @@ from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
 from weftwork.rdma.rate_control import RateControl
 from weftwork.rdma.receive_queue import RecvQueue
 from weftwork.rdma.resting import RestingNumbers
+from weftwork.rdma.sender_proof import NumberedSourcePorts
 from weftwork.rdma.verbs import QpState, QpType
 from weftwork.wire.fields import check_fits
 from weftwork.wire.ib import BTH_BYTES, PSN_MODULUS
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from weftwork.policies.load import LoadedPolicy
     from weftwork.rdma.encapsulation import Encapsulation
+    from weftwork.rdma.sender_proof import SourcePorts
 
 __all__ = ["NicEnd", "RdmaNic"]
 
@@ -84,16 +86,18 @@ class RdmaNic:
     number_prefix : 8 bits, the top ones of every queue pair number and communication ID; a driver steers by them where
         several processes share the port; None draws them as well
     makes_trains : a datagram to send may hold many packets, see `Datagram`; a driver asks for it
+    source_ports : of UDP, from which packets of connections leave; by default they prove nothing about a sender
 
     Attributes
     ----------
     memory : regions and windows
+    source_ports : see there
     groups : multicast groups; whoever attaches a queue pair also lets the port join
     counters : packets dropped before they reached a queue pair, by reason
     ended_counters : of queue pairs that were destroyed, summed by name
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the options, all by name
         self,
         address: bytes,
         *,
@@ -104,6 +108,7 @@ class RdmaNic:
         line_rate_bps: int = 100_000_000_000,
         number_prefix: int | None = None,
         makes_trains: bool = False,
+        source_ports: SourcePorts | None = None,
     ) -> None:
         if number_prefix is not None:
             check_fits("number_prefix", number_prefix, _PREFIX_BITS)
@@ -113,6 +118,7 @@ class RdmaNic:
         self.number_prefix: Final = number_prefix
         self.makes_trains: Final = makes_trains
         self._random: Final = random if random is not None else randomness.SystemRandom()
+        self.source_ports: Final = source_ports if source_ports is not None else NumberedSourcePorts()
         self.memory = MemoryTable(self._random, self.limits.max_mr)
         self.groups: Final = MulticastGroups(self.limits)
         self.counters: Counter[str] = Counter()

@@ -7,12 +7,11 @@ Leaves out: the protocol, see `requester`, `responder` and `unreliable`; path mi
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from weftwork.base.errors import UsageError
 from weftwork.base.grammar import plural
+from weftwork.rdma.async_event import AsyncEvent, EventType
 from weftwork.rdma.datagram import BTH, Datagram, IcrcStates, PacketFlow
 from weftwork.rdma.nic_limits import NicLimits
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
@@ -22,6 +21,7 @@ from weftwork.rdma.requests import RequestPacket, SendEntry, refused_text
 from weftwork.rdma.responder import RcResponder
 from weftwork.rdma.selective_requester import SelectiveRequester
 from weftwork.rdma.selective_responder import SelectiveResponder
+from weftwork.rdma.sender_proof import SenderProof
 from weftwork.rdma.states import AFTER, MODIFY, PROCESSES_RECEIVES, TAKES_RECEIVES, TAKES_SENDS, QpEvent
 from weftwork.rdma.trains import (
     SMALLEST_TRAIN,
@@ -46,10 +46,9 @@ from weftwork.rdma.verbs import (
     WrOpcode,
 )
 from weftwork.wire.fields import MalformedPacket, check_fits
-from weftwork.wire.ib import CNP_BODY, cnp_bth
+from weftwork.wire.ib import CNP_BODY, PSN_MODULUS, cnp_bth, psn_compare
 from weftwork.wire.ip import ECN_CE
 from weftwork.wire.opcodes import SHAPES, Opcode, TransportService
-from weftwork.wire.udp import ROCE_SOURCE_PORT_MINIMUM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.encapsulation import Encapsulation
     from weftwork.rdma.memory import MemoryTable, MemoryWindow, ProtectionDomain
     from weftwork.rdma.rate_control import RateControl
+    from weftwork.rdma.sender_proof import SourcePorts
     from weftwork.rdma.verbs import MwBind
 
 __all__ = ["AsyncEvent", "EventType", "NicLimits", "QpHost", "RdmaQueuePair"]
@@ -75,29 +75,6 @@ def _may_meet(pkey: int, other: int) -> bool:
     They name one partition, and not two limited members.
     """
     return bool(pkey & 0x7FFF) and not (pkey ^ other) & 0x7FFF and bool((pkey | other) & 0x8000)
-
-
-class EventType(Enum):
-    """Kind of an asynchronous event (enum ibv_event_type)."""
-
-    QP_FATAL = "a queue pair failed"
-    SQ_DRAINED = "the requests in flight of a queue pair in SQD have ended"
-    SRQ_LIMIT_REACHED = "a shared receive queue has fewer receives than its limit"
-    CQ_ERR = "a completion queue was overrun"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AsyncEvent:
-    """An event of the NIC.
-
-    Parameters
-    ----------
-    event_type : what happened
-    qp_num : the queue pair at which it happened
-    """
-
-    event_type: EventType
-    qp_num: int
 
 
 class QpHost(Protocol):
@@ -131,6 +108,10 @@ class QpHost(Protocol):
     def flow(self, destination: bytes, source_port: int, dscp: int) -> PacketFlow:
         """Make a flow from the address of the NIC."""
 
+    @property
+    def source_ports(self) -> SourcePorts:
+        """Source ports of its connections."""
+
 
 class RdmaQueuePair:
     """One end of a connection or of datagrams.
@@ -151,6 +132,8 @@ class RdmaQueuePair:
     state : see `states`
     counters : by name, as mlx5 names them where it has them
     rate : congestion control, or None
+    source_port : of UDP, from which its packets leave; random, so that it tells nothing about its numbers
+    proof : of the peer, if it is on this machine
     on_heard : called once, at the first packet of the peer (IBV_EVENT_COMM_EST of libibverbs); None does nothing
     """
 
@@ -178,6 +161,8 @@ class RdmaQueuePair:
         self.state = QpState.RESET
         self.counters: Counter[str] = Counter()
         self.rate: RateControl | None = None
+        self.source_port = host.source_ports.draw(qp_num)
+        self.proof: Final = SenderProof()
         self.on_heard: Callable[[], None] | None = None
         self._rc = RcResponder(self) if qp_type is QpType.RC else None
         self._uc = UcResponder(self) if qp_type is QpType.UC else None
@@ -223,8 +208,8 @@ class RdmaQueuePair:
             if self.rate is not None:
                 self.rate.mtu_bytes = self.attr.path_mtu
             if self.qp_type is not QpType.UD:
-                port = ROCE_SOURCE_PORT_MINIMUM | (self.qp_num & 0x3FFF)
-                self._flow = self.host.flow(self.attr.remote_address, port, 0)
+                self._flow = self.host.flow(self.attr.remote_address, self.source_port, 0)
+                self.proof.begin(is_here=self.host.source_ports.is_here(self.attr.remote_address))
             if self.qp_type is QpType.RC:
                 self._choose_recovery()
             for responder in (self._rc, self._uc):
@@ -233,6 +218,7 @@ class RdmaQueuePair:
         elif state is QpState.RTS and before is QpState.RTR:
             self.requester.start(self.attr.sq_psn)
         elif state is QpState.RESET:
+            self.proof.port = None
             self.requester.start(0)
             for responder in (self._rc, self._uc):
                 if responder is not None:
@@ -363,7 +349,14 @@ class RdmaQueuePair:
         now_ps : instant
         """
         opcode, flags, pkey, _, psn_word = header
-        is_stranger = self.qp_type is not QpType.UD and datagram.source != self.attr.remote_address
+        is_stranger = self.qp_type is not QpType.UD and (
+            datagram.source != self.attr.remote_address
+            or (
+                self.proof.is_wanted
+                and datagram.source_port != self.proof.port
+                and not self._is_proven(datagram.source_port, opcode, psn_word & 0xFFFFFF)
+            )
+        )
         if self.state not in PROCESSES_RECEIVES or is_stranger:
             self.counters["stranger" if is_stranger else "not_accepted"] += 1
             return
@@ -403,6 +396,19 @@ class RdmaQueuePair:
                 self._ud.receive(shape, body, datagram, solicited=solicited)
             except MalformedPacket:
                 self.counters["malformed"] += 1
+
+    def _is_proven(self, source_port: int, opcode: int, psn: int) -> bool:
+        """Whether a packet comes from the peer's port; the first one in its turn names the port."""
+        shape = SHAPES.get(opcode)
+        if self.proof.port is None and shape is not None:
+            if shape.is_response:
+                has_turn = isinstance(self.requester, RcRequester) and self.requester.awaits(psn)
+            elif self._rc is not None:
+                has_turn = psn == self._rc.expected_psn % PSN_MODULUS
+            else:
+                has_turn = self._uc is not None and psn_compare(psn, self._uc.expected_psn % PSN_MODULUS) >= 0
+            self.proof.port = source_port if has_turn else None
+        return source_port == self.proof.port
 
     def next_datagram(self, now_ps: int) -> Datagram | None:
         """Make the next packet: a CNP, an answer, a request; or None."""
@@ -525,7 +531,7 @@ class RdmaQueuePair:
 
     def flow_to(self, handle: AddressHandle) -> PacketFlow:
         """Flow of datagrams to an address."""
-        return self.host.flow(handle.address, ROCE_SOURCE_PORT_MINIMUM | (self.qp_num & 0x3FFF), handle.dscp)
+        return self.host.flow(handle.address, self.source_port, handle.dscp)
 
     def take_receive(self) -> RecvWr | None:
         """Oldest posted receive, or None."""

@@ -75,6 +75,10 @@ class RcRequester:
         self.entries: deque[SendEntry] = deque()
         self.start(0)
 
+    def awaits(self, psn: int) -> bool:
+        """Whether a packet with this PSN, 24 bits, was sent and is not acknowledged."""
+        return 0 <= psn_compare(psn, self.una % PSN_MODULUS) < self.sent_end - self.una
+
     def start(self, first_psn: int) -> None:
         """Reset, and send from this PSN on."""
         self.entries.clear()

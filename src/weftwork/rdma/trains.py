@@ -183,6 +183,7 @@ class TrainReceiver:
             or qp.rate is not None
             or qp.state not in PROCESSES_RECEIVES
             or datagram.source != attr.remote_address
+            or not qp.proof.accepts(datagram.source_port)
         ):
             return 0
         psns = taker.room_for_train(operation, word & 0xFFFFFF)[: len(payload) // segment_bytes]

@@ -6,17 +6,22 @@ Leaves out: addresses of InfiniBand; routes, which RoCE takes from the system.
 
 from __future__ import annotations
 
+import copy
 import socket
 from errno import EADDRNOTAVAIL, EINVAL, ENODEV
 from ipaddress import ip_address
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from weftwork.base.errors import UsageError
 from weftwork.compat.pyverbs.base import PyverbsObject
+from weftwork.compat.pyverbs.libibverbs_enums import ibv_qp_type
 from weftwork.compat.pyverbs.librdmacm_enums import RAI_PASSIVE, rdma_port_space
 from weftwork.compat.pyverbs.pyverbs_error import PyverbsRDMAError
 from weftwork.compat.pyverbs.software_nics import device_names, find_device
 from weftwork.rdma.wires import source_towards
+
+if TYPE_CHECKING:
+    from weftwork.compat.pyverbs.qp_attr import QPInitAttr
 
 __all__ = ["AddrInfo", "Endpoint", "device_of"]
 
@@ -87,6 +92,15 @@ class AddrInfo(PyverbsObject):
             raise PyverbsRDMAError(f"Failed to get Address Info ({error.strerror})", EADDRNOTAVAIL) from error
         address, port, *_ = found[0][4]
         return Endpoint(str(address).partition("%")[0], int(port))
+
+    def typed(self, made_with: QPInitAttr | None) -> QPInitAttr | None:
+        """Attributes whose queue pair has the type of the port space, as rdma_create_ep of librdmacm sets it."""
+        if made_with is None:
+            return None
+        typed = copy.copy(made_with)
+        is_stream = self.port_space == rdma_port_space.RDMA_PS_TCP
+        typed.qp_type = ibv_qp_type.IBV_QPT_RC if is_stream else ibv_qp_type.IBV_QPT_UD
+        return typed
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

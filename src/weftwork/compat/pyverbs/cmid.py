@@ -24,7 +24,6 @@ from weftwork.compat.pyverbs.device import Context
 from weftwork.compat.pyverbs.libibverbs_enums import (
     ibv_access_flags,
     ibv_qp_attr_mask,
-    ibv_qp_type,
     ibv_send_flags,
 )
 from weftwork.compat.pyverbs.librdmacm_enums import (
@@ -124,22 +123,13 @@ class CMID(PyverbsCM):
     def _begin(self, info: AddrInfo) -> None:
         """Do all steps of a synchronous identifier up to its queue pair (rdma_create_ep)."""
         self._space = info.port_space
-        self._init_attr = self._typed(self._init_attr)
+        self._init_attr = info.typed(self._init_attr)
         self._source, self._destination = info.source, info.destination
         self._bind(info.source, info.destination)
         if not info.is_passive:
             self._open_context()
             if self._init_attr is not None:
                 self.create_qp(self._init_attr)
-
-    def _typed(self, made_with: QPInitAttr | None) -> QPInitAttr | None:
-        """Attributes whose queue pair has the type of the port space, as rdma_create_ep in librdmacm sets it."""
-        if made_with is None:
-            return None
-        typed = copy.copy(made_with)
-        is_stream = self._space == rdma_port_space.RDMA_PS_TCP
-        typed.qp_type = ibv_qp_type.IBV_QPT_RC if is_stream else ibv_qp_type.IBV_QPT_UD
-        return typed
 
     def _follow(self, event: CMEvent, listen_id: CMID | None) -> None:
         """Take the request of an event."""

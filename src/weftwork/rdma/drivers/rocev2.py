@@ -12,6 +12,7 @@ from weftwork.rdma.connection_manager import ConnectionManager
 from weftwork.rdma.drivers.driver import NicDriver
 from weftwork.rdma.drivers.raw import RawPort
 from weftwork.rdma.drivers.steering import SharedUdpPort
+from weftwork.rdma.drivers.udp import UdpPort
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.queue_pair import NicLimits
@@ -51,6 +52,7 @@ def over_port(port: DatagramPort, options: WireOptions) -> OpenWire:
         line_rate_bps=options.line_rate_bps,
         makes_trains=port.makes_trains,
         number_prefix=port.slot,
+        source_ports=port.source_ports if isinstance(port, UdpPort) else None,
     )
     return OpenWire(
         nic=nic,

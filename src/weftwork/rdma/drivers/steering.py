@@ -35,6 +35,7 @@ _SO_ATTACH_REUSEPORT_CBPF: Final = 51  # Linux include/uapi/asm-generic/socket.h
 _STEER: Final = ((0x30, 0, 0, 5), (0x16, 0, 0, 0))  # ldb [5]: top byte of the queue pair in BTH; ret A
 _TO_GENERAL_SERVICES: Final = GENERAL_SERVICES_QP.to_bytes(3, "big")
 _ENVELOPE: Final = Struct("=16sBHBBH")  # source and its size, source port, ECN, DSCP, bytes of a segment
+_MOST_STRANGERS: Final = 32  # chosen: datagrams of other users in a door that are thrown away at a time
 _MOST_AHEAD: Final = 64  # chosen: datagrams that a handed-on one waits for at most
 _MAD_AT: Final = BTH_BYTES + 8  # behind the DETH (IBTA vol. 1, 9.3.3)
 _MOST_REMEMBERED: Final = 64  # chosen: management messages that may await an answer
@@ -179,7 +180,7 @@ class SharedUdpPort(UdpPort):
 
     def _receive_handed_on(self) -> Datagram | None:
         for door in self._process.doors:
-            while True:
+            for _ in range(_MOST_STRANGERS):
                 try:
                     size_bytes, ancillary, _, _ = door.recvmsg_into(
                         [self._packet], socket.CMSG_SPACE(_CREDENTIALS.size)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
+from weftwork.rdma.drivers.source_ports import OwnedSourcePorts
 from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.wire.ip import IPV4_HEADER_BYTES, IPV6_HEADER_BYTES
@@ -71,6 +72,7 @@ class UdpPort:
 
     Attributes
     ----------
+    source_ports : from which connections send
     receive_buffer_bytes : that the system has granted
     last_error : of a packet that the system refused to send, or an empty text
     """
@@ -95,6 +97,7 @@ class UdpPort:
         self._view: Final = memoryview(self._buffer)
         self._buffers: Final = [self._buffer]
         self._ancillary_bytes: Final = socket.CMSG_SPACE(4) * 2
+        self.source_ports: Final = OwnedSourcePorts(is_ipv6=self.is_ipv6)
         self.socket: Final = socket.socket(self._family, socket.SOCK_DGRAM)
         try:
             self._set_up(shares_port=shares_port)
@@ -255,6 +258,7 @@ class UdpPort:
 
     def close(self) -> None:
         """Close all sockets."""
+        self.source_ports.close()
         self.socket.close()
         for sender in self._senders.values():
             sender.close()

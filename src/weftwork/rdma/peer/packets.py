@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.rdma.datagram import Datagram, IcrcStates, PacketFlow
 from weftwork.rdma.peer.packet_words import NAKS, PACKETS, REQUESTS, words_of
+from weftwork.rdma.sender_proof import NumberedSourcePorts
 from weftwork.rdma.verbs import ATOMIC_BYTES
 from weftwork.wire.credits import NO_CREDIT_COUNT
 from weftwork.wire.extended import Aeth, AethKind, AtomicEth, Feth, FlushPlacement, Ieth, ImmediateData, Reth
 from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.ib import CNP_BODY, PSN_MODULUS, Bth, cnp_bth, psn_compare
 from weftwork.wire.icrc import ICRC_BYTES
+from weftwork.wire.mad import GENERAL_SERVICES_QP
 from weftwork.wire.opcodes import SHAPES, Opcode, Position
 from weftwork.wire.transport import TransportPacket
-from weftwork.wire.udp import ROCE_SOURCE_PORT_MINIMUM
 
 if TYPE_CHECKING:
     from weftwork.rdma.peer.script import AnswerKeys, PacketKeys
@@ -113,7 +114,7 @@ class PeerForger:
     ) -> None:
         self._own, self._end, self._stranger = addresses
         self._end_qp_num: Final = numbers[1]
-        self._source_port: Final = ROCE_SOURCE_PORT_MINIMUM | (numbers[0] & 0x3FFF)
+        self._source_port: Final = NumberedSourcePorts().draw(GENERAL_SERVICES_QP)  # from where its messages came
         self._path_mtu: Final = path_mtu
         self._offered, self._foreign = offered
         self._states: Final = states

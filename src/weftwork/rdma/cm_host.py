@@ -74,6 +74,9 @@ class CmHost(Protocol):
     def send(self, address: bytes, mad: bytes, source_port: int | None = None) -> None:
         """Send a management datagram to queue pair 1 of an address, from a UDP port or from that of the manager."""
 
+    def watch(self, conversation: CmId) -> None:
+        """Watch the process of the peer until the conversation is over."""
+
     def tell(self, event: CmEvent) -> None:
         """Queue an event for the user."""
 

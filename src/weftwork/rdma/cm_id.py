@@ -315,6 +315,7 @@ class CmId:
         """Take a queue pair from INIT to RTS, unless the user does."""
         self.agreed = agreed
         qp.proof.name(self._peer_port)
+        self._host.watch(self)
         if not self._param.moves_qp:
             return
         attr: QpAttr = replace(
@@ -489,6 +490,14 @@ class CmId:
         reply = CmDisconnectReply(local_comm_id=self.local_comm_id, remote_comm_id=self.remote_comm_id)
         self._host.send(self.address, encode_cm(reply, transaction), self.source_port)
         return True
+
+    def lose_peer(self) -> None:
+        """End the conversation, since the process of the peer has ended."""
+        if (self.state, _I.GET_DREQ) in NEXT:
+            self._step(_I.GET_DREQ)
+            self._stop_qp()
+            self._wait_out()
+            self._tell(_E.DISCONNECTED)
 
     def _take_drep(self, message: CmDisconnectReply) -> bool:
         if message.local_comm_id != self.remote_comm_id or (self.state, _I.GET_DREP) not in NEXT:

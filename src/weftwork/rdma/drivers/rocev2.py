@@ -58,7 +58,9 @@ def over_port(port: DatagramPort, options: WireOptions) -> OpenWire:
         nic=nic,
         port=port,
         mover=NicDriver(nic, port),
-        make_manager=lambda: ConnectionManager(nic, path_mtu=port.path_mtu),
+        make_manager=lambda: ConnectionManager(
+            nic, path_mtu=port.path_mtu, watch=port if isinstance(port, SharedUdpPort) else None
+        ),
     )
 
 

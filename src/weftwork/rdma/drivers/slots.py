@@ -168,6 +168,11 @@ class ProcessSlot:
             return f"{prefix}{_listener(to.service)}"
         return None if to.slot is None else f"{prefix}{to.slot}"
 
+    def life_name(self, address: str | None = None, slot: int | None = None) -> str:
+        """Name of the socket whose end tells that a process has ended: of this one, or of another behind an address."""
+        prefix = self._prefix if address is None else f"{_NAMES}{address}/"
+        return f"{prefix}{self.number if slot is None else slot}/life"
+
     def is_there(self, name: str) -> bool:
         """Whether a process has a name that `owner` gives."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:

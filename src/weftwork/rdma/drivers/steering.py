@@ -16,11 +16,12 @@ import select
 import socket
 from collections import deque
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.drivers.group_sockets import open_group
 from weftwork.rdma.drivers.hand_over import HandOver
+from weftwork.rdma.drivers.lives import ProcessLives
 from weftwork.rdma.drivers.raw import attach_filter
 from weftwork.rdma.drivers.slots import ProcessSlot, may_be_last
 from weftwork.rdma.drivers.udp import UdpPort, parse_address
@@ -29,12 +30,16 @@ from weftwork.wire.icrc import ICRC_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
 from weftwork.wire.rdma_ip_cm import PortSpace
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["SharedUdpPort"]
 
 _SO_ATTACH_REUSEPORT_CBPF: Final = 51  # Linux include/uapi/asm-generic/socket.h
 _STEER: Final = ((0x30, 0, 0, 5), (0x16, 0, 0, 0))  # ldb [5]: top byte of the queue pair in BTH; ret A
 _TO_GENERAL_SERVICES: Final = GENERAL_SERVICES_QP.to_bytes(3, "big")
 _ENVELOPE: Final = Struct("=16sBHBBH")  # source and its size, source port, ECN, DSCP, bytes of a segment
+_SLOT_SHIFT: Final = 16  # of a queue pair number: its top eight bits
 _MOST_STRANGERS: Final = 32  # chosen: datagrams of other users in a door that are thrown away at a time
 _MOST_AHEAD: Final = 64  # chosen: datagrams that a handed-on one waits for at most
 _MAD_AT: Final = BTH_BYTES + 8  # behind the DETH (IBTA vol. 1, 9.3.3)
@@ -68,6 +73,10 @@ class SharedUdpPort(UdpPort):
             self._close_doors()
             raise
         self._others: Final = HandOver(self._events, self.counters)
+        self._lives: Final = ProcessLives(self._process.life_name())
+        self._events.register(self._lives, select.EPOLLIN)
+        self._watched: Final[dict[str, tuple[bytes, int]]] = {}
+        self.on_end: Callable[[bytes, int], None] | None = None
         attach_filter(self.socket, _SO_ATTACH_REUSEPORT_CBPF, _STEER)
         for readable in (self.socket, *self._process.doors):
             self._events.register(readable, select.EPOLLIN)
@@ -143,6 +152,7 @@ class SharedUdpPort(UdpPort):
                 return found
             self._held = self._receive_handed_on()
             if self._held is None:
+                self._tell_ends()
                 return self._receive_multicast()
             self._ahead = 0
         if self._ahead < _MOST_AHEAD:
@@ -152,6 +162,25 @@ class SharedUdpPort(UdpPort):
                 return found
         held, self._held = self._held, None
         return held
+
+    def watch(self, address: bytes, qp_num: int) -> None:
+        """Call `on_end` when the process of a queue pair of this machine ends, with its address and slot."""
+        if self.source_ports.is_here(address):
+            name = self._process.life_name(self._destination(address), qp_num >> _SLOT_SHIFT)
+            self._watched[name] = address, qp_num >> _SLOT_SHIFT
+            self._lives.watch(name)
+
+    def leave_watch(self, address: bytes, qp_num: int) -> None:
+        """Forget one call of `watch`."""
+        self._lives.leave(self._process.life_name(self._destination(address), qp_num >> _SLOT_SHIFT))
+
+    def _tell_ends(self) -> None:
+        for name in self._lives.ended():
+            address, slot = self._watched.pop(name)
+            self.counters["peer_processes_ended"] += 1
+            self.last_error = f"the process of {self._destination(address)} with slot {slot} has ended"
+            if self.on_end is not None:
+                self.on_end(address, slot)
 
     def _receive_own(self) -> Datagram | None:
         """Take a datagram of the socket; others are handed on."""
@@ -209,6 +238,7 @@ class SharedUdpPort(UdpPort):
         """Close all sockets, and free the slot."""
         super().close()
         self._others.close()
+        self._lives.close()
         self._close_doors()
 
     def _close_doors(self) -> None:

@@ -27,12 +27,12 @@ def other(host: str) -> str:
     return "b" if host == "a" else "a"
 
 
-def frame(sender: str, packet: TransportPacket, ecn: int = ECN_ECT0) -> bytes:
+def frame(sender: str, packet: TransportPacket, ecn: int = ECN_ECT0, port: int = 0xC123) -> bytes:
     """An Ethernet frame, without its check sequence, as captures have it."""
     source, source_mac, _ = HOSTS[sender]
     destination, destination_mac, _ = HOSTS[other(sender)]
     roce = rocev2_packet(
-        source=source, destination=destination, source_port=0xC123, bth=packet.bth, body=packet.body(), ecn=ecn
+        source=source, destination=destination, source_port=port, bth=packet.bth, body=packet.body(), ecn=ecn
     )
     header = EthernetHeader(destination=destination_mac, source=source_mac, ethertype=ETHERTYPE_IPV4)
     return header.encode() + roce.encode()

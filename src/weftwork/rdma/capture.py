@@ -15,6 +15,7 @@ from weftwork.rdma.coverage import CaptureCoverage
 from weftwork.rdma.flows import CaptureFlow, CaptureFlows, FlowKey
 from weftwork.rdma.packet_words import cm_words, header_words
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES, Verdict
+from weftwork.wire.cm import CmReject
 from weftwork.wire.dissection import Carrier, Dissection, Fate, dissect
 from weftwork.wire.extended import Aeth, AethKind, Nak, Reth
 from weftwork.wire.ib import psn_add, psn_compare
@@ -82,6 +83,8 @@ class CaptureExplainer:
     first_at : number of the first packet with a kind of trouble, by that kind
     pauses : PFC frames that stop at least a priority, by MAC address of the sender
     unread : packets of RDMA that could not be read to their end although the capture has them
+    rejections : REJ messages by who refused, who had asked, the port and the reason
+    heard_ns : when each end was heard last, by its address
     unmatched : counts of answers whose flow is not known, by their name
     coverage : frames that were read, cut and passed over, and what was checked
     """
@@ -96,6 +99,8 @@ class CaptureExplainer:
         self.pauses: Counter[str] = Counter()
         self.unread = 0
         self.unmatched: Counter[str] = Counter()
+        self.rejections: Counter[tuple[str, str, int | None, int]] = Counter()
+        self.heard_ns: dict[str, int] = {}
         self.coverage = CaptureCoverage()
         self.first_ns: int | None = None
         self.last_ns = 0
@@ -131,6 +136,8 @@ class CaptureExplainer:
         name, detail = found.kind.value, ""
         qp = psn = None
         payload_bytes = 0
+        if found.transport is not None:
+            self.heard_ns[source] = packet.time_ns
         if found.pause is not None:
             name, detail = self._pause(found.pause, source)
         elif found.transport is not None:
@@ -189,8 +196,17 @@ class CaptureExplainer:
         elif found.has_wrong_icrc:
             flow.wrong_icrc += 1
             return  # a receiver drops it, so that it says nothing about the order
+        self.flows.hear(key)
+        if found.udp is not None:
+            if flow.source_ports and found.udp.source_port not in flow.source_ports:
+                self.first_at.setdefault("ports", self.frames)
+            flow.source_ports[found.udp.source_port] += 1
         if found.cm is not None:
             self.flows.connection(key.source, key.destination, found.cm)
+        if isinstance(found.cm, CmReject):
+            port = self.flows.asked_port(key.destination, found.cm.remote_comm_id)
+            self.rejections[key.source, key.destination, port, found.cm.reason] += 1
+            self.first_at.setdefault("rejected", self.frames)
         shape = packet.shape
         if found.fate is Fate.CUT and is_cut_train(packet):
             notes.append("several packets in one frame, of which the capture has the beginning")
@@ -227,18 +243,19 @@ class CaptureExplainer:
             psns = frozenset(max(-(-reth.dma_bytes // size_bytes), 1) for size_bytes in sizes_bytes)
             flow.last_read = packet.bth.psn, reth.dma_bytes
         verdict, missing = flow.requests.see(packet.bth.psn, psns)
-        self._order(flow, verdict, missing, notes)
+        self._order(flow, packet.bth.psn, verdict, missing, notes)
         if verdict is Verdict.SENT_AGAIN and shape.operation == Opcode.READ_REQUEST:
             flow.read_responses.nak(packet.bth.psn)
         is_new = verdict is not Verdict.SENT_AGAIN or missing < 0
         if shape.ends_message and is_new:
             flow.messages += 1
 
-    def _order(self, flow: CaptureFlow, verdict: Verdict, missing: int, notes: list[str]) -> None:
+    def _order(self, flow: CaptureFlow, psn: int, verdict: Verdict, missing: int, notes: list[str]) -> None:
         flow.missing += missing
         self.coverage.ordered += 1
         if verdict is Verdict.SENT_AGAIN:
             flow.sent_again += 1
+            flow.sent_again_since[psn] += 1
             self._note(notes, "sent again", "sent again")
         elif verdict is Verdict.LATE:
             flow.late += 1
@@ -289,7 +306,7 @@ class CaptureExplainer:
         if shape.starts_message and (last is None or psn_compare(psn, last) > 0):
             responses.skip_to(psn)
         verdict, missing = responses.see(psn)
-        self._order(flow, verdict, missing, notes)
+        self._order(flow, psn, verdict, missing, notes)
 
 
 def _name(packet: TransportPacket) -> str:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weftwork.base.grammar import plural
 from weftwork.rdma.capture import NAK_WORDS
+from weftwork.rdma.cm_records import CmRejReason
 from weftwork.wire.extended import Nak
+from weftwork.wire.mad import GENERAL_SERVICES_QP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,6 +39,8 @@ class CaptureFinding(NamedTuple):
     first_packet: int | None
 
 
+_MANY: Final = 3  # chosen: times that a packet is sent again in a row; one or two are lost answers
+_MOST_SHARE: Final = 0.9  # chosen: of the packets from one port; who spreads packets over ports uses all of them
 _SEQUENCE_ERROR: Final = NAK_WORDS[Nak.PSN_SEQUENCE_ERROR]
 
 
@@ -45,7 +49,7 @@ def find_trouble(seen: CaptureExplainer) -> list[CaptureFinding]:
 
     The first finding is the culprit. A clean capture has none.
     """
-    return [*_refused(seen), *_repeated(seen), *_congested(seen), *_unclear(seen)]
+    return [*_refused(seen), *_silent(seen), *_repeated(seen), *_congested(seen), *_unclear(seen)]
 
 
 def _refused(seen: CaptureExplainer) -> Iterator[CaptureFinding]:
@@ -58,11 +62,31 @@ def _refused(seen: CaptureExplainer) -> Iterator[CaptureFinding]:
         if refused and words != _SEQUENCE_ERROR:
             text = f"{plural(refused, 'request')} refused with {words}{where}"
             yield _finding(seen, words, f"{text}: the queue pair is in error")
+    for (by, of, port, reason), count in seen.rejections.items():
+        to = "" if port is None else f" to port {port}"
+        yield _finding(seen, "rejected", f"{by} refused {plural(count, 'connection')} of {of}{to}: {_reason(reason)}")
+
+
+def _reason(code: int) -> str:
+    known = {int(each): each.name for each in CmRejReason}
+    name = known.get(code, f"reason {code}")
+    return f"{name}, nobody listens there" if code == CmRejReason.INVALID_SERVICE_ID else name
+
+
+def _silent(seen: CaptureExplainer) -> Iterator[CaptureFinding]:
+    for flow in seen.flows.by_key.values():
+        if flow.unanswered >= _MANY:
+            end = flow.key.destination
+            heard_ns = seen.heard_ns.get(end)
+            since = "at all" if heard_ns is None else f"after {(heard_ns - (seen.first_ns or 0)) / 1e9:.3f} s"
+            times = plural(flow.unanswered, "time")
+            text = f"{end} said nothing {since}, while a packet of {flow.key} was sent again {times}"
+            yield _finding(seen, "silent", f"{text}: its process has ended, or no packet comes back", "sent again")
 
 
 def _repeated(seen: CaptureExplainer) -> Iterator[CaptureFinding]:
     naks, nak_where = _counted(seen, partial(_naks, words=_SEQUENCE_ERROR))
-    again, again_where = _counted(seen, lambda flow: flow.sent_again)
+    again, again_where = _counted(seen, lambda flow: flow.sent_again if flow.unanswered < _MANY else 0)
     unready, rnr_where = _counted(seen, lambda flow: flow.rnr_naks)
     if naks:
         text = f"{plural(naks, 'NAK')} with {_SEQUENCE_ERROR}, {plural(again, 'packet')} sent again{nak_where}"
@@ -100,6 +124,14 @@ def _unclear(seen: CaptureExplainer) -> Iterator[CaptureFinding]:
     if missing:
         text = f"{plural(missing, 'PSN')} never seen{where}"
         yield _finding(seen, "gap", f"{text}: lost before the place of the capture, or not captured")
+    for flow in seen.flows.by_key.values():
+        (port, most), *others = flow.source_ports.most_common() or [(0, 0)]
+        if not others or flow.key.destination_qp == GENERAL_SERVICES_QP:
+            continue
+        if most >= _MOST_SHARE * sum(flow.source_ports.values()):
+            other, count = others[0]
+            text = f"{plural(count, 'packet')} of {flow.key} came from UDP port {other}, the others from {port}"
+            yield _finding(seen, "ports", f"{text}: somebody else may have sent them")
     if seen.unread:
         yield _finding(seen, "unread", f"{plural(seen.unread, 'packet')} not read to the end: see the notes")
 

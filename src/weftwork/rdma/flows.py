@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weftwork.rdma.psn_order import PsnOrder
 from weftwork.wire.cm import CmReply, CmRequest
 from weftwork.wire.ib import psn_add, psn_compare
+from weftwork.wire.rdma_ip_cm import port_of_service
 
 if TYPE_CHECKING:
     from weftwork.wire.cm import CmMessage
@@ -53,6 +54,8 @@ class CaptureFlow:
     acks, naks, rnr_naks, cnps : answers to this flow; of ``naks``, by code
     path_mtu_bytes : size of full packets, as far as one was seen
     last_read : PSN and size in bytes of the last READ request
+    source_ports : of UDP, with the packets that came from each
+    sent_again_since : PSNs sent again since the other end was heard last, with how often
     """
 
     key: FlowKey
@@ -70,8 +73,15 @@ class CaptureFlow:
     cnps: int = 0
     path_mtu_bytes: int | None = None
     last_read: tuple[int, int] = (0, 0)
+    source_ports: Counter[int] = field(default_factory=Counter)
+    sent_again_since: Counter[int] = field(default_factory=Counter)
     requests: PsnOrder = field(default_factory=PsnOrder)
     read_responses: PsnOrder = field(default_factory=PsnOrder)
+
+    @property
+    def unanswered(self) -> int:
+        """How often in a row a packet was sent again, without a word of the other end."""
+        return max(self.sent_again_since.values(), default=0)
 
     def learn_path_mtu(self, path_mtu_bytes: int) -> None:
         """Learn the path MTU from a packet that is not its message's last.
@@ -127,6 +137,17 @@ class CaptureFlows:
         if psn is not None:
             self._pair(by, there[0].key)
         return there[0]
+
+    def hear(self, by: FlowKey) -> None:
+        """Note that an end was heard: the flow to it is answered, or all flows where it is not known which."""
+        back = self._back.get(by)
+        for flow in self._by_ends.get((by.destination, by.source), ()) if back is None else [self.at(back)]:
+            flow.sent_again_since.clear()
+
+    def asked_port(self, source: str, comm_id: int) -> int | None:
+        """Port that a REQ asked for; None where the REQ was not captured, or asked for another service."""
+        asked = self._asked.get((source, comm_id))
+        return None if asked is None else port_of_service(asked.service_id)
 
     def connection(self, source: str, destination: str, message: CmMessage) -> None:
         """Take a message of communication management.

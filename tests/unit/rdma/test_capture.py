@@ -26,6 +26,7 @@ from weftwork.wire.ip import ECN_CE
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.pcap import CapturedPacket
 from weftwork.wire.pfc import PriorityPause
+from weftwork.wire.rdma_ip_cm import service_of_port
 from weftwork.wire.selective_nak import SelectiveNak
 from weftwork.wire.transport import TransportPacket, transport_packet
 
@@ -252,3 +253,61 @@ def test_details_of_other_packets() -> None:
     )
     assert (rows[0].name, rows[0].detail, rows[0].payload_bytes) == ("CM REJ", "reason 28", 256)
     assert (rows[1].name, rows[1].detail, rows[1].payload_bytes) == ("RC SEND only", "", 0)
+
+
+def told(seen: CaptureExplainer, kind: str) -> list[str]:
+    return [finding.text for finding in find_trouble(seen) if finding.kind == kind]
+
+
+def test_a_refusal_names_who_refused_whom_at_which_port() -> None:
+    request = CmRequest(local_comm_id=5, service_id=service_of_port(7_471), local_qpn=0x11)
+    refusal = CmReject(remote_comm_id=5, reason=8)
+    _, seen = explained([management("a", request), management("b", refusal)])
+    assert told(seen, "rejected") == [
+        "10.0.0.2 refused 1 connection of 10.0.0.1 to port 7471: INVALID_SERVICE_ID, nobody listens there"
+    ]
+    assert kinds(seen)[0] == ("rejected", 2)
+    _, seen = explained([management("b", CmReject(remote_comm_id=9, reason=28))] * 2)
+    assert told(seen, "rejected") == ["10.0.0.2 refused 2 connections of 10.0.0.1: CONSUMER_DEFINED"]
+    _, seen = explained([management("b", CmReject(remote_comm_id=9, reason=99))])
+    assert told(seen, "rejected") == ["10.0.0.2 refused 1 connection of 10.0.0.1: reason 99"]
+
+
+def test_an_end_that_says_nothing_more_is_named_with_the_time_since() -> None:
+    message, more = write("a", 100, 2), write("a", 102, 2)
+    _, seen = explained([*message, answer("b", 101), *more, *more * 3])
+    (silent,) = told(seen, "silent")
+    assert silent == (
+        "10.0.0.2 said nothing after 0.000 s, while a packet of 10.0.0.1 -> 10.0.0.2 QP 0x22 was sent again 3 times:"
+        " its process has ended, or no packet comes back"
+    )
+    assert told(seen, "sent again") == []
+    _, seen = explained(more * 4)
+    assert told(seen, "silent")[0].startswith("10.0.0.2 said nothing at all, while")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_lost_answer_is_no_silence(times: int) -> None:
+    message = write("a", 100, 9)
+    _, seen = explained([*message, *message * times])
+    assert told(seen, "silent") == []
+    _, seen = explained([*message, *message * 4, answer("b", 108)])
+    assert told(seen, "silent") == []
+    assert len(told(seen, "sent again")) == 1
+
+
+def test_packets_from_another_port_are_told_where_few_come_from_it() -> None:
+    frames = write("a", 100, 19)
+    forged = frame("a", TransportPacket(bth("a", Opcode.SEND_ONLY, 50)), port=50_000)
+    _, seen = explained([*frames, forged])
+    (ports,) = told(seen, "ports")
+    assert ports == (
+        "1 packet of 10.0.0.1 -> 10.0.0.2 QP 0x22 came from UDP port 50000, the others from 49443: somebody else may"
+        " have sent them"
+    )
+    assert ("ports", 20) in kinds(seen)
+    sprayed = [
+        frame("a", TransportPacket(bth("a", Opcode.SEND_ONLY, 100 + number)), port=50_000 + number % 4)
+        for number in range(20)
+    ]
+    assert told(explained(sprayed)[1], "ports") == []

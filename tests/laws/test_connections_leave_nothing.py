@@ -165,7 +165,7 @@ class Ends:
 
 def alive() -> dict[str, int]:
     gc.collect()
-    kinds = Counter(type(each) for each in gc.get_objects() if isinstance(each, CLASSES))
+    kinds = Counter(type(each) for each in gc.get_objects() if issubclass(type(each), CLASSES))
     return {kind.__name__: count for kind, count in kinds.items()}
 
 

@@ -15,8 +15,9 @@ from weftwork.base.errors import PeerError, UsageError
 from weftwork.rdma.cm_records import CmEventType, ConnParam
 from weftwork.rdma.connection import PEER_MAY, RdmaConnection
 from weftwork.rdma.device import RdmaDevice
+from weftwork.rdma.drivers.host_names import numeric_address
 from weftwork.rdma.drivers.udp import parse_address
-from weftwork.rdma.wires import numeric_address, source_towards
+from weftwork.rdma.wires import source_towards
 from weftwork.rdma.work import Work
 
 if TYPE_CHECKING:

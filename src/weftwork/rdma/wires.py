@@ -8,11 +8,9 @@ Leaves out: the parts themselves, see `drivers`.
 
 from __future__ import annotations
 
-import socket
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from weftwork.rdma.nic import RdmaNic
     from weftwork.rdma.queue_pair import NicLimits
 
-__all__ = ["WIRES", "OpenWire", "WireOptions", "carried_by", "numeric_address", "open_wire", "source_towards"]
+__all__ = ["WIRES", "OpenWire", "WireOptions", "carried_by", "open_wire", "source_towards"]
 
 # Who opens a wire, by its name: a module with the function `open_wire(address, options)`. Imported when first used.
 WIRES: Final = {
@@ -113,27 +111,6 @@ def open_wire(name: str, address: str, options: WireOptions) -> OpenWire:
         )
     opened: OpenWire = import_module(WIRES[name]).open_wire(address, options)
     return opened
-
-
-def numeric_address(name: str) -> str:
-    """IP address that a name of a host stands for; an address stands for itself.
-
-    Of several addresses the first of IPv4 is taken, since devices listen on one unless told otherwise.
-
-    Raises
-    ------
-    UsageError : nobody knows the name
-    """
-    with suppress(ValueError):
-        ip_address(name)
-        return name
-    try:
-        known = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
-    except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "no name of a host"
-        raise UsageError(f"address: found {name!r}, wanted an IP address or the name of a host: {why}") from error
-    known.sort(key=lambda found: found[0] is not socket.AF_INET)
-    return str(known[0][4][0])
 
 
 def source_towards(address: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from weftwork import rdma
 from weftwork.base.errors import PeerError, UsageError
 from weftwork.rdma.cm_host import timeout_ps
-from weftwork.rdma.wires import numeric_address
+from weftwork.rdma.drivers.host_names import numeric_address
 
 WIRES = pytest.mark.parametrize("wire", ["rocev2", "iwarp"])
 

@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import UsageError
+from weftwork.rdma.attributes import check_rights
 from weftwork.rdma.cm_host import FIRST_QP, LONGEST_SERVICE_TIMEOUT, SERVICES, timeout_ps, tries_within
 from weftwork.rdma.cm_private import pack_private_data, unpack_private_data
 from weftwork.rdma.cm_records import AgreedConnection, CmEvent, CmEventType, CmRejReason, ConnParam
@@ -288,6 +289,8 @@ class CmId:
                 raise UsageError(f"{name}: found {getattr(param, name)}, wanted 0 to {most}")
         for name, bits in (("retry_count", 3), ("rnr_retry_count", 3), ("timeout", 5)):
             check_fits(name, getattr(param, name), bits)
+        if param.qp_access_flags is not None:
+            check_rights("qp_access_flags", param.qp_access_flags)
 
     def _set_tries(self, param: ConnParam) -> None:
         if param.cm_retries is not None:
@@ -303,7 +306,7 @@ class CmId:
         self._host.claim(qp, self)
         self.qp, self._param = qp, param
         if self._host.nic.source_ports.is_here(self.address):  # the peer hears from where its packets will come
-            qp.source_port = self.source_port
+            qp.send_from(self.source_port)
         if not param.moves_qp:
             return
         attr: dict[str, Any] = {"remote_address": self.address}

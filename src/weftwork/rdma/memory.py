@@ -16,6 +16,7 @@ import numpy as np
 
 from weftwork.base.errors import UsageError
 from weftwork.base.grammar import plural
+from weftwork.rdma.attributes import check_rights
 from weftwork.rdma.persistence import PersistentFile
 from weftwork.rdma.verbs import AccessFlags
 
@@ -389,6 +390,7 @@ class MemoryTable:
 
 
 def _check_rights(access: AccessFlags) -> None:
+    check_rights("access", access)
     if access & _WRITES and not access & AccessFlags.LOCAL_WRITE:  # IBTA vol. 1, 10.6.3.1
         raise UsageError("access: found remote write or atomic alone, wanted local write with it")
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from weftwork.base.errors import UsageError
 from weftwork.base.grammar import plural
 from weftwork.rdma.async_event import AsyncEvent, EventType
+from weftwork.rdma.attributes import check_attributes
 from weftwork.rdma.datagram import BTH, Datagram, IcrcStates, PacketFlow
 from weftwork.rdma.nic_limits import NicLimits
-from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.receive_queue import RecvQueue
 from weftwork.rdma.requester import RcRequester
 from weftwork.rdma.requests import RequestPacket, SendEntry, refused_text
@@ -45,7 +45,7 @@ from weftwork.rdma.verbs import (
     WcStatus,
     WrOpcode,
 )
-from weftwork.wire.fields import MalformedPacket, check_fits
+from weftwork.wire.fields import MalformedPacket
 from weftwork.wire.ib import CNP_BODY, PSN_MODULUS, cnp_bth, psn_compare
 from weftwork.wire.ip import ECN_CE
 from weftwork.wire.opcodes import SHAPES, Opcode, TransportService
@@ -195,12 +195,26 @@ class RdmaQueuePair:
             wanted = ", ".join(sorted(name.name for name in MODIFY[self.state]))
             raise UsageError(f"state: found {self.state.name} to {state.name}, wanted one of {wanted}")
         if attr is not None:
-            self._check(attr, state)
+            check_attributes(attr, self.attr, self.qp_type, (self.state, state), self.host.limits.max_qp_rd_atom)
+        if state in {QpState.RTR, QpState.SQD} and self.qp_type is not QpType.UD:
+            # UsageError for an address that no packet can reach, before anything has changed
+            self.host.flow((attr or self.attr).remote_address, self.source_port, 0)
+        if attr is not None:
+            is_moved = self._flow is not None and attr.remote_address != self.attr.remote_address
             self.attr = attr
+            if is_moved and state is QpState.SQD:
+                self._flow = self.host.flow(attr.remote_address, self.source_port, 0)
+                self.proof.begin(is_here=self.host.source_ports.is_here(attr.remote_address))
         before, self.state = self.state, state
         self._enter(state, before)
         self._tells_drained = state is QpState.SQD
         self.host.wake(self)
+
+    def send_from(self, source_port: int) -> None:
+        """Send from another source port, also if the queue pair is connected already."""
+        self.source_port = source_port
+        if self._flow is not None:
+            self._flow = self.host.flow(self.attr.remote_address, source_port, 0)
 
     def _enter(self, state: QpState, before: QpState) -> None:
         """Do what a change of the state brings with it."""
@@ -236,24 +250,6 @@ class RdmaQueuePair:
         else:
             self.requester, self._rc = RcRequester(self, most), RcResponder(self)
         self.trains = TrainReceiver(self, self._train_takers())
-
-    def _check(self, attr: QpAttr, state: QpState) -> None:
-        is_before_rtr = state in {QpState.RESET, QpState.INIT, QpState.RTR}
-        if attr.selective_repeat != self.attr.selective_repeat and not is_before_rtr:
-            raise UsageError("selective_repeat: found a change of a connected queue pair, wanted it by RTR")
-        if attr.selective_repeat and self.qp_type is not QpType.RC:
-            raise UsageError(f"selective_repeat: found it for {self.qp_type.name}, wanted RC")
-        if attr.path_mtu not in PATH_MTUS_BYTES:
-            raise UsageError(f"path_mtu: found {attr.path_mtu}, wanted one of {', '.join(map(str, PATH_MTUS_BYTES))}")
-        for name, bits in (
-            *(("dest_qp_num", 24), ("rq_psn", 24), ("sq_psn", 24), ("pkey", 16), ("qkey", 32)),
-            *(("min_rnr_timer", 5), ("timeout", 5), ("retry_cnt", 3), ("rnr_retry", 3)),
-        ):
-            check_fits(name, getattr(attr, name), bits)
-        for name in ("max_rd_atomic", "max_dest_rd_atomic"):
-            if not 0 <= getattr(attr, name) <= self.host.limits.max_qp_rd_atom:
-                most = self.host.limits.max_qp_rd_atom
-                raise UsageError(f"{name}: found {getattr(attr, name)}, wanted 0 to {most}")
 
     def post_send(self, wr: SendWr) -> None:
         """Post a request; in SQE and ERR it is flushed.

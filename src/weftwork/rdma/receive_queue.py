@@ -15,8 +15,20 @@ from weftwork.rdma.verbs import AccessFlags, RecvWr, WcStatus
 
 if TYPE_CHECKING:
     from weftwork.rdma.memory import MemoryTable, ProtectionDomain
+    from weftwork.rdma.verbs import Sge
 
-__all__ = ["RecvQueue", "Scatter"]
+__all__ = ["RecvQueue", "Scatter", "refused_pieces_text"]
+
+
+def refused_pieces_text(pieces: tuple[Sge, ...]) -> str | None:
+    """Why a list of pieces of memory is refused, or None.
+
+    Whether the memory is registered is seen when it is used.
+    """
+    for piece in pieces:
+        if piece.length >> 32 or piece.addr >> 64:  # of a negative number bits are left too; struct ibv_sge
+            return f"sg_list: found {piece.length} bytes at {piece.addr}, wanted 32 and 64 bits"
+    return None
 
 
 class RecvQueue:
@@ -43,9 +55,12 @@ class RecvQueue:
         return len(self._posted)
 
     def post(self, wr: RecvWr) -> None:
-        """Add a receive; UsageError for a full queue or a too long list."""
+        """Add a receive; UsageError for a full queue, or a list that is too long or names no memory."""
         if len(wr.sg_list) > self.max_sge:
             raise UsageError(f"sg_list: found {plural(len(wr.sg_list), 'element')}, wanted at most {self.max_sge}")
+        text = refused_pieces_text(wr.sg_list)
+        if text is not None:
+            raise UsageError(text)
         if len(self._posted) >= self.max_wr:
             raise UsageError(f"receive queue: found {plural(self.max_wr, 'receive')} posted, which is its limit")
         self._posted.append(wr)

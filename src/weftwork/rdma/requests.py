@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weftwork.base.errors import UsageError
 from weftwork.base.grammar import plural
-from weftwork.rdma.receive_queue import Scatter
+from weftwork.rdma.receive_queue import Scatter, refused_pieces_text
 from weftwork.rdma.verbs import ATOMIC_BYTES, AccessFlags, QpType, SendFlags, SendWr, WcOpcode, WcStatus, WrOpcode
 from weftwork.wire.extended import AtomicEth, Feth, Ieth, ImmediateData, Reth
 from weftwork.wire.opcodes import Opcode
@@ -47,6 +47,7 @@ _ASKS: Final = {
     WrOpcode.FLUSH: Opcode.FLUSH,
     WrOpcode.ATOMIC_WRITE: Opcode.ATOMIC_WRITE,
 }
+_KNOWN_FLAGS: Final = int(sum(SendFlags))
 _FENCE_FLAG: Final = int(SendFlags.FENCE)
 _SIGNALED_FLAG: Final = int(SendFlags.SIGNALED)
 _SOLICITED_FLAG: Final = int(SendFlags.SOLICITED)
@@ -253,27 +254,53 @@ def message_bytes(wr: SendWr) -> int:
 
 def refused_text(wr: SendWr, service: QpType, max_sge: int, max_inline_data: int) -> str | None:
     """Why a request is refused, or None."""
-    length = message_bytes(wr)
     if wr.opcode not in ALLOWED[service]:
         return f"opcode: found {wr.opcode.name}, which {service.name} does not have"
     if len(wr.sg_list) > max_sge:
         return f"sg_list: found {plural(len(wr.sg_list), 'element')}, wanted at most {max_sge}"
-    if int(wr.flags) & _INLINE_FLAG and (wr.opcode not in _INLINE or length > max_inline_data):
-        return f"flags: found INLINE for {wr.opcode.name} of {length} bytes, wanted at most {max_inline_data} to send"
-    if wr.inline_data is not None and (wr.sg_list or not int(wr.flags) & _INLINE_FLAG):
-        return "inline_data: found it with other memory or without the flag INLINE, wanted it alone with the flag"
     if service is QpType.UD and wr.ah is None:
         return "ah: found none, wanted the address handle of the receiver"
+    return (
+        refused_pieces_text(wr.sg_list)
+        or _refused_flags_text(wr, max_inline_data)
+        or _refused_numbers_text(wr)
+        or (_refused_bind_text(wr) if wr.bind is not None or wr.opcode is WrOpcode.BIND_MW else None)
+    )
+
+
+def _refused_flags_text(wr: SendWr, max_inline_data: int) -> str | None:
+    flags = int(wr.flags)
+    if flags & ~_KNOWN_FLAGS:
+        return f"flags: found the unknown bits {flags & ~_KNOWN_FLAGS:#x}, wanted members of SendFlags"
+    if flags & _INLINE_FLAG and (wr.opcode not in _INLINE or message_bytes(wr) > max_inline_data):
+        size = f"{wr.opcode.name} of {message_bytes(wr)} bytes"
+        return f"flags: found INLINE for {size}, wanted at most {max_inline_data} to send"
+    if wr.inline_data is not None and (wr.sg_list or not flags & _INLINE_FLAG):
+        return "inline_data: found it with other memory or without the flag INLINE, wanted it alone with the flag"
+    return None
+
+
+def _refused_bind_text(wr: SendWr) -> str | None:
+    bind = wr.bind
+    if wr.window is None or bind is None:
+        return "window, bind: found none, wanted both for BIND_MW"
+    if int(bind.access) & ~int(_WINDOW_RIGHTS):
+        return f"access: found {bind.access!r}, wanted remote write, read and atomic at most"
+    if bind.length < 0 or bind.addr < 0 or bind.addr + bind.length > 1 << 64:
+        return f"bind: found {bind.length} bytes at {bind.addr}, wanted a range below 2^64"
+    return None
+
+
+def _refused_numbers_text(wr: SendWr) -> str | None:
+    """The number of a request that does not fit its field, in words."""
     words = wr.imm_data | wr.rkey | wr.invalidate_rkey | wr.remote_qkey | wr.flush_bytes
     long_words = wr.remote_addr | wr.compare_add | wr.swap
     if words >> 32 or long_words >> 64 or wr.remote_qpn >> 24:  # of a negative number bits are left too
         return _misfit_text(wr)
-    if wr.opcode is WrOpcode.BIND_MW and (wr.window is None or wr.bind is None):
-        return "window, bind: found none, wanted both for BIND_MW"
-    if wr.bind is not None and wr.bind.access & ~_WINDOW_RIGHTS:
-        return f"access: found {wr.bind.access!r}, wanted remote write, read and atomic at most"
-    if wr.opcode is WrOpcode.RDMA_READ and wr.remote_addr + length > 1 << 64:
-        return f"remote_addr: found {wr.remote_addr} and {length} bytes to read, which pass 2^64"
+    if wr.opcode is WrOpcode.FLUSH and (wr.flush_placement >> 4 or wr.flush_selectivity >> 2):
+        return _misfit_text(wr)
+    if wr.opcode is WrOpcode.RDMA_READ and wr.remote_addr + message_bytes(wr) > 1 << 64:
+        return f"remote_addr: found {wr.remote_addr} and {message_bytes(wr)} bytes to read, which pass 2^64"
     return None
 
 
@@ -283,6 +310,7 @@ def _misfit_text(wr: SendWr) -> str | None:
         *(("imm_data", wr.imm_data, 32), ("rkey", wr.rkey, 32), ("invalidate_rkey", wr.invalidate_rkey, 32)),
         *(("remote_addr", wr.remote_addr, 64), ("compare_add", wr.compare_add, 64), ("swap", wr.swap, 64)),
         *(("remote_qpn", wr.remote_qpn, 24), ("remote_qkey", wr.remote_qkey, 32), ("flush_bytes", wr.flush_bytes, 32)),
+        *(("flush_placement", wr.flush_placement, 4), ("flush_selectivity", wr.flush_selectivity, 2)),
     ):
         if not 0 <= value < 1 << bits:
             return f"{name}: found {value}, wanted {bits} bits"

@@ -4,7 +4,7 @@ A queue pair climbs RESET > INIT > RTR > RTS one step at a time: first it takes 
 it sends. SQD lets requests in flight end and starts no new one. What goes wrong at a reliable connection ends in ERR,
 where all work is flushed; a failed send of an unreliable service stops sending alone, in SQE.
 Source: IBTA vol. 1, 10.3.1 and figure 124.
-Leaves out: path migration.
+Leaves out: attributes, see `attributes`; path migration.
 """
 
 from __future__ import annotations

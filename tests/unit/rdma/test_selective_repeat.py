@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from helpers.rdma_pair import ALL, Pair
@@ -10,7 +11,7 @@ from helpers.selective_repeat import MTU, OK, W, packets
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
-from weftwork.rdma.verbs import QpAttr, QpState, QpType, WcStatus
+from weftwork.rdma.verbs import QpState, QpType, WcStatus
 from weftwork.wire.extended import Aeth, AethKind, Reth
 from weftwork.wire.ib import Bth, psn_compare
 from weftwork.wire.opcodes import Opcode
@@ -158,5 +159,5 @@ def test_the_option_is_for_reliable_connections_that_are_not_connected_yet() -> 
         Pair(qp_type=QpType.UC, selective_repeat=True)
     pair = Pair()
     with pytest.raises(UsageError, match="by RTR"):
-        pair.qps[0].modify(QpState.RTS, QpAttr(selective_repeat=True))
+        pair.qps[0].modify(QpState.RTS, replace(pair.qps[0].attr, selective_repeat=True))
     assert not pair.qps[0].attr.selective_repeat

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from helpers.rdma_pair import Pair
 
+from weftwork.base.errors import UsageError
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.nic import RdmaNic
 from weftwork.rdma.queue_pair import RdmaQueuePair
@@ -112,3 +114,24 @@ def test_a_reset_forgets_the_port() -> None:
     pair.qps[1].proof.name(OTHER)
     pair.qps[1].modify(QpState.RESET)
     assert pair.qps[1].proof.port is None
+
+
+def test_a_connected_queue_pair_sends_from_another_port_as_soon_as_it_is_named() -> None:
+    pair = Pair()
+    pair.qps[0].send_from(0xC123)
+    pair.post(0, WrOpcode.SEND, 1, sg_list=(pair.sge(0, 0, 4),))
+    (datagram,) = pair.nics[0].datagrams_to_send(0)
+    assert datagram.source_port == 0xC123
+
+
+def test_a_drained_queue_pair_sends_to_another_address() -> None:
+    pair = Pair()
+    moved = bytes([10, 0, 0, 7])
+    pair.qps[0].modify(QpState.SQD)
+    with pytest.raises(UsageError, match="address"):
+        pair.qps[0].modify(QpState.SQD, replace(pair.qps[0].attr, remote_address=b""))
+    pair.qps[0].modify(QpState.SQD, replace(pair.qps[0].attr, remote_address=moved))
+    pair.qps[0].modify(QpState.RTS)
+    pair.post(0, WrOpcode.SEND, 1, sg_list=(pair.sge(0, 0, 4),))
+    (datagram,) = pair.nics[0].datagrams_to_send(0)
+    assert datagram.destination == moved

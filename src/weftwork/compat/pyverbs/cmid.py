@@ -288,8 +288,8 @@ class CMID(PyverbsCM):
                 raise PyverbsRDMAError("Failed to Accept Connection (there is no request)", EINVAL)
             qp, moves_qp = self._connected_pair(param, "Failed to Accept Connection")
             conversation.accept(qp, core_param(param, None, moves_qp=moves_qp))
-            if moves_qp and self._timeout is not None:  # this end's own
-                qp.modify(QpState.RTS, replace(qp.attr, timeout=self._timeout))
+            if moves_qp and self._timeout is not None:  # this end's own, set with RTS
+                qp.attr = replace(qp.attr, timeout=self._timeout)
             device.kick()
         self._wait_for(_E.RDMA_CM_EVENT_ESTABLISHED, "Failed to Accept Connection")
 

@@ -25,6 +25,7 @@ from weftwork.compat.pyverbs.pyverbs_error import PyverbsRDMAError, not_supporte
 from weftwork.compat.pyverbs.qp_attr import ECE, QPAttr, QPCap, QPInitAttr, QPInitAttrEx
 from weftwork.compat.pyverbs.utils import mtu_to_str, qp_state_to_str, qp_type_to_str
 from weftwork.compat.pyverbs.wr import core_bind, core_flags, post_chain
+from weftwork.rdma.attributes import ATTRIBUTES, ChangedAttributes
 from weftwork.rdma.verbs import QpState, QpType
 from weftwork.wire.ib import DEFAULT_PARTITION_KEY
 
@@ -40,23 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["QP"]
 
 _M: Final = ibv_qp_attr_mask
-_RC_INIT: Final = _M.IBV_QP_PKEY_INDEX | _M.IBV_QP_PORT | _M.IBV_QP_ACCESS_FLAGS
-_UC_RTR: Final = _M.IBV_QP_AV | _M.IBV_QP_PATH_MTU | _M.IBV_QP_DEST_QPN | _M.IBV_QP_RQ_PSN
-# IBTA vol. 1, table 91: attributes that a change to a state needs.
-_NEEDS: Final[dict[tuple[QpType, QpState, QpState], int]] = {
-    (QpType.RC, QpState.RESET, QpState.INIT): _RC_INIT,
-    (QpType.RC, QpState.INIT, QpState.RTR): _UC_RTR | _M.IBV_QP_MAX_DEST_RD_ATOMIC | _M.IBV_QP_MIN_RNR_TIMER,
-    (QpType.RC, QpState.RTR, QpState.RTS): _M.IBV_QP_TIMEOUT
-    | _M.IBV_QP_RETRY_CNT
-    | _M.IBV_QP_RNR_RETRY
-    | _M.IBV_QP_SQ_PSN
-    | _M.IBV_QP_MAX_QP_RD_ATOMIC,
-    (QpType.UC, QpState.RESET, QpState.INIT): _RC_INIT,
-    (QpType.UC, QpState.INIT, QpState.RTR): _UC_RTR,
-    (QpType.UC, QpState.RTR, QpState.RTS): _M.IBV_QP_SQ_PSN,
-    (QpType.UD, QpState.RESET, QpState.INIT): _M.IBV_QP_PKEY_INDEX | _M.IBV_QP_PORT | _M.IBV_QP_QKEY,
-    (QpType.UD, QpState.RTR, QpState.RTS): _M.IBV_QP_SQ_PSN,
-}
 _REFUSED: Final = _M.IBV_QP_ALT_PATH | _M.IBV_QP_PATH_MIG_STATE | _M.IBV_QP_CAP | _M.IBV_QP_RATE_LIMIT
 # Attributes that are plain numbers here and in the NIC.
 _NUMBERS: Final = {
@@ -71,12 +55,41 @@ _NUMBERS: Final = {
     _M.IBV_QP_MAX_DEST_RD_ATOMIC: "max_dest_rd_atomic",
     _M.IBV_QP_DEST_QPN: "dest_qp_num",
 }
+_FLAGS: Final = {
+    **{name: flag for flag, name in _NUMBERS.items()},
+    "qp_access_flags": _M.IBV_QP_ACCESS_FLAGS,
+    "remote_address": _M.IBV_QP_AV,
+    "path_mtu": _M.IBV_QP_PATH_MTU,
+    "pkey": _M.IBV_QP_PKEY_INDEX,
+}
+_ENABLED: Final = frozenset({QpState.RTR, QpState.RTS, QpState.SQD, QpState.SQE})
 _SERVICES: Final = {int(service): service for service in QpType}
 _REFUSED_INIT: Final = ~(
     ibv_qp_init_attr_mask.IBV_QP_INIT_ATTR_PD
     | ibv_qp_init_attr_mask.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
     | ibv_qp_init_attr_mask.IBV_QP_INIT_ATTR_CREATE_FLAGS
 )
+
+
+def _masks(service: QpType, before: QpState, state: QpState) -> tuple[int, int]:
+    """Bits of ``ibv_qp_attr_mask`` that a change of the state needs, and all that it takes.
+
+    The core has one port and one record of attributes, so that the port, the state before, and the request for an
+    event are added here: qp_state_table and ib_modify_qp_is_ok in Linux drivers/infiniband/core/verbs.c.
+    """
+    needed, allowed = ATTRIBUTES.get((before, state), {}).get(service, ChangedAttributes())
+    needs = sum(int(_FLAGS[name]) for name in needed)
+    takes = needs | sum(int(_FLAGS[name]) for name in allowed) | int(_M.IBV_QP_STATE)
+    change = (before, state)
+    if change == (QpState.RESET, QpState.INIT):
+        needs |= _M.IBV_QP_PORT
+    if state is QpState.INIT or (change == (QpState.SQD, QpState.SQD) and service is QpType.RC):
+        takes |= _M.IBV_QP_PORT
+    if state is QpState.RTS and before in _ENABLED:
+        takes |= _M.IBV_QP_CUR_STATE
+    if change == (QpState.RTS, QpState.SQD):
+        takes |= _M.IBV_QP_EN_SQD_ASYNC_NOTIFY
+    return needs, takes
 
 
 class QP(NicObject):
@@ -170,7 +183,7 @@ class QP(NicObject):
 
     def _to(self, qp_attr: QPAttr, before: QpState, state: QpState, word: str) -> None:
         qp_attr.qp_state = ibv_qp_state(int(state))
-        mask = _NEEDS.get((self.pair.qp_type, before, state), 0) | _M.IBV_QP_STATE
+        mask = _masks(self.pair.qp_type, before, state)[0] | _M.IBV_QP_STATE
         self._modify(qp_attr, mask, f"Failed to modify QP state to {word}")
 
     def modify(self, qp_attr: QPAttr, comp_mask: int) -> None:
@@ -186,11 +199,15 @@ class QP(NicObject):
     def _modify(self, qp_attr: QPAttr, mask: int, what: str) -> None:
         before = self.pair.state
         state = QpState(int(qp_attr.qp_state)) if mask & _M.IBV_QP_STATE else before
-        missing = ibv_qp_attr_mask(_NEEDS.get((self.pair.qp_type, before, state), 0) & ~mask)
+        needs, takes = _masks(self.pair.qp_type, before, state)
+        missing = ibv_qp_attr_mask(needs & ~mask)
         if missing:
             raise PyverbsRDMAError(f"{what} (missing: {missing.name})", EINVAL)
         if mask & _REFUSED:
             raise not_supported(f"Modifying {ibv_qp_attr_mask(mask & _REFUSED).name}")
+        surplus = ibv_qp_attr_mask(mask & ~takes)
+        if surplus:
+            raise PyverbsRDMAError(f"{what} ({before.name} to {state.name} takes no {surplus.name})", EINVAL)
         wrong_port = mask & _M.IBV_QP_PORT and qp_attr.port_num != 1
         wrong_key = mask & _M.IBV_QP_PKEY_INDEX and qp_attr.pkey_index != 0
         if wrong_port or wrong_key:

@@ -383,7 +383,7 @@ class ScriptedPeer:
         if not self._script.peer or self.is_over:
             return
         if self._qp.state is QpState.RTS and self._qp.attr.max_rd_atomic < _MOST_READS:
-            self._qp.modify(QpState.RTS, replace(self._qp.attr, max_rd_atomic=_MOST_READS))
+            self._qp.attr = replace(self._qp.attr, max_rd_atomic=_MOST_READS)  # modify refuses what the script wants
         while self._step < len(self._script.peer):
             step = self._script.peer[self._step]
             self._step += 1

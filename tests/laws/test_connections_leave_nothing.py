@@ -1,4 +1,4 @@
-"""Connections come and go over a wire that loses, doubles and reorders packets, and nothing of them stays.
+"""Connections come and go over a wire that loses, doubles and reorders packets, some peers die, and nothing stays.
 
 Counted are queue pairs, completion queues, regions, conversations, registered functions, records of the program's side,
 descriptors, threads, and live objects of the classes that a connection is made of.
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pytest
 from helpers.cases import Saw, case_count
 
 from weftwork.base.errors import PeerError
@@ -41,6 +42,8 @@ CLASSES: Final = (RdmaQueuePair, RdmaConnection, CmId, CompletionQueue, MemoryRe
 HOUR_NS: Final = 3600 * 10**9
 LOSS, DOUBLE, REORDER = 0.02, 0.02, 0.02
 REFUSED: Final = b"refuse me"
+DOOMED: Final = b"I shall die: "
+KILLED_EVERY: Final = 50
 
 
 class BadPort(LoopbackPort):
@@ -51,9 +54,17 @@ class BadPort(LoopbackPort):
         wire.ports[self.address] = self
         self.harm: Counter[str] = Counter()
         self._luck = random.Random(seed)
+        self._is_dead = False
         self._late: Datagram | None = None
 
+    def die(self) -> None:
+        """End as a process ends that is killed: nothing comes in and nothing goes out any more."""
+        self._is_dead = True
+        self._wire.ports.pop(self.address)
+
     def send(self, datagram: Datagram) -> None:
+        if self._is_dead:
+            return
         draw = self._luck.random()
         late, self._late = self._late, None
         if draw < LOSS:
@@ -74,8 +85,9 @@ class Ends:
     """A device that serves, one that asks, and what came of their connections."""
 
     def __init__(self, seed: int) -> None:
-        wire = LoopbackWire()
-        self.ports = [BadPort(wire, HERE, seed), BadPort(wire, THERE, seed + 1)]
+        self.wire = LoopbackWire()
+        self.ports = [BadPort(self.wire, HERE, seed), BadPort(self.wire, THERE, seed + 1)]
+        self.deaths: dict[int, asyncio.Event] = {}
         self.devices = [RdmaDevice(port=port) for port in self.ports]
         self.outcomes: Counter[str] = Counter()
 
@@ -87,7 +99,9 @@ class Ends:
             tasks: set[asyncio.Task[None]] = set()
             server = asyncio.create_task(self.serve(count, tasks))
             room = asyncio.Semaphore(TOGETHER)
-            await asyncio.gather(*(self.ask(number, room) for number in range(count)))
+            killed = (self.die(number, room) for number in range(0, count, KILLED_EVERY))
+            await asyncio.gather(*(self.ask(number, room) for number in range(count)), *killed)
+            await asyncio.gather(*(task for task in tasks if task.get_name() == DOOMED.decode()))
             await asyncio.wait({server}, timeout=0)
             server.cancel()
             for device in self.devices:
@@ -98,7 +112,8 @@ class Ends:
     async def serve(self, count: int, tasks: set[asyncio.Task[None]]) -> None:
         for _ in range(2 * count):  # a request whose answer was lost too often is asked again by nobody
             request = await self.rendezvous[0].get_request(PORT)
-            task = asyncio.create_task(self.answer(request))
+            is_doomed = request.private_data.startswith(DOOMED)
+            task = asyncio.create_task(self.answer(request), name=DOOMED.decode() if is_doomed else None)
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
@@ -111,8 +126,32 @@ class Ends:
         connection.recv(connection.reg_mr(bytearray(64)))
         with suppress(PeerError):  # its RTU was lost, and the peer has left already
             await connection.accept(memory.remote.encode())
+        if connection.private_data.startswith(DOOMED):
+            await self.deaths[int(connection.private_data.rstrip(b"\0")[len(DOOMED) :])].wait()
+            with pytest.raises(PeerError):  # a peer that has died answers no request, and only a request can tell
+                await connection.send(memory[:8])
+            self.outcomes["noticed"] += 1
+            connection.close()
+            return
         await connection.closed
         connection.close()
+
+    async def die(self, number: int, room: asyncio.Semaphore) -> None:
+        """Connect from a machine of its own, and be killed with a request on its way."""
+        self.deaths[number] = asyncio.Event()
+        async with room:
+            port = BadPort(self.wire, str(ipaddress.ip_address(THERE) + 1 + number), number)
+            async with RdmaDevice(port=port) as device:
+                rendezvous = Rendezvous(device)
+                try:
+                    connection = await rendezvous.connect(HERE, PORT, DOOMED + str(number).encode())
+                    connection.write(connection.reg_mr(bytearray(64)), RemoteRange.decode(connection.private_data))
+                    self.outcomes["killed"] += 1
+                except PeerError as error:
+                    self.outcomes[f"to be killed: {error}"] += 1
+                finally:
+                    port.die()
+                    self.deaths[number].set()
 
     async def ask(self, number: int, room: asyncio.Semaphore) -> None:
         async with room:
@@ -148,7 +187,8 @@ class Ends:
         for _ in range(20):
             with device.lock:
                 device.nic.on_timer((time.monotonic_ns() + HOUR_NS) * PS_PER_NS)
-            device.progress()
+            while device.progress():  # what the clocks have made goes out
+                pass
 
     def check(self) -> None:
         for device, rendezvous in zip(self.devices, self.rendezvous, strict=True):
@@ -183,6 +223,7 @@ def test_connections_that_come_and_go_leave_nothing(saw: Saw) -> None:
     del ends
     assert (held(), alive()) == before
     refused = len(range(0, CONNECTIONS, REFUSED_EVERY))
-    assert outcomes == {"used": CONNECTIONS - refused, "refused": refused}
+    killed = len(range(0, CONNECTIONS, KILLED_EVERY))
+    assert outcomes == {"used": CONNECTIONS - refused, "refused": refused, "killed": killed, "noticed": killed}
     assert min(harm[kind] for kind in ("lost", "reordered", "doubled")) > CONNECTIONS // 20
     saw(CONNECTIONS, ", ".join(f"{kind}: {count}" for kind, count in sorted(harm.items())))

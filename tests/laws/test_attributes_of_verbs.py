@@ -6,7 +6,6 @@ has to be refused by an error that names the attribute.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -201,7 +200,7 @@ def test_a_parameter_of_a_connection_is_taken_or_refused(name: str, data: st.Dat
     pair.cms[0].connect(pair.addresses[1], 7, qp, replace(ConnParam(), **{name: data.draw(good)}))
 
 
-@given(*(bits(16)[1] for _ in range(1)), st.integers(-5, 0))
+@given(bits(16)[1], st.integers(-5, 0))
 def test_a_port_and_a_backlog_that_no_listener_can_have_are_refused(port: int, backlog: int) -> None:
     manager = CmPair().cms[0]
     for values in ((port, 1), (7, backlog), (0, 1)):
@@ -289,7 +288,6 @@ def test_an_address_that_no_packet_can_reach_leaves_the_state(address: bytes) ->
 
 
 def test_every_attribute_of_a_request_has_a_row() -> None:
-    by_verb = Counter(row.verb for row in ROWS)
     numbers_of_a_request = {
         *("imm_data", "invalidate_rkey", "remote_addr", "rkey", "compare_add", "swap", "remote_qpn", "remote_qkey"),
         *("flush_bytes", "flush_placement", "flush_selectivity", "flags", "sg_list"),
@@ -299,4 +297,3 @@ def test_every_attribute_of_a_request_has_a_row() -> None:
     assert {row.attribute for row in ROWS if row.verb == "post_send"} == numbers_of_a_request
     assert set(PARAMETERS) | {"selective_repeat", "moves_qp"} == set(ConnParam.__dataclass_fields__)
     assert set(OTHER_VALUES) | {"selective_repeat"} == set(QpAttr.__dataclass_fields__)
-    assert min(by_verb.values()) >= 1

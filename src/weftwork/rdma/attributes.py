@@ -48,6 +48,7 @@ class ChangedAttributes(NamedTuple):
 _RIGHTS: Final = frozenset({"pkey", "qp_access_flags"})
 _PATH: Final = frozenset({"remote_address", "path_mtu", "dest_qp_num", "rq_psn"})
 _QKEY: Final = frozenset({"qkey"})
+_KEYS: Final = frozenset({"pkey", "qkey"})
 _OF_CONNECTED: Final = ChangedAttributes(allowed=frozenset({"qp_access_flags"}))
 _OF_RELIABLE: Final = ChangedAttributes(allowed=frozenset({"qp_access_flags", "min_rnr_timer"}))
 _OF_DATAGRAMS: Final = ChangedAttributes(allowed=_QKEY)
@@ -58,17 +59,17 @@ ATTRIBUTES: Final[dict[tuple[QpState, QpState], dict[QpType, ChangedAttributes]]
     (_S.RESET, _S.INIT): {
         QpType.RC: ChangedAttributes(needed=_RIGHTS),
         QpType.UC: ChangedAttributes(needed=_RIGHTS),
-        QpType.UD: ChangedAttributes(needed=frozenset({"pkey", "qkey"})),
+        QpType.UD: ChangedAttributes(needed=_KEYS),
     },
     (_S.INIT, _S.INIT): {
         QpType.RC: ChangedAttributes(allowed=_RIGHTS),
         QpType.UC: ChangedAttributes(allowed=_RIGHTS),
-        QpType.UD: ChangedAttributes(allowed=frozenset({"pkey", "qkey"})),
+        QpType.UD: ChangedAttributes(allowed=_KEYS),
     },
     (_S.INIT, _S.RTR): {
         QpType.RC: ChangedAttributes(_PATH | {"max_dest_rd_atomic", "min_rnr_timer"}, _RIGHTS),
         QpType.UC: ChangedAttributes(_PATH, _RIGHTS),
-        QpType.UD: ChangedAttributes(allowed=frozenset({"pkey", "qkey"})),
+        QpType.UD: ChangedAttributes(allowed=_KEYS),
     },
     (_S.RTR, _S.RTS): {
         QpType.RC: ChangedAttributes(
@@ -85,7 +86,7 @@ ATTRIBUTES: Final[dict[tuple[QpState, QpState], dict[QpType, ChangedAttributes]]
             | {"remote_address", "timeout", "retry_cnt", "rnr_retry", "max_rd_atomic", "max_dest_rd_atomic", "pkey"}
         ),
         QpType.UC: ChangedAttributes(allowed=_RIGHTS | {"remote_address"}),
-        QpType.UD: ChangedAttributes(allowed=frozenset({"pkey", "qkey"})),
+        QpType.UD: ChangedAttributes(allowed=_KEYS),
     },
     (_S.SQE, _S.RTS): {QpType.UC: _OF_CONNECTED, QpType.UD: _OF_DATAGRAMS},
 }

@@ -203,8 +203,7 @@ class RdmaQueuePair:
             is_moved = self._flow is not None and attr.remote_address != self.attr.remote_address
             self.attr = attr
             if is_moved and state is QpState.SQD:
-                self._flow = self.host.flow(attr.remote_address, self.source_port, 0)
-                self.proof.begin(is_here=self.host.source_ports.is_here(attr.remote_address))
+                self._aim()
         before, self.state = self.state, state
         self._enter(state, before)
         self._tells_drained = state is QpState.SQD
@@ -216,14 +215,18 @@ class RdmaQueuePair:
         if self._flow is not None:
             self._flow = self.host.flow(self.attr.remote_address, source_port, 0)
 
+    def _aim(self) -> None:
+        """Send to the address of the peer, and believe nobody yet to be the peer."""
+        self._flow = self.host.flow(self.attr.remote_address, self.source_port, 0)
+        self.proof.begin(is_here=self.host.source_ports.is_here(self.attr.remote_address))
+
     def _enter(self, state: QpState, before: QpState) -> None:
         """Do what a change of the state brings with it."""
         if state is QpState.RTR:
             if self.rate is not None:
                 self.rate.mtu_bytes = self.attr.path_mtu
             if self.qp_type is not QpType.UD:
-                self._flow = self.host.flow(self.attr.remote_address, self.source_port, 0)
-                self.proof.begin(is_here=self.host.source_ports.is_here(self.attr.remote_address))
+                self._aim()
             if self.qp_type is QpType.RC:
                 self._choose_recovery()
             for responder in (self._rc, self._uc):

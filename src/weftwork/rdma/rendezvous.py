@@ -285,13 +285,10 @@ class RdmaConnector:
         )
         self._connection: RdmaConnection | None = None
 
-    def _connect(self) -> Work[RdmaConnection]:
-        return self._ask()
-
     def __enter__(self) -> RdmaConnection:
         self._device.__enter__()
         try:
-            self._connection = self._connect().wait()
+            self._connection = self._ask().wait()
         except BaseException:
             self._device.close()
             raise
@@ -309,7 +306,7 @@ class RdmaConnector:
     async def __aenter__(self) -> RdmaConnection:
         await self._device.__aenter__()
         try:
-            self._connection = await self._connect()
+            self._connection = await self._ask()
         except BaseException:
             self._device.close()
             raise

@@ -33,6 +33,22 @@ def may_be_made() -> str | None:
     return None
 
 
+def users_may_be_two() -> str | None:
+    """Why programs of two users cannot run in a namespace of their own here, or None.
+
+    `may_be_made` asks for root already, which becoming another user takes too.
+    """
+    return may_be_made() or (
+        "this takes the program unshare (Debian: util-linux)" if not shutil.which("unshare") else None
+    )
+
+
+def command_in_namespace(program: str, *arguments: str) -> list[str]:
+    """Command that runs a Python program in a network namespace that has the loopback alone, and ends with it."""
+    begin = 'ip link set lo up && exec "$0" -c "$@"'
+    return ["unshare", "-n", "sh", "-c", begin, sys.executable, program, *arguments]
+
+
 class Wire:
     """A pair of veth devices named ``wire``, each in a namespace of its own; gone when the block ends."""
 

@@ -7,18 +7,13 @@ user to show that the forged packets are good ones.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 from typing import Any
 
 import pytest
-from helpers.namespaces import may_be_made
+from helpers.namespaces import command_in_namespace, users_may_be_two
 
-WHY_NOT = may_be_made()
-if WHY_NOT is None and os.geteuid() != 0:
-    WHY_NOT = "becoming another user takes root"
+WHY_NOT = users_may_be_two()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
 PATIENCE_S = 120
 VICTIM, ATTACKER = 65_533, 65_534  # nobody's and nogroup's neighbours: no files are theirs
@@ -166,10 +161,7 @@ print(json.dumps({**json.loads(lines.readline()), **done, "answers": answers}))
 
 
 def attacked(kind: str, user: int) -> dict[str, Any]:
-    unshare = shutil.which("unshare")
-    assert unshare is not None
-    begin = 'ip link set lo up && exec "$0" -c "$1" "$2" "$3" "$4"'
-    words = [unshare, "-n", "sh", "-c", begin, sys.executable, PROGRAM, kind, str(user), str(VICTIM)]
+    words = command_in_namespace(PROGRAM, kind, str(user), str(VICTIM))
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)

@@ -8,21 +8,16 @@ of it runs in a network namespace, the second as another user.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.namespaces import may_be_made
+from helpers.namespaces import command_in_namespace, users_may_be_two
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-WHY_NOT = may_be_made()
-if WHY_NOT is None and os.geteuid() != 0:
-    WHY_NOT = "becoming another user takes root"
+WHY_NOT = users_may_be_two()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
 FIRST, SECOND = 65_533, 65_534
 STEPS = 6
@@ -242,10 +237,7 @@ class Machine:
     """The program in its namespace; it runs the first user's steps again and again."""
 
     def __init__(self) -> None:
-        unshare = shutil.which("unshare")
-        assert unshare is not None
-        begin = 'ip link set lo up && exec "$0" -c "$1" "$2" "$3"'
-        words = [unshare, "-n", "sh", "-c", begin, sys.executable, PROGRAM, str(FIRST), str(SECOND)]
+        words = command_in_namespace(PROGRAM, str(FIRST), str(SECOND))
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
